@@ -1,0 +1,7 @@
+"""From a Dataset to a Graph: learners and the errors they make."""
+
+from causalarms.graphs.csl_estimator import CSL
+from causalarms.graphs.graph import Graph
+from causalarms.graphs.metrics import GraphErrors, graph_errors, varsortability
+
+__all__ = ["CSL", "Graph", "GraphErrors", "graph_errors", "varsortability"]

@@ -1,0 +1,189 @@
+"""`CSL`: causal sub-graph learning under the scikit-learn contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from causalarms.errors import DataError
+from causalarms.graphs.csl import CSLFit, Removal, csl
+from causalarms.graphs.graph import Graph
+from causalarms.graphs.identifiability import warn_of_constant_regimes
+from causalarms.graphs.inputs import as_noise_mean, as_rounds
+from causalarms.graphs.metrics import varsortability
+from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
+from causalarms.graphs.stability import edge_stability
+from causalarms.graphs.units import Units, warn_of_wide_scales
+from causalarms.statistics.dataset import Dataset
+from causalarms.statistics.mutual_information import ESTIMATORS
+
+
+class CSL(BaseEstimator):  # type: ignore[misc]
+    """Learn who causes what from rounds under soft interventions (Sec. III of the paper).
+
+    joint            both regimes share one order (default); False learns them apart, as the paper
+    edge_weighting   False is CSL-nw: scores without -log|b|
+    k                neighbours of the mutual-information estimate
+    mutual_information   "rectangles" (Kraskov's second estimator) or "squares" (the first)
+    max_samples, keep    at most so many samples per mechanism, the "oldest" or "newest"
+    standardize      divide nodes by their standard deviation first; weights stay in your units
+    forbidden, required, tiers   prior knowledge by name, enforced exactly in both regimes
+    on_few_samples   a mechanism with too few samples: "raise", or leave it "unknown"
+    n_bootstrap      refits on part of the rounds, for `stability_`; n_jobs, random_state as usual
+
+    Fitted: `adjacency_` and `weights_` (2, N, N), `intercept_` and `noise_std_` (2, N), `known_`
+    (2, N), `scores_`, `order_`, `history_`, `stability_`, `varsortability_`, `graph_` (networkx)
+    and `result_` (a `Graph`, which saves itself).
+    Columns of mechanisms without samples are unknown: nan in `weights_`, False in `known_`.
+
+    >>> from causalarms import random_sem
+    >>> sem = random_sem(5, seed=2)
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(0, 2, (300, 5))
+    >>> model = CSL().fit(sem.sample(A, rng), interventions=A, noise_mean=sem.noise_mean)
+    >>> bool((model.adjacency_ == sem.adjacency).all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        joint: bool = True,
+        edge_weighting: bool = True,
+        k: int = 5,
+        mutual_information: str = "rectangles",
+        max_samples: int | None = None,
+        keep: str = "oldest",
+        standardize: bool = False,
+        forbidden: Edges | None = None,
+        required: Edges | None = None,
+        tiers: Tiers | None = None,
+        on_few_samples: str = "raise",
+        n_bootstrap: int = 0,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.joint = joint
+        self.edge_weighting = edge_weighting
+        self.k = k
+        self.mutual_information = mutual_information
+        self.max_samples = max_samples
+        self.keep = keep
+        self.standardize = standardize
+        self.forbidden = forbidden
+        self.required = required
+        self.tiers = tiers
+        self.on_few_samples = on_few_samples
+        self.n_bootstrap = n_bootstrap
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        interventions: Any = None,
+        noise_mean: Any = None,
+        on_removal: Callable[[Removal, int], None] | None = None,
+    ) -> Self:
+        """Learn from samples (n, N) and regimes 0/1 (n, N), arrays or frames with node names.
+
+        `noise_mean` of shape (N,) or (2, N) is used where it is known; None estimates an intercept
+        per mechanism. `on_removal(removal, nodes_ordered)` is called after every rejected edge.
+        """
+        self._check_settings()
+        values, regimes, nodes = as_rounds(X, interventions)
+        mean = as_noise_mean(noise_mean, nodes)
+        allowed, required = edge_constraints(
+            nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers
+        )
+        warn_of_constant_regimes(regimes, nodes)
+        if not self.standardize:
+            warn_of_wide_scales(values, nodes)
+        units = Units.of(values, standardize=self.standardize, center=mean is None)
+        z = units.apply(values)
+        n_nodes = len(nodes)
+        needed = max(n_nodes + (mean is None), self.k + 1)
+        settings: dict[str, Any] = {
+            "noise_mean": None if mean is None else mean / units.scale,
+            "allowed": np.broadcast_to(allowed, (2, n_nodes, n_nodes)),
+            "required": np.broadcast_to(required, (2, n_nodes, n_nodes)),
+            "joint": self.joint,
+            "edge_weighting": self.edge_weighting,
+            "neighbors": self.k,
+            "squares": self.mutual_information == "squares",
+        }
+        data = Dataset(n_nodes, nodes=nodes, cap=self.max_samples, keep=self.keep)
+        data.append(z, regimes)
+        fit = csl(
+            data,
+            **settings,
+            min_samples=needed if self.on_few_samples == "unknown" else 1,
+            on_removal=on_removal,
+        )
+        self.stability_: npt.NDArray[np.float64] | None = None
+        if self.n_bootstrap:
+            seed = np.random.SeedSequence(self.random_state).entropy
+            assert isinstance(seed, int)
+            self.stability_ = edge_stability(
+                z,
+                regimes,
+                settings | {"min_samples": needed},
+                n_resamples=self.n_bootstrap,
+                seed=seed,
+                max_samples=self.max_samples,
+                keep=self.keep,
+                n_jobs=self.n_jobs,
+            )
+        self._keep(fit, units, nodes)
+        self.varsortability_ = varsortability(self.adjacency_.any(axis=0), values.var(axis=0))
+        return self
+
+    @property
+    def graph_(self) -> nx.DiGraph:
+        """Both regimes in one networkx graph."""
+        return self.result_.to_networkx()
+
+    def _keep(self, fit: CSLFit, units: Units, nodes: tuple[str, ...]) -> None:
+        self.n_features_in_ = len(nodes)
+        self.nodes_ = nodes
+        self.adjacency_ = fit.adjacency
+        self.weights_ = units.weights(fit.weights)
+        self.intercept_ = units.intercept(fit.intercept, self.weights_)
+        self.noise_std_ = fit.noise_std * units.scale
+        self.known_ = fit.known
+        self.scores_ = fit.scores
+        self.order_ = None if fit.order is None else [nodes[i] for i in fit.order]
+        self.history_ = fit.history
+        measures = {"score": fit.scores}
+        if self.stability_ is not None:
+            measures["stability"] = self.stability_
+        self.result_ = Graph(
+            nodes=nodes,
+            adjacency=self.adjacency_,
+            weights=self.weights_,
+            known=self.known_,
+            order=None if self.order_ is None else tuple(self.order_),
+            measures=measures,
+        )
+
+    def _check_settings(self) -> None:
+        if self.mutual_information not in ESTIMATORS:
+            raise DataError(
+                f"mutual_information must be one of {', '.join(ESTIMATORS)}, "
+                f"not {self.mutual_information!r}"
+            )
+        if self.on_few_samples not in ("raise", "unknown"):
+            raise DataError(
+                f"on_few_samples must be 'raise' or 'unknown', not {self.on_few_samples!r}"
+            )
+        if self.k < 1:
+            raise DataError(f"k must be at least 1, not {self.k}")
+        if self.n_bootstrap < 0:
+            raise DataError(f"n_bootstrap must not be negative, not {self.n_bootstrap}")

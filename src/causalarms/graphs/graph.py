@@ -1,0 +1,146 @@
+"""A learned pair of graphs and its export to the formats people use."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import DataError
+from causalarms.files import write_atomically
+from causalarms.graphs.regime_names import REGIME_NAMES
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One adjacency per regime over named nodes.
+
+    `known` (2, N) says which mechanisms had data: the others are unknown, not without parents.
+    `measures` are further numbers per edge (score, stability, probability), each (2, N, N).
+    """
+
+    nodes: tuple[str, ...]
+    adjacency: BoolArray  # (2, N, N)
+    weights: FloatArray  # (2, N, N)
+    known: BoolArray  # (2, N)
+    order: tuple[str, ...] | None  # None where the two regimes mix into a cycle
+    measures: dict[str, FloatArray]
+
+    def edges(self) -> list[dict[str, Any]]:
+        """One record per edge and regime, sorted by regime, child and falling |weight|."""
+        records = []
+        for regime, parent, child in np.argwhere(self.adjacency):
+            records.append(
+                {
+                    "regime": REGIME_NAMES[regime],
+                    "parent": self.nodes[parent],
+                    "child": self.nodes[child],
+                    "weight": float(self.weights[regime, parent, child]),
+                }
+                | {
+                    name: _number(values[regime, parent, child])
+                    for name, values in self.measures.items()
+                }
+            )
+        place = {node: i for i, node in enumerate(self.order or self.nodes)}
+        return sorted(
+            records,
+            key=lambda e: (
+                REGIME_NAMES.index(e["regime"]),
+                place[e["child"]],
+                -abs(e["weight"]),
+                e["parent"],
+            ),
+        )
+
+    def unknown(self) -> list[tuple[str, str]]:
+        """(regime, node) of the mechanisms without data."""
+        return [(REGIME_NAMES[r], self.nodes[i]) for r, i in np.argwhere(~self.known)]
+
+    def to_networkx(self) -> nx.DiGraph:
+        """The union of both regimes; an edge carries `weight_natural`, `weight_intervened`, ..."""
+        graph = nx.DiGraph()
+        for i, node in enumerate(self.nodes):
+            graph.add_node(
+                node,
+                **{f"{name}_known": bool(self.known[r, i]) for r, name in enumerate(REGIME_NAMES)},
+            )
+        for edge in self.edges():
+            regime = edge["regime"]
+            attributes = {
+                f"{key}_{regime}": value
+                for key, value in edge.items()
+                if key not in ("regime", "parent", "child") and value is not None
+            }
+            graph.add_edge(edge["parent"], edge["child"], **{regime: True}, **attributes)
+        for _, _, attributes in graph.edges(data=True):
+            for regime in REGIME_NAMES:
+                attributes.setdefault(regime, False)
+        return graph
+
+    def to_json(self) -> str:
+        """Nodes, edges with all their numbers, order and unknown mechanisms."""
+        record = {
+            "nodes": list(self.nodes),
+            "order": list(self.order) if self.order else None,
+            "edges": self.edges(),
+            "unknown": [{"regime": r, "node": node} for r, node in self.unknown()],
+        }
+        return json.dumps(record, indent=1) + "\n"
+
+    def to_csv(self) -> str:
+        """The edge list."""
+        columns = ["regime", "parent", "child", "weight", *self.measures]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.edges())
+        return text.getvalue()
+
+    def to_graphml(self) -> str:
+        return "\n".join(nx.generate_graphml(self.to_networkx())) + "\n"
+
+    def to_dot(self) -> str:
+        """Solid edges are natural, dashed ones intervened."""
+        lines = ["digraph causalarms {", "  rankdir=LR;"]
+        lines += [f"  {_quoted(node)};" for node in self.nodes]
+        for edge in self.edges():
+            style = "solid" if edge["regime"] == REGIME_NAMES[0] else "dashed"
+            lines.append(
+                f"  {_quoted(edge['parent'])} -> {_quoted(edge['child'])} "
+                f'[label="{edge["weight"]:.3g}", style={style}];'
+            )
+        return "\n".join([*lines, "}"]) + "\n"
+
+    def save(self, path: str | Path) -> Path:
+        """Write as JSON, CSV, GraphML or DOT, by the ending of the file's name."""
+        path = Path(path)
+        writers = {
+            ".json": self.to_json,
+            ".csv": self.to_csv,
+            ".graphml": self.to_graphml,
+            ".dot": self.to_dot,
+        }
+        if path.suffix not in writers:
+            raise DataError(
+                f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(writers)}"
+            )
+        return write_atomically(path, writers[path.suffix]())
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,41 @@
+"""Say which nodes the data cannot tell causes from effects for.
+
+In a Gaussian model the residual of a regression in the wrong direction is uncorrelated with its
+regressors, hence independent of them, while the regime of every node stays the same. It is the
+variation of the other nodes' regimes that makes wrong directions visible to CSL.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import IdentifiabilityWarning
+from causalarms.graphs.regime_names import REGIME_NAMES
+
+
+def warn_of_constant_regimes(
+    regimes: npt.NDArray[np.uint8], nodes: tuple[str, ...], stacklevel: int = 4
+) -> None:
+    constant = (regimes == regimes[0]).all(axis=0)
+    if not constant.any():
+        return
+    n_rows = len(regimes)
+    if constant.all():
+        subject = f"no node's regime varies over the {n_rows} rows"
+    else:
+        names = ", ".join(repr(nodes[i]) for i in np.flatnonzero(constant))
+        subject = f"the regime of {names} never varies over the {n_rows} rows"
+    unknown = {
+        REGIME_NAMES[1 - r]: [nodes[i] for i in np.flatnonzero(constant & (regimes[0] == r))]
+        for r in (1, 0)
+    }
+    parts = [f"{', '.join(names)} ({regime})" for regime, names in unknown.items() if names]
+    warnings.warn(
+        f"{subject}: directions are told apart by varying regimes, so edges between such nodes may "
+        f"be reversed; these mechanisms are unknown, not absent: {'; '.join(parts)}",
+        IdentifiabilityWarning,
+        stacklevel=stacklevel,
+    )

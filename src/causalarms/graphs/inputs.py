@@ -1,0 +1,95 @@
+"""What every learner's `fit` accepts, turned into checked arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import DataError
+from causalarms.sem.interventions import as_interventions
+from causalarms.sem.nodes import node_index, node_names
+from causalarms.tables import as_samples
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Rounds(NamedTuple):
+    """Checked samples of named nodes with their regimes."""
+
+    values: FloatArray  # (n, N)
+    regimes: npt.NDArray[np.uint8]  # (n, N)
+    nodes: tuple[str, ...]
+
+
+def as_rounds(X: Any, interventions: Any) -> Rounds:
+    """Rounds from arrays or frames; no interventions means that all were natural."""
+    samples = as_samples(X)
+    values = samples.values
+    n_samples, n_nodes = values.shape
+    if n_nodes < 2:
+        raise DataError(
+            f"Found array with {n_nodes} feature(s) (shape={values.shape}) "
+            "while a minimum of 2 is required."
+        )
+    if n_samples < 2:
+        raise DataError(
+            f"Found array with {n_samples} sample(s) (shape={values.shape}) "
+            "while a minimum of 2 is required."
+        )
+    nodes = node_names(samples.names, n_nodes)
+    _check_columns(values, nodes)
+    return Rounds(values, as_regimes(interventions, nodes, n_samples), nodes)
+
+
+def as_regimes(interventions: Any, nodes: tuple[str, ...], n_samples: int) -> npt.NDArray[np.uint8]:
+    """0/1 (n, N); columns of a frame are matched by name, absent ones are never intervened on."""
+    if interventions is None:
+        return np.zeros((n_samples, len(nodes)), dtype=np.uint8)
+    given = as_samples(interventions, what="interventions")
+    regimes = given.values
+    if isinstance(nw.from_native(interventions, pass_through=True), nw.DataFrame):
+        assert given.names is not None
+        regimes = np.zeros((len(given.values), len(nodes)))
+        for position, name in enumerate(given.names):
+            regimes[:, node_index(name, nodes)] = given.values[:, position]
+    if len(regimes) != n_samples:
+        raise DataError(f"{len(regimes)} rows of interventions for {n_samples} rows of samples")
+    return as_interventions(regimes, nodes)
+
+
+def as_noise_mean(given: Any, nodes: tuple[str, ...]) -> FloatArray | None:
+    """(2, N) from a number, (N,), (2, N) or a mapping from names; None stays unknown."""
+    if given is None:
+        return None
+    n_nodes = len(nodes)
+    if isinstance(given, Mapping):
+        missing = [node for node in nodes if node not in given]
+        if missing:
+            raise DataError(f"noise_mean lacks node {missing[0]!r}")
+        given = [given[node] for node in nodes]
+    values = np.asarray(given, dtype=float)
+    if values.shape not in ((), (n_nodes,), (2, n_nodes)):
+        raise DataError(
+            f"noise_mean must be a number or of shape ({n_nodes},) or (2, {n_nodes}), "
+            f"not {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise DataError(f"noise_mean is not finite: {values.tolist()}")
+    return np.array(np.broadcast_to(values, (2, n_nodes)))
+
+
+def _check_columns(values: FloatArray, nodes: tuple[str, ...]) -> None:
+    seen: dict[bytes, str] = {}
+    for position, name in enumerate(nodes):
+        column = np.ascontiguousarray(values[:, position])
+        if (column == column[0]).all():
+            raise DataError(
+                f"node {name!r} is constant ({column[0]:g} in all {len(values)} rows): leave it out"
+            )
+        twin = seen.setdefault(column.tobytes(), name)
+        if twin != name:
+            raise DataError(f"nodes {twin!r} and {name!r} are identical: leave one of them out")

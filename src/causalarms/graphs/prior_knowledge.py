@@ -1,0 +1,77 @@
+"""What the user knows about edges beforehand, enforced exactly.
+
+Forbidden edges never start, required ones are never removed, and an earlier tier has no parent in a
+later one. An edge that would close a cycle with required edges is forbidden by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.sem.nodes import node_index
+from causalarms.sem.topology import ancestors, find_cycle
+
+BoolArray = npt.NDArray[np.bool_]
+Edges: TypeAlias = Iterable[tuple[str | int, str | int]]
+Tiers: TypeAlias = Sequence[Sequence[str | int]]
+
+
+def edge_constraints(
+    nodes: Sequence[str],
+    *,
+    forbidden: Edges | None = None,
+    required: Edges | None = None,
+    tiers: Tiers | None = None,
+) -> tuple[BoolArray, BoolArray]:
+    """`allowed` and `required` adjacency (N, N), which hold in both regimes.
+
+    >>> allowed, needed = edge_constraints(["a", "b", "c"], required=[("a", "b"), ("b", "c")])
+    >>> bool(allowed[2, 0]), bool(allowed[0, 2])
+    (False, True)
+    """
+    n_nodes = len(nodes)
+    needed = _edge_matrix(required, nodes)
+    banned = _edge_matrix(forbidden, nodes) | _against_tiers(tiers, nodes)
+    cycle = find_cycle(needed)
+    if cycle:
+        names = [nodes[i] for i in [*cycle, cycle[0]]]
+        raise ModelError("the required edges contain the cycle " + " -> ".join(names))
+    for parent, child in np.argwhere(needed & banned)[:1]:
+        raise ModelError(
+            f"edge {nodes[parent]} -> {nodes[child]} is required and forbidden (or against tiers)"
+        )
+    allowed = ~banned & ~ancestors(needed).T & ~np.eye(n_nodes, dtype=bool)
+    return allowed, needed
+
+
+def _edge_matrix(edges: Edges | None, nodes: Sequence[str]) -> BoolArray:
+    matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
+    for edge in edges or ():
+        if isinstance(edge, str) or len(edge) != 2:
+            raise ModelError(f"an edge is a pair (parent, child), not {edge!r}")
+        parent, child = (node_index(node, nodes) for node in edge)
+        if parent == child:
+            raise ModelError(f"node {nodes[parent]!r} cannot be its own parent")
+        matrix[parent, child] = True
+    return matrix
+
+
+def _against_tiers(tiers: Tiers | None, nodes: Sequence[str]) -> BoolArray:
+    against = np.zeros((len(nodes), len(nodes)), dtype=bool)
+    if tiers is None:
+        return against
+    tier_of = np.full(len(nodes), -1)
+    for number, tier in enumerate(tiers):
+        for node in tier:
+            position = node_index(node, nodes)
+            if tier_of[position] >= 0:
+                raise ModelError(f"node {nodes[position]!r} stands in two tiers")
+            tier_of[position] = number
+    placed = tier_of >= 0
+    against[:] = (tier_of[:, None] > tier_of[None, :]) & placed[:, None] & placed[None, :]
+    return against

@@ -1,0 +1,102 @@
+"""Conversions between weights[parent, child] and the other conventions, by explicit names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.sem.linear_sem import LinearSEM
+
+FloatArray = npt.NDArray[np.float64]
+REGIME_NAMES = ("natural", "intervened")
+
+
+def to_lingam(weights: npt.ArrayLike) -> FloatArray:
+    """LiNGAM's adjacency matrix, entry [child, parent]: the transpose of one regime's weights."""
+    return np.array(weights, dtype=float).T
+
+
+def from_lingam(matrix: npt.ArrayLike) -> FloatArray:
+    """weights[parent, child] of one regime from LiNGAM's adjacency matrix."""
+    return np.array(matrix, dtype=float).T
+
+
+def to_causal_learn(adjacency: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """causal-learn's matrix: i -> j is -1 at [i, j] (tail) and 1 at [j, i] (arrow head)."""
+    edges = np.asarray(adjacency) != 0
+    return edges.T.astype(np.int64) - edges.astype(np.int64)
+
+
+def from_causal_learn(matrix: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """adjacency[parent, child] from causal-learn's matrix; refuses marks that are not arrows."""
+    marks = np.asarray(matrix)
+    edges = (marks == -1) & (marks.T == 1)
+    undirected = (marks != 0) & ~edges & ~edges.T
+    if undirected.any():
+        i, j = np.argwhere(undirected)[0]
+        raise ModelError(f"nodes {i} and {j} are joined by an edge without a direction")
+    return edges
+
+
+def to_networkx(sem: LinearSEM) -> nx.DiGraph:
+    """One DiGraph for both regimes: an edge carries `natural` and `intervened` weights."""
+    graph = nx.DiGraph(reward=sem.nodes[sem.reward], order=[sem.nodes[i] for i in sem.order])
+    for i, node in enumerate(sem.nodes):
+        graph.add_node(
+            node,
+            **{
+                f"noise_mean_{name}": float(sem.mechanism_mean[r, i])
+                for r, name in enumerate(REGIME_NAMES)
+            },
+            **{
+                f"noise_std_{name}": float(sem.mechanism_std[r, i])
+                for r, name in enumerate(REGIME_NAMES)
+            },
+        )
+    for parent, child in np.argwhere(sem.adjacency.any(axis=0)):
+        natural, intervened = sem.weights[:, parent, child]
+        graph.add_edge(
+            sem.nodes[parent],
+            sem.nodes[child],
+            natural=float(natural),
+            intervened=float(intervened),
+        )
+    return graph
+
+
+def from_networkx(graph: nx.DiGraph) -> LinearSEM:
+    """A system from a DiGraph as `to_networkx` makes it.
+
+    An edge with only `weight` has it in both regimes; missing noise attributes are mean 0, std 1.
+    """
+    nodes = [str(node) for node in graph.nodes]
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    weights = np.zeros((2, len(nodes), len(nodes)))
+    for parent, child, attributes in graph.edges(data=True):
+        for regime, name in enumerate(REGIME_NAMES):
+            value = attributes.get(name, attributes.get("weight"))
+            if value is None:
+                raise ModelError(f"edge {parent} -> {child} has neither {name!r} nor 'weight'")
+            weights[regime, position[parent], position[child]] = value
+    noise_mean = _attribute(graph, "noise_mean", 0.0)
+    noise_std = _attribute(graph, "noise_std", 1.0)
+    return LinearSEM(
+        weights=weights,
+        noise_mean=noise_mean,
+        noise_std=noise_std,
+        nodes=nodes,
+        reward=graph.graph.get("reward"),
+    )
+
+
+def _attribute(graph: nx.DiGraph, name: str, default: float) -> FloatArray:
+    def of(attributes: dict[str, Any], regime: str) -> float:
+        return float(attributes.get(f"{name}_{regime}", attributes.get(name, default)))
+
+    return np.array(
+        [[of(attributes, r) for _, attributes in graph.nodes(data=True)] for r in REGIME_NAMES]
+    )

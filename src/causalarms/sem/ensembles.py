@@ -1,0 +1,164 @@
+"""Random systems as in Sec. VI of the paper, and the regeneration of some of their mechanisms.
+
+Text and program of the authors differ: `separated` weights (sign * U(0.5, 2)) are the program's,
+`uniform` ones (U(-2, 2)) the text's. Each pair of nodes in a common order carries an edge with
+probability 1/2, in B and B' independently; a column of B' that equals its column of B is redrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.rng import Seed, generator
+from causalarms.sem.linear_sem import LinearSEM
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def _separated(rng: np.random.Generator, size: int) -> FloatArray:
+    return rng.choice([-1.0, 1.0], size) * rng.uniform(0.5, 2.0, size)
+
+
+def _uniform(rng: np.random.Generator, size: int) -> FloatArray:
+    return rng.uniform(-2.0, 2.0, size)
+
+
+WEIGHT_LAWS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
+    "separated": _separated,
+    "uniform": _uniform,
+}
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """How columns of weights are drawn."""
+
+    weights: str = "separated"
+    edge_probability: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.weights not in WEIGHT_LAWS:
+            raise ModelError(
+                f"unknown weights {self.weights!r}; there are {', '.join(WEIGHT_LAWS)}"
+            )
+        if not 0 <= self.edge_probability <= 1:
+            raise ModelError(f"edge_probability must lie in [0, 1], not {self.edge_probability}")
+
+    def column(self, rng: np.random.Generator, n_earlier: int) -> FloatArray:
+        """Weights from the nodes earlier in the order."""
+        present = rng.random(n_earlier) < self.edge_probability
+        return np.where(present, WEIGHT_LAWS[self.weights](rng, n_earlier), 0.0)
+
+    def column_unlike(
+        self, other: FloatArray, rng: np.random.Generator, n_earlier: int
+    ) -> FloatArray:
+        """A column that differs from `other` wherever the ensemble has a different one."""
+        column = self.column(rng, n_earlier)
+        while n_earlier and self.edge_probability and np.array_equal(column, other):
+            column = self.column(rng, n_earlier)
+        return column
+
+
+def random_sem(
+    n_nodes: int,
+    *,
+    seed: Seed = None,
+    weights: str = "separated",
+    edge_probability: float = 0.5,
+    expected_degree: float | None = None,
+    hidden_order: bool = True,
+    noise_mean: npt.ArrayLike = 1.0,
+    noise_std: npt.ArrayLike = 1.0,
+) -> LinearSEM:
+    """A random system of the paper's ensemble; the last node is the reward and comes last.
+
+    `expected_degree`, the mean number of neighbours of a node in each regime, replaces
+    `edge_probability`. With `hidden_order` a random permutation of the other nodes hides the order.
+
+    >>> random_sem(10, seed=7)
+    LinearSEM(10 nodes, 23 natural and 20 intervened edges, reward 'x9')
+    """
+    if n_nodes < 1:
+        raise ModelError(f"n_nodes must be at least 1, not {n_nodes}")
+    if expected_degree is not None:
+        edge_probability = expected_degree / max(n_nodes - 1, 1)
+    ensemble = Ensemble(weights, edge_probability)
+    rng = generator(seed)
+    order = np.arange(n_nodes)
+    if hidden_order:
+        order[:-1] = rng.permutation(n_nodes - 1)
+    matrices = np.zeros((2, n_nodes, n_nodes))
+    for position, node in enumerate(order):
+        earlier = order[:position]
+        matrices[0, earlier, node] = ensemble.column(rng, position)
+        matrices[1, earlier, node] = ensemble.column_unlike(
+            matrices[0, earlier, node], rng, position
+        )
+    return LinearSEM(weights=matrices, noise_mean=noise_mean, noise_std=noise_std, order=order)
+
+
+class Regeneration(NamedTuple):
+    """A system after a change, and the mechanisms (regime, node) that really differ."""
+
+    sem: LinearSEM
+    mechanisms: list[tuple[int, int]]
+
+
+def regenerate(
+    sem: LinearSEM,
+    n_mechanisms: int,
+    rng: np.random.Generator,
+    *,
+    rule: str = "authors",
+    ensemble: Ensemble | None = None,
+    max_tries: int = 1000,
+) -> Regeneration:
+    """Redraw some mechanisms, keeping the order (Sec. VI-C).
+
+    `rule="authors"` draws nodes with replacement among the mechanisms that the best intervention
+    uses and repeats until another intervention is best; `rule="plain"` redraws that many distinct
+    mechanisms once.
+    """
+    ensemble = ensemble or Ensemble()
+    n_nodes = sem.n_nodes
+    if rule not in ("authors", "plain"):
+        raise ModelError(f"unknown rule {rule!r}; there are authors, plain")
+    if not 1 <= n_mechanisms <= (2 * n_nodes if rule == "plain" else n_mechanisms):
+        raise ModelError(f"cannot regenerate {n_mechanisms} of {2 * n_nodes} mechanisms")
+    if rule == "plain":
+        chosen = rng.choice(2 * n_nodes, n_mechanisms, replace=False)
+        return _redrawn(sem, [divmod(int(m), n_nodes) for m in chosen], rng, ensemble)
+    best = sem.best_intervention()
+    for _ in range(max_tries):
+        nodes = rng.integers(n_nodes, size=n_mechanisms)
+        changed = _redrawn(sem, [(int(best[i]), int(i)) for i in nodes], rng, ensemble)
+        if not np.array_equal(changed.sem.best_intervention(), best):
+            return changed
+    raise ModelError(
+        f"{max_tries} redraws of {n_mechanisms} mechanisms never changed the best intervention"
+    )
+
+
+def _redrawn(
+    sem: LinearSEM,
+    mechanisms: list[tuple[int, int]],
+    rng: np.random.Generator,
+    ensemble: Ensemble,
+) -> Regeneration:
+    weights = sem.weights.copy()
+    position = np.argsort(sem.order)
+    for regime, node in mechanisms:
+        earlier = sem.order[: position[node]]
+        weights[regime, earlier, node] = ensemble.column_unlike(
+            weights[1 - regime, earlier, node], rng, len(earlier)
+        )
+    differ = np.argwhere((weights != sem.weights).any(axis=1))
+    return Regeneration(
+        sem.replace(weights=weights, order=sem.order), [(int(r), int(i)) for r, i in differ]
+    )

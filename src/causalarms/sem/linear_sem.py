@@ -1,0 +1,265 @@
+"""The linear structural equation model with soft interventions (Sec. II of the paper).
+
+x = B_a^T x + eps; column i of B_a is column i of B' where a_i = 1, else of B.
+Arrays are indexed weights[regime, parent, child]: weights[0] is B, weights[1] is B'.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.files import write_atomically
+from causalarms.sem import rewards
+from causalarms.sem.interventions import as_interventions
+from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.topology import ancestors, find_cycle, topological_order
+
+FloatArray = npt.NDArray[np.float64]
+
+FORMAT = "causalarms.LinearSEM/1"
+
+
+class LinearSEM:
+    """A world of N nodes, each with a natural (0) and an intervened (1) mechanism.
+
+    B_a is acyclic for every intervention a exactly when the union of the edges of both regimes is,
+    so a union with a cycle is refused and one topological order serves all of them.
+
+    >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
+    >>> sem.expected_reward([[0, 0], [0, 1]]).tolist()
+    [3.0, 0.0]
+    >>> sem.best_intervention().tolist()
+    [0, 0]
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: npt.ArrayLike,
+        noise_mean: npt.ArrayLike = 0.0,
+        noise_std: npt.ArrayLike = 1.0,
+        nodes: Sequence[str] | None = None,
+        reward: str | int | None = None,
+        order: Sequence[int] | npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        self.weights = _weights(weights)
+        n_nodes = self.weights.shape[1]
+        self.nodes = node_names(nodes, n_nodes)
+        self.reward = n_nodes - 1 if reward is None else node_index(reward, self.nodes)
+        self.noise_mean = _per_node(noise_mean, n_nodes, "noise_mean")
+        self.noise_std = _per_node(noise_std, n_nodes, "noise_std")
+        if (self.noise_std < 0).any():
+            node = self.nodes[int(np.argwhere(self.noise_std < 0)[0, -1])]
+            raise ModelError(f"noise_std of node {node!r} is negative")
+        self.order = _order(order, (self.weights != 0).any(axis=0), self.nodes)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def adjacency(self) -> npt.NDArray[np.bool_]:
+        """(2, N, N): which parent feeds which child, per regime."""
+        return self.weights != 0
+
+    @property
+    def mechanism_mean(self) -> FloatArray:
+        """Mean of the exogenous variable of every mechanism, (2, N)."""
+        return np.broadcast_to(self.noise_mean, (2, self.n_nodes))
+
+    @property
+    def mechanism_std(self) -> FloatArray:
+        """Standard deviation of the exogenous variable of every mechanism, (2, N)."""
+        return np.broadcast_to(self.noise_std, (2, self.n_nodes))
+
+    def parents(self, node: str | int, regime: int = 0) -> list[str]:
+        """P_i(a_i) of the paper, by name."""
+        column = self.adjacency[regime, :, node_index(node, self.nodes)]
+        return [self.nodes[parent] for parent in np.flatnonzero(column)]
+
+    def ancestors(self, node: str | int, intervention: npt.ArrayLike | None = None) -> list[str]:
+        """A_i(a_i) of the paper under an intervention (none by default), by name."""
+        reach = ancestors(self.post_intervention_weights(self._one(intervention)) != 0)
+        return [self.nodes[k] for k in np.flatnonzero(reach[:, node_index(node, self.nodes)])]
+
+    def post_intervention_weights(self, intervention: npt.ArrayLike) -> FloatArray:
+        """B_a (eq. constr_Ba), (N, N)."""
+        a = self._one(intervention)
+        return np.where(a == 1, self.weights[1], self.weights[0])
+
+    def flow(self, intervention: npt.ArrayLike) -> FloatArray:
+        """C_a = (I - B_a)^-1: the net flow weight from k to i, (N, N)."""
+        n = self.n_nodes
+        a = np.broadcast_to(self._one(intervention), (n, n))
+        unit_impulses = np.eye(n)  # row k: what one unit of eps_k does to every node
+        return rewards.propagate(self.weights, self.order, np.ascontiguousarray(a), unit_impulses)
+
+    def mean(self, interventions: npt.ArrayLike) -> FloatArray:
+        """mu_a (eq. mu_a) of every row of interventions, (n, N)."""
+        rows = as_interventions(interventions, self.nodes)
+        return rewards.expected_values(self.weights, self.mechanism_mean, self.order, rows)
+
+    def covariance(self, intervention: npt.ArrayLike) -> FloatArray:
+        """Exact covariance of x under one intervention, (N, N)."""
+        a = self._one(intervention)
+        std = np.where(a == 1, self.mechanism_std[1], self.mechanism_std[0])
+        scaled = self.flow(a) * std[:, None]
+        return scaled.T @ scaled
+
+    def expected_reward(self, interventions: npt.ArrayLike) -> FloatArray:
+        """Entry of mu_a at the reward node for every row of interventions, (n,)."""
+        return self.mean(interventions)[:, self.reward]
+
+    def all_expected_rewards(self) -> FloatArray:
+        """Expected rewards of all 2^N interventions in lexicographic order."""
+        return rewards.all_expected_rewards(
+            self.weights, self.mechanism_mean, self.order, self.reward
+        )
+
+    def best_intervention(self) -> npt.NDArray[np.uint8]:
+        """a* = argmax of the expected reward; the lexicographically first among equals."""
+        return rewards.intervention_of(int(np.argmax(self.all_expected_rewards())), self.n_nodes)
+
+    def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
+        """One sample of all nodes per row of interventions, (n, N)."""
+        rows = as_interventions(interventions, self.nodes)
+        exogenous = rng.standard_normal(rows.shape)
+        exogenous *= np.where(rows == 1, self.mechanism_std[1], self.mechanism_std[0])
+        exogenous += np.where(rows == 1, self.mechanism_mean[1], self.mechanism_mean[0])
+        return rewards.propagate(self.weights, self.order, rows, exogenous)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain lists and scalars, as in the JSON file."""
+        return {
+            "format": FORMAT,
+            "nodes": list(self.nodes),
+            "reward": self.nodes[self.reward],
+            "order": self.order.tolist(),
+            "weights": self.weights.tolist(),
+            "noise_mean": self.noise_mean.tolist(),
+            "noise_std": self.noise_std.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """The system that `to_dict` wrote."""
+        if record.get("format") != FORMAT:
+            raise ModelError(f"not a system of this package: format is {record.get('format')!r}")
+        missing = {"weights", "noise_mean", "noise_std", "nodes", "reward"} - set(record)
+        if missing:
+            raise ModelError(f"the system lacks {', '.join(sorted(missing))}")
+        keys = ("weights", "noise_mean", "noise_std", "nodes", "reward", "order")
+        try:
+            return cls(**{key: record[key] for key in keys if key in record})
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"the system is malformed: {error}") from error
+
+    def save(self, path: str | Path) -> Path:
+        """Write the system as JSON."""
+        return write_atomically(path, json.dumps(self.to_dict(), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a system from JSON."""
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ModelError(f"cannot read a system from {path}: {error}") from error
+        if not isinstance(record, dict):
+            raise ModelError(f"{path} holds no system")
+        return cls.from_dict(record)
+
+    def replace(self, **changes: object) -> Self:
+        """The same system with some of its constructor's arguments changed."""
+        arguments: dict[str, object] = {
+            "weights": self.weights,
+            "noise_mean": self.noise_mean,
+            "noise_std": self.noise_std,
+            "nodes": self.nodes,
+            "reward": self.reward,
+        }
+        if "weights" not in changes:
+            arguments["order"] = self.order
+        return type(self)(**(arguments | changes))  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, LinearSEM)
+            and self.nodes == other.nodes
+            and self.reward == other.reward
+            and np.array_equal(self.weights, other.weights)
+            and np.array_equal(self.mechanism_mean, other.mechanism_mean)
+            and np.array_equal(self.mechanism_std, other.mechanism_std)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        edges = self.adjacency.sum(axis=(1, 2))
+        return (
+            f"LinearSEM({self.n_nodes} nodes, {edges[0]} natural and {edges[1]} intervened edges, "
+            f"reward {self.nodes[self.reward]!r})"
+        )
+
+    def _one(self, intervention: npt.ArrayLike | None) -> npt.NDArray[np.uint8]:
+        if intervention is None:
+            return np.zeros(self.n_nodes, dtype=np.uint8)
+        return as_interventions(np.asarray(intervention)[None], self.nodes)[0]
+
+
+def _weights(given: npt.ArrayLike) -> FloatArray:
+    weights = np.array(given, dtype=float)
+    if weights.ndim != 3 or weights.shape[0] != 2 or weights.shape[1] != weights.shape[2]:
+        raise ModelError(f"weights must have shape (2, N, N), not {weights.shape}")
+    if weights.shape[1] == 0:
+        raise ModelError("a system needs at least one node")
+    if not np.isfinite(weights).all():
+        regime, parent, child = np.argwhere(~np.isfinite(weights))[0]
+        raise ModelError(f"weights[{regime}, {parent}, {child}] is not finite")
+    weights.setflags(write=False)
+    return weights
+
+
+def _order(
+    given: Sequence[int] | npt.NDArray[np.int64] | None,
+    union: npt.NDArray[np.bool_],
+    nodes: tuple[str, ...],
+) -> npt.NDArray[np.int64]:
+    found = topological_order(union)
+    if found is None:
+        cycle = [nodes[node] for node in find_cycle(union)]
+        raise ModelError(
+            "the edges of the two regimes together contain the cycle "
+            + " -> ".join([*cycle, cycle[0]])
+        )
+    order = found if given is None else np.array(given, dtype=np.int64)
+    if sorted(order.tolist()) != list(range(len(nodes))):
+        raise ModelError(f"order must list every node once, not {order.tolist()}")
+    backwards = np.argwhere(np.tril(union[np.ix_(order, order)]))
+    if len(backwards):
+        parent, child = (nodes[order[position]] for position in backwards[0])
+        raise ModelError(f"edge {parent} -> {child} goes against the given order")
+    order.setflags(write=False)
+    return order
+
+
+def _per_node(given: npt.ArrayLike, n_nodes: int, name: str) -> FloatArray:
+    values = np.array(given, dtype=float)
+    if values.ndim == 0:
+        values = np.full(n_nodes, float(values))
+    if values.shape not in ((n_nodes,), (2, n_nodes)):
+        raise ModelError(
+            f"{name} must have shape ({n_nodes},) or (2, {n_nodes}), not {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        node = int(np.argwhere(~np.isfinite(values))[0, -1])
+        raise ModelError(f"{name} of node {node} is not finite")
+    values.setflags(write=False)
+    return values

@@ -1,0 +1,138 @@
+"""Rounds as they come in: append-only rows, and which of them each mechanism may learn from.
+
+A mechanism is (regime, node). Its samples are the rows in which the node was in that regime since
+the mechanism's start, which moves forward when a change is detected (Sec. V): forgetting one
+mechanism leaves the others untouched. `cap` bounds the samples of a mechanism (paper-facts: the
+authors use the first 100), keeping the oldest or the newest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import DataError
+from causalarms.sem.interventions import as_interventions
+from causalarms.sem.nodes import node_names
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+REGIMES = (0, 1)
+
+
+class Dataset:
+    """Append-only rows (n, N) with the regimes (n, N) they were measured under.
+
+    >>> data = Dataset(2)
+    >>> data.append([[1.0, 2.0], [3.0, 4.0]], [[0, 0], [0, 1]])
+    >>> data.counts.tolist()
+    [[2, 1], [0, 1]]
+    >>> data.samples(1, 1).tolist()
+    [[3.0, 4.0]]
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        *,
+        nodes: Sequence[str] | None = None,
+        cap: int | None = None,
+        keep: str = "oldest",
+    ) -> None:
+        if cap is not None and cap < 1:
+            raise DataError(f"cap must be at least 1, not {cap}")
+        if keep not in ("oldest", "newest"):
+            raise DataError(f"keep must be 'oldest' or 'newest', not {keep!r}")
+        self.nodes = node_names(nodes, n_nodes)
+        self.cap = cap
+        self.keep = keep
+        self.starts: IntArray = np.zeros((2, n_nodes), dtype=np.int64)
+        self._length = 0
+        self._values = np.empty((16, n_nodes))
+        self._regimes = np.empty((16, n_nodes), dtype=np.uint8)
+        self._rows_of = np.empty((2, n_nodes, 16), dtype=np.int64)
+        self._counts: IntArray = np.zeros((2, n_nodes), dtype=np.int64)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def values(self) -> FloatArray:
+        """All rows, (n, N), read-only."""
+        return _read_only(self._values[: self._length])
+
+    @property
+    def regimes(self) -> npt.NDArray[np.uint8]:
+        """All regimes, (n, N), read-only."""
+        return _read_only(self._regimes[: self._length])
+
+    @property
+    def counts(self) -> IntArray:
+        """How many samples each mechanism learns from, (2, N)."""
+        return self._counts if self.cap is None else np.minimum(self._counts, self.cap)
+
+    def append(self, values: npt.ArrayLike, interventions: npt.ArrayLike) -> None:
+        """Add rows; all of them are checked before any is added."""
+        rows = np.atleast_2d(np.asarray(values, dtype=float))
+        regimes = as_interventions(np.atleast_2d(np.asarray(interventions)), self.nodes)
+        if rows.shape != regimes.shape:
+            raise DataError(f"{rows.shape} values do not fit {regimes.shape} regimes")
+        if not np.isfinite(rows).all():
+            row, node = np.argwhere(~np.isfinite(rows))[0]
+            raise DataError(f"row {row} of node {self.nodes[node]!r} is {rows[row, node]}")
+        self._grow(len(rows))
+        node = np.arange(self.n_nodes)
+        for row, regime in zip(rows, regimes, strict=True):
+            self._values[self._length] = row
+            self._regimes[self._length] = regime
+            self._rows_of[regime, node, self._counts[regime, node]] = self._length
+            self._counts[regime, node] += 1
+            self._length += 1
+
+    def forget(self, regime: int, node: int, *, start: int | None = None) -> None:
+        """Let a mechanism learn only from rows numbered `start` (default: those to come)."""
+        start = len(self) if start is None else start
+        kept = self._rows_of[regime, node, : self._counts[regime, node]]
+        kept = kept[kept >= start].copy()
+        self._rows_of[regime, node, : len(kept)] = kept
+        self._counts[regime, node] = len(kept)
+        self.starts[regime, node] = start
+
+    def rows_of(self, regime: int, node: int) -> IntArray:
+        """Numbers of the rows a mechanism learns from, ascending."""
+        count = int(self._counts[regime, node])
+        rows = self._rows_of[regime, node, :count]
+        if self.cap is not None and count > self.cap:
+            rows = rows[: self.cap] if self.keep == "oldest" else rows[-self.cap :]
+        return _read_only(rows)
+
+    def samples(self, regime: int, node: int) -> FloatArray:
+        """All nodes' values in the rows a mechanism learns from, (n_m, N)."""
+        return self._values[self.rows_of(regime, node)]
+
+    def _grow(self, n_rows: int) -> None:
+        capacity = len(self._values)
+        if self._length + n_rows <= capacity:
+            return
+        extra = max(capacity, self._length + n_rows - capacity)
+        self._values = np.concatenate([self._values, np.empty((extra, self.n_nodes))])
+        self._regimes = np.concatenate(
+            [self._regimes, np.empty((extra, self.n_nodes), dtype=np.uint8)]
+        )
+        self._rows_of = np.concatenate(
+            [self._rows_of, np.empty((2, self.n_nodes, extra), dtype=np.int64)], axis=2
+        )
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,138 @@
+"""Tables from users (arrays, pandas, polars, pyarrow, CSV, Parquet) as named columns of numbers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import DataError, DataTypeError
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Samples(NamedTuple):
+    """Finite numbers (n, N) and the names of their columns, None where there are none."""
+
+    values: FloatArray
+    names: tuple[str, ...] | None
+
+
+def as_samples(given: Any, *, what: str = "X") -> Samples:
+    """Numbers and names of an array or a frame; an error names the row and the column."""
+    if hasattr(given, "toarray") and hasattr(given, "nnz"):
+        raise DataError(f"{what} is a sparse matrix; pass a dense one, e.g. {what}.toarray()")
+    frame = nw.from_native(given, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        names = tuple(str(name) for name in frame.columns)
+        values = np.empty((len(frame), len(names)))
+        for position, column in enumerate(frame.columns):
+            values[:, position] = _numbers(frame[column])
+    else:
+        names = None
+        values = _as_matrix(given, what)
+    _check_finite(values, names)
+    return Samples(values, names)
+
+
+def read_table(path: str | Path) -> dict[str, list[str]]:
+    """The columns of a CSV (or Parquet) file as text, checked for shape and names."""
+    path = Path(path)
+    if path.suffix == ".parquet":
+        return _read_parquet(path)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    if not rows or not any(cell.strip() for cell in rows[0]):
+        raise DataError(f"{path} is empty; its first line must name the columns")
+    header = [cell.strip() for cell in rows[0]]
+    for position, name in enumerate(header):
+        if not name:
+            raise DataError(f"{path}: column {position + 1} has no name")
+        if name in header[:position]:
+            raise DataError(f"{path}: column name {name!r} is used twice")
+    body = [row for row in rows[1:] if row]
+    for line, row in enumerate(rows[1:], start=2):
+        if row and len(row) != len(header):
+            raise DataError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
+    if not body:
+        raise DataError(f"{path} has a header and no rows")
+    return {name: [row[i].strip() for row in body] for i, name in enumerate(header)}
+
+
+def numeric_columns(table: Mapping[str, list[str]], names: list[str]) -> FloatArray:
+    """Some columns of a text table as finite numbers, (n, len(names))."""
+    values = np.empty((len(next(iter(table.values()))), len(names)))
+    for position, name in enumerate(names):
+        for row, cell in enumerate(table[name]):
+            try:
+                values[row, position] = float(cell)
+            except ValueError:
+                raise DataError(
+                    f"row {row + 1} of column {name!r} is "
+                    + (f"{cell!r}, not a number" if cell else "empty")
+                ) from None
+    _check_finite(values, tuple(names), first_row=1)
+    return values
+
+
+def _numbers(column: nw.Series[Any]) -> npt.NDArray[Any]:
+    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+        raise DataError(f"column {column.name!r} holds {column.dtype}, not numbers")
+    if column.is_null().any():
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise DataError(f"row {row} of column {column.name!r} is missing (NaN)")
+    return np.asarray(column.to_numpy(), dtype=float)
+
+
+def _as_matrix(given: Any, what: str) -> FloatArray:
+    array = np.asarray(given)
+    if np.iscomplexobj(array):
+        raise DataError(f"Complex data not supported: {what} must hold real numbers")
+    try:
+        values = np.array(array, dtype=float)
+    except TypeError as error:
+        raise DataTypeError(f"{what} must hold numbers only: {error}") from error
+    except ValueError as error:
+        raise DataError(f"{what} must hold numbers only: {error}") from error
+    if values.ndim != 2:
+        raise DataError(
+            f"{what} must have two dimensions (samples, nodes), not {values.ndim}. "
+            "Reshape your data with .reshape(-1, n_nodes)"
+        )
+    return values
+
+
+def _check_finite(values: FloatArray, names: tuple[str, ...] | None, *, first_row: int = 0) -> None:
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        label = repr(names[column]) if names else str(column)
+        kind = "NaN" if np.isnan(values[row, column]) else "infinite (inf)"
+        raise DataError(f"row {row + first_row} of column {label} is {kind}")
+
+
+def _read_parquet(path: Path) -> dict[str, list[str]]:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise DataError(
+            f"reading {path} needs pyarrow: pip install 'causalarms[parquet]'"
+        ) from error
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    if not table.num_rows:
+        raise DataError(f"{path} has no rows")
+    return {
+        name: ["" if cell is None else str(cell) for cell in table[name].to_pylist()]
+        for name in table.column_names
+    }
