@@ -7,6 +7,8 @@ largest score in the whole graph is removed, that column is refitted, until no c
 Literal: B and B' apart, as in the paper. Joint: both regimes share an order (a union with a cycle
 makes some B_a cyclic), so edges of either regime are removed until the union is acyclic.
 CSL-nw leaves out the -log|b| term.
+
+The work is done once per mechanism: see `Chain`.
 """
 
 from __future__ import annotations
@@ -66,121 +68,161 @@ def csl(
     squares: bool = False,
     min_samples: int = 1,
     on_removal: Callable[[Removal, int], None] | None = None,
+    chains: dict[tuple[int, int], Chain] | None = None,
 ) -> CSLFit:
-    """Learn both regimes' graphs. Mechanisms with fewer than `min_samples` stay unknown."""
+    """Learn both regimes' graphs. Mechanisms with fewer than `min_samples` stay unknown.
+
+    `chains` of an earlier call with the same settings are used again where a mechanism has no new
+    samples, and brought up to date where it has.
+    """
     n_nodes = data.n_nodes
     allowed = _complete(n_nodes) if allowed is None else allowed
     required = np.zeros_like(allowed) if required is None else required
     known = data.counts >= max(min_samples, 1)
-    scorer = _Scorer(data, noise_mean, edge_weighting, neighbors, squares)
-    columns = {
-        (regime, node): scorer.start(regime, node, np.flatnonzero(allowed[regime, :, node]))
+    rule = Rule(edge_weighting, neighbors, squares)
+    chains = {} if chains is None else chains
+    for regime, node in np.argwhere(known).tolist():
+        stale = chains.get((regime, node))
+        if stale is None or not stale.describes(data):
+            chains[regime, node] = Chain(
+                data,
+                regime,
+                node,
+                candidates=np.flatnonzero(allowed[regime, :, node]),
+                fixed=required[regime, :, node],
+                noise_mean=None if noise_mean is None else float(noise_mean[regime, node]),
+                rule=rule,
+            )
+    length = np.zeros((2, n_nodes), dtype=np.int64)  # how much of each chain is removed
+    top = np.full((2, n_nodes), -np.inf)
+    for regime, node in np.argwhere(known).tolist():
+        top[regime, node] = chains[regime, node].top(0)[1]
+    history: list[Removal] = []
+    for regimes in [[0, 1]] if joint else [[0], [1]]:
+        multiplicity = np.where(known[:, None, :], allowed, False)[regimes].sum(axis=0)
+        graph = ShrinkingGraph(multiplicity)
+        while not graph.acyclic:
+            which, child = divmod(int(np.argmax(top[regimes])), n_nodes)
+            regime = regimes[which]
+            chain = chains[regime, child]
+            parent, score = chain.top(length[regime, child])
+            graph.remove(parent, child)
+            history.append(Removal(regime, parent, child, score))
+            length[regime, child] += 1
+            top[regime, child] = chain.top(length[regime, child])[1]
+            if on_removal is not None:
+                on_removal(history[-1], len(graph.order))
+    links = {
+        (regime, node): chains[regime, node].link(length[regime, node])
         for regime, node in np.argwhere(known).tolist()
     }
-    scores = np.full((2, n_nodes, n_nodes), np.nan)
-    for (regime, node), column in columns.items():
-        scores[regime, column.parents, node] = column.scores
-    history: list[Removal] = []
-    removable = np.where(required, -np.inf, np.nan_to_num(scores, nan=-np.inf, posinf=np.inf))
-    for regimes in [[0, 1]] if joint else [[0], [1]]:
-        graph = ShrinkingGraph((~np.isnan(scores[regimes])).sum(axis=0))
-        while not graph.acyclic:
-            which, parent, child = np.unravel_index(
-                np.argmax(removable[regimes]), (len(regimes), n_nodes, n_nodes)
-            )
-            regime = regimes[which]
-            removal = Removal(regime, int(parent), int(child), scores[regime, parent, child])
-            column = columns[regime, removal.child] = scorer.without(
-                columns[regime, removal.child], removal.parent
-            )
-            graph.remove(removal.parent, removal.child)
-            history.append(removal)
-            scores[regime, :, child] = np.nan
-            scores[regime, column.parents, child] = column.scores
-            removable[regime, :, child] = -np.inf
-            free = column.parents[~required[regime, column.parents, child]]
-            removable[regime, free, child] = scores[regime, free, child]
-            if on_removal is not None:
-                on_removal(removal, len(graph.order))
-    return _collect(columns, scores, known, noise_mean, history)
+    return _collect(links, known, noise_mean, history)
 
 
-@dataclass(frozen=True)
-class _Column:
-    """One mechanism under pruning."""
+class Rule(NamedTuple):
+    """How edges are scored."""
 
-    regime: int
-    node: int
-    regression: Regression
-    parents: npt.NDArray[np.int64]
-    scores: FloatArray
-    samples: FloatArray  # (N, n): one contiguous row per node
-    orders: npt.NDArray[np.int64]  # (N, n): what sorts them
-
-
-@dataclass(frozen=True)
-class _Scorer:
-    """Regress and score the columns of one dataset."""
-
-    data: Dataset
-    noise_mean: FloatArray | None
     edge_weighting: bool
     neighbors: int
     squares: bool
 
-    def start(self, regime: int, node: int, parents: npt.NDArray[np.int64]) -> _Column:
-        samples = np.ascontiguousarray(self.data.samples(regime, node).T)
-        n_samples = samples.shape[1]
-        needed = max(len(parents) + (self.noise_mean is None) + 1, self.neighbors + 1)
-        if n_samples < needed:
-            raise DataError(
-                f"{mechanism_name(self.data.nodes, regime, node)} has {n_samples} samples for "
-                f"{len(parents)} candidate parents; at least {needed} are needed"
-            )
-        try:
-            regression = regress(gram_matrix(samples), node, parents, self._mean(regime, node))
-        except SingularError as error:
-            names = (*self.data.nodes, "(constant)")
-            raise DataError(
-                f"{mechanism_name(self.data.nodes, regime, node)}: over its {n_samples} samples "
-                f"{names[error.column]!r} is a linear combination of the other candidate parents"
-            ) from error
-        return self._scored(regime, node, regression, samples, np.argsort(samples, axis=1))
 
-    def without(self, column: _Column, parent: int) -> _Column:
-        regression = column.regression.without(parent)
-        return self._scored(column.regime, column.node, regression, column.samples, column.orders)
+class Link(NamedTuple):
+    """One mechanism after some of its candidate parents were removed."""
 
-    def _scored(
+    regression: Regression
+    parents: npt.NDArray[np.int64]
+    scores: FloatArray
+
+
+class Chain:
+    """The order in which one mechanism loses its candidate parents.
+
+    A mechanism's scores depend on its own samples and remaining parents only, and the edge it
+    loses next is always the one it scores highest. So that order is the mechanism's own; the rest
+    of the graph decides only how far it is followed. It is found step by step, when needed.
+    """
+
+    def __init__(
         self,
+        data: Dataset,
         regime: int,
         node: int,
-        regression: Regression,
-        samples: FloatArray,
-        orders: npt.NDArray[np.int64],
-    ) -> _Column:
-        n_parents = len(regression.columns) - (self.noise_mean is None)
-        parents = regression.columns[:n_parents]
-        weights = regression.weights[:n_parents]
+        *,
+        candidates: npt.NDArray[np.int64],
+        fixed: BoolArray,
+        noise_mean: float | None,
+        rule: Rule,
+    ) -> None:
+        self._mechanism = regime, node
+        self._fixed = fixed  # (N,) parents that are never removed
+        self._rule = rule
+        self._intercept = noise_mean is None
+        rows = data.rows_of(regime, node)
+        self._rows = _signature(rows)
+        self._samples = np.ascontiguousarray(data.values[rows].T)  # (N, n)
+        self._orders = np.argsort(self._samples, axis=1)
+        name = mechanism_name(data.nodes, regime, node)
+        needed = max(len(candidates) + self._intercept + 1, rule.neighbors + 1)
+        if len(rows) < needed:
+            raise DataError(
+                f"{name} has {len(rows)} samples for {len(candidates)} candidate parents; "
+                f"at least {needed} are needed"
+            )
+        try:
+            regression = regress(gram_matrix(self._samples), node, candidates, noise_mean)
+        except SingularError as error:
+            column = (*data.nodes, "(constant)")[error.column]
+            raise DataError(
+                f"{name}: over its {len(rows)} samples {column!r} is a linear combination of the "
+                "other candidate parents"
+            ) from error
+        self._links = [self._link(regression)]
+
+    def describes(self, data: Dataset) -> bool:
+        """Whether the mechanism still has the samples this chain was made from."""
+        return self._rows == _signature(data.rows_of(*self._mechanism))
+
+    def link(self, n_removed: int) -> Link:
+        """The mechanism after `n_removed` removals."""
+        while len(self._links) <= n_removed:
+            parent, _ = self.top(len(self._links) - 1)
+            self._links.append(self._link(self._links[-1].regression.without(parent)))
+        return self._links[n_removed]
+
+    def top(self, n_removed: int) -> tuple[int, float]:
+        """The parent to lose next and its score; -inf where none may go."""
+        link = self.link(n_removed)
+        scores = np.where(self._fixed[link.parents], -np.inf, link.scores)
+        if not len(scores):
+            return -1, -np.inf
+        best = int(np.argmax(scores))
+        return int(link.parents[best]), float(scores[best])
+
+    def _link(self, regression: Regression) -> Link:
+        n_parents = len(regression.columns) - self._intercept
+        parents, weights = regression.columns[:n_parents], regression.weights[:n_parents]
         # an intercept, known or fitted, shifts the residual and no dependence with it
-        residual = residuals(samples, node, parents, weights)
+        residual = residuals(self._samples, self._mechanism[1], parents, weights)
         scores = residual_information(
-            samples,
-            orders,
+            self._samples,
+            self._orders,
             parents,
             residual,
             np.argsort(residual),
-            self.neighbors,
-            self.squares,
+            self._rule.neighbors,
+            self._rule.squares,
             psi_table(len(residual)),
         )
-        if self.edge_weighting:
+        if self._rule.edge_weighting:
             with np.errstate(divide="ignore"):  # a weight of exactly 0 is the first to go
                 scores = scores - np.log(np.abs(weights))
-        return _Column(regime, node, regression, parents, scores, samples, orders)
+        return Link(regression, parents, scores)
 
-    def _mean(self, regime: int, node: int) -> float | None:
-        return None if self.noise_mean is None else float(self.noise_mean[regime, node])
+
+def _signature(rows: npt.NDArray[np.int64]) -> tuple[int, int, int]:
+    """Rows of a mechanism only come at the end and go at the start, so the ends tell them apart."""
+    return (len(rows), int(rows[0]), int(rows[-1])) if len(rows) else (0, 0, 0)
 
 
 @kernel
@@ -221,8 +263,7 @@ def _complete(n_nodes: int) -> BoolArray:
 
 
 def _collect(
-    columns: dict[tuple[int, int], _Column],
-    scores: FloatArray,
+    links: dict[tuple[int, int], Link],
     known: BoolArray,
     noise_mean: FloatArray | None,
     history: list[Removal],
@@ -230,16 +271,18 @@ def _collect(
     n_nodes = known.shape[1]
     weights = np.zeros((2, n_nodes, n_nodes))
     np.copyto(weights, np.nan, where=~known[:, None, :])
+    scores = np.full((2, n_nodes, n_nodes), np.nan)
+    adjacency = np.zeros((2, n_nodes, n_nodes), dtype=bool)
     intercept = np.full((2, n_nodes), np.nan)
     noise_std = np.full((2, n_nodes), np.nan)
-    for (regime, node), column in columns.items():
-        regression = column.regression
-        weights[regime, column.parents, node] = regression.weights[: len(column.parents)]
+    for (regime, node), (regression, parents, link_scores) in links.items():
+        adjacency[regime, parents, node] = True
+        weights[regime, parents, node] = regression.weights[: len(parents)]
+        scores[regime, parents, node] = link_scores
         intercept[regime, node] = (
             regression.weights[-1] if noise_mean is None else noise_mean[regime, node]
         )
         noise_std[regime, node] = regression.residual_std
-    adjacency = ~np.isnan(scores)
     union = ShrinkingGraph(adjacency.sum(axis=0))
     return CSLFit(
         adjacency=adjacency,

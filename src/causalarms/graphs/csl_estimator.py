@@ -14,7 +14,7 @@ from causalarms.errors import DataError
 from causalarms.graphs.csl import CSLFit, Removal, csl
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.identifiability import warn_of_constant_regimes
-from causalarms.graphs.inputs import as_noise_mean, as_rounds
+from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.graphs.stability import edge_stability
@@ -97,8 +97,18 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         `noise_mean` of shape (N,) or (2, N) is used where it is known; None estimates an intercept
         per mechanism. `on_removal(removal, nodes_ordered)` is called after every rejected edge.
         """
+        rounds = as_rounds(X, interventions)
+        return self.fit_rounds(rounds, noise_mean, on_removal)
+
+    def fit_rounds(
+        self,
+        rounds: Rounds,
+        noise_mean: Any = None,
+        on_removal: Callable[[Removal, int], None] | None = None,
+    ) -> Self:
+        """Learn from rounds that are checked already (`as_rounds`)."""
         self._check_settings()
-        values, regimes, nodes = as_rounds(X, interventions)
+        values, regimes, nodes = rounds
         mean = as_noise_mean(noise_mean, nodes)
         allowed, required = edge_constraints(
             nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers

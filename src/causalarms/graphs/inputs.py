@@ -27,22 +27,24 @@ class Rounds(NamedTuple):
 
 def as_rounds(X: Any, interventions: Any) -> Rounds:
     """Rounds from arrays or frames; no interventions means that all were natural."""
-    samples = as_samples(X)
-    values = samples.values
+    values, names = as_samples(X)
+    nodes = node_names(names, values.shape[1])
+    return checked_rounds(values, as_regimes(interventions, nodes, len(values)), nodes)
+
+
+def checked_rounds(
+    values: FloatArray, regimes: npt.NDArray[np.uint8], nodes: tuple[str, ...]
+) -> Rounds:
+    """Refuse what no learner can use: too small a table, constant or identical columns."""
     n_samples, n_nodes = values.shape
-    if n_nodes < 2:
-        raise DataError(
-            f"Found array with {n_nodes} feature(s) (shape={values.shape}) "
-            "while a minimum of 2 is required."
-        )
-    if n_samples < 2:
-        raise DataError(
-            f"Found array with {n_samples} sample(s) (shape={values.shape}) "
-            "while a minimum of 2 is required."
-        )
-    nodes = node_names(samples.names, n_nodes)
+    for found, what in ((n_nodes, "feature"), (n_samples, "sample")):
+        if found < 2:
+            raise DataError(
+                f"Found array with {found} {what}(s) (shape={values.shape}) "
+                "while a minimum of 2 is required."
+            )
     _check_columns(values, nodes)
-    return Rounds(values, as_regimes(interventions, nodes, n_samples), nodes)
+    return Rounds(values, regimes, nodes)
 
 
 def as_regimes(interventions: Any, nodes: tuple[str, ...], n_samples: int) -> npt.NDArray[np.uint8]:

@@ -1,0 +1,35 @@
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench clean
+
+help:  ## what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: .venv/ready  ## the main job on a small unknown system; pictures in out/
+	@$(BIN)/causalarms demo --out out
+
+test: .venv/ready-test  ## lint, types, import contract, tests, doctests, README examples
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -q
+
+bench: .venv/ready-test  ## fast kernels against plain references, in one run
+	$(BIN)/python benchmarks/run.py
+
+.venv/ready: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing into .venv (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	@touch $@
+
+.venv/ready-test: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing into .venv (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch .venv/ready $@
+
+clean:  ## remove the environment and all output
+	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache .hypothesis

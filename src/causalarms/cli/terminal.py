@@ -1,0 +1,67 @@
+"""What all commands print with: tables for people, JSON for machines, live lines on terminals."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from causalarms.errors import CausalArmsWarning
+
+
+def out() -> Console:
+    """Standard output; wide when it is not a terminal, so that nothing is cut."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=160)
+
+
+def err() -> Console:
+    """Standard error: progress and warnings."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(record: Any) -> None:
+    click.echo(json.dumps(record, indent=1, allow_nan=False))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
+    """A plain table; the numbers are right-aligned already by being text of one width."""
+    result = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for position, column in enumerate(columns):
+        numeric = bool(rows) and all(_is_number(row[position]) for row in rows)
+        result.add_column(column, justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        result.add_row(*row)
+    return result
+
+
+@contextmanager
+def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
+    """Collect the package's warnings as text, printing them afterwards where asked."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CausalArmsWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, CausalArmsWarning):
+            messages.append(str(warning.message))
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    if show:
+        for message in messages:
+            click.echo(f"warning: {message}", err=True)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip().rstrip("%") or "0")
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,71 @@
+"""Does the linear Gaussian model fit a mechanism? Two classical tests of its residuals.
+
+Jarque-Bera for Gaussian shape; Ramsey's RESET (does the square of the fitted value explain what
+the line left over) for linearity.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from causalarms.graphs.regime_names import REGIME_NAMES
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class MechanismCheck(NamedTuple):
+    """How well one mechanism fits; p-values are of the single test, not corrected for many."""
+
+    regime: str
+    node: str
+    n_samples: int
+    explained: float  # share of the variance
+    gaussian_p: float
+    linear_p: float
+
+
+def check_mechanisms(
+    values: FloatArray,
+    regimes: npt.NDArray[np.uint8],
+    nodes: tuple[str, ...],
+    adjacency: npt.NDArray[np.bool_],
+    weights: FloatArray,
+    known: npt.NDArray[np.bool_],
+) -> list[MechanismCheck]:
+    """One record per known mechanism."""
+    checks = []
+    for regime, node in np.argwhere(known):
+        rows = values[regimes[:, node] == regime]
+        parents = adjacency[regime, :, node]
+        fitted = rows[:, parents] @ weights[regime, parents, node]
+        residual = rows[:, node] - fitted
+        residual = residual - residual.mean()
+        checks.append(
+            MechanismCheck(
+                regime=REGIME_NAMES[regime],
+                node=nodes[node],
+                n_samples=len(rows),
+                explained=float(1 - residual.var() / rows[:, node].var()),
+                gaussian_p=float(stats.jarque_bera(residual).pvalue),
+                linear_p=_reset(rows[:, parents], fitted, residual),
+            )
+        )
+    return checks
+
+
+def _reset(parents: FloatArray, fitted: FloatArray, residual: FloatArray) -> float:
+    """p-value of adding the squared fitted value to the regression."""
+    n, p = parents.shape
+    if not p or n < p + 4:
+        return float("nan")
+    design = np.column_stack([np.ones(n), parents])
+    bend = (fitted - fitted.mean()) ** 2
+    bend = bend - design @ np.linalg.lstsq(design, bend, rcond=None)[0]
+    residual = residual - design @ np.linalg.lstsq(design, residual, rcond=None)[0]
+    r2 = (bend @ residual) ** 2 / ((bend @ bend) * (residual @ residual))
+    statistic = r2 / (1 - r2) * (n - p - 2)
+    return float(stats.f.sf(statistic, 1, n - p - 2))
