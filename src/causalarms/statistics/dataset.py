@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
+from causalarms.kernels import kernel
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
 
@@ -88,14 +89,17 @@ class Dataset:
         if not np.isfinite(rows).all():
             row, node = np.argwhere(~np.isfinite(rows))[0]
             raise DataError(f"row {row} of node {self.nodes[node]!r} is {rows[row, node]}")
-        self._grow(len(rows))
-        node = np.arange(self.n_nodes)
         for row, regime in zip(rows, regimes, strict=True):
-            self._values[self._length] = row
-            self._regimes[self._length] = regime
-            self._rows_of[regime, node, self._counts[regime, node]] = self._length
-            self._counts[regime, node] += 1
-            self._length += 1
+            self.add(row, regime)
+
+    def add(self, row: FloatArray, regimes: npt.NDArray[np.uint8]) -> None:
+        """Add one row that is known to be finite, with regimes known to be 0/1."""
+        if self._length == len(self._values):
+            self._grow()
+        self._values[self._length] = row
+        self._regimes[self._length] = regimes
+        _index_row(self._rows_of, self._counts, regimes, self._length)
+        self._length += 1
 
     def forget(self, regime: int, node: int, *, start: int | None = None) -> None:
         """Let a mechanism learn only from rows numbered `start` (default: those to come)."""
@@ -114,22 +118,46 @@ class Dataset:
             rows = rows[: self.cap] if self.keep == "oldest" else rows[-self.cap :]
         return _read_only(rows)
 
+    def recent_rows_of(self, regime: int, node: int, n: int) -> IntArray:
+        """Numbers of the newest `n` rows of a mechanism since its start, whatever the cap."""
+        count = int(self._counts[regime, node])
+        return _read_only(self._rows_of[regime, node, max(count - n, 0) : count])
+
     def samples(self, regime: int, node: int) -> FloatArray:
         """All nodes' values in the rows a mechanism learns from, (n_m, N)."""
         return self._values[self.rows_of(regime, node)]
 
-    def _grow(self, n_rows: int) -> None:
-        capacity = len(self._values)
-        if self._length + n_rows <= capacity:
-            return
-        extra = max(capacity, self._length + n_rows - capacity)
-        self._values = np.concatenate([self._values, np.empty((extra, self.n_nodes))])
-        self._regimes = np.concatenate(
-            [self._regimes, np.empty((extra, self.n_nodes), dtype=np.uint8)]
-        )
-        self._rows_of = np.concatenate(
-            [self._rows_of, np.empty((2, self.n_nodes, extra), dtype=np.int64)], axis=2
-        )
+    def state(self) -> dict[str, Any]:
+        """Rows, regimes and starts, from which all else follows."""
+        return {
+            "values": self.values.copy(),
+            "regimes": self.regimes.copy(),
+            "starts": self.starts.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Become the dataset whose state this is."""
+        self.__init__(self.n_nodes, nodes=self.nodes, cap=self.cap, keep=self.keep)  # type: ignore[misc]
+        if len(state["values"]):
+            self.append(state["values"], state["regimes"])
+        for regime, node in np.argwhere(state["starts"] > 0).tolist():
+            self.forget(regime, node, start=int(state["starts"][regime, node]))
+
+    def _grow(self) -> None:
+        """Double the room, so that adding rows costs a constant each on average."""
+        self._values = np.concatenate([self._values, np.empty_like(self._values)])
+        self._regimes = np.concatenate([self._regimes, np.empty_like(self._regimes)])
+        self._rows_of = np.concatenate([self._rows_of, np.empty_like(self._rows_of)], axis=2)
+
+
+@kernel
+def _index_row(
+    rows_of: IntArray, counts: IntArray, regimes: npt.NDArray[np.uint8], row: int
+) -> None:
+    for node in range(len(regimes)):
+        regime = regimes[node]
+        rows_of[regime, node, counts[regime, node]] = row
+        counts[regime, node] += 1
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

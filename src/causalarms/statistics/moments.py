@@ -7,6 +7,8 @@ A told round costs O(N^2) per mechanism it touches.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,7 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 class Moments:
     """`gram` (2, N, N+1, N+1) and `counts` (2, N)."""
 
-    def __init__(self, n_nodes: int) -> None:
+    def __init__(self, n_nodes: int, *, cap: int | None = None) -> None:
+        self.cap = cap  # only the first so many samples of a mechanism count
         self.gram: FloatArray = np.zeros((2, n_nodes, n_nodes + 1, n_nodes + 1))
         self.counts: npt.NDArray[np.int64] = np.zeros((2, n_nodes), dtype=np.int64)
 
@@ -33,7 +36,8 @@ class Moments:
 
     def add(self, values: FloatArray, interventions: npt.NDArray[np.uint8]) -> None:
         """One round: every node's current mechanism learns from it."""
-        _add(self.gram, self.counts, values, interventions)
+        cap = np.iinfo(np.int64).max if self.cap is None else self.cap
+        _add(self.gram, self.counts, values, interventions, cap)
 
     def recompute(self, data: Dataset, regime: int, node: int) -> None:
         """One mechanism from its samples, e.g. after it forgot some."""
@@ -45,6 +49,13 @@ class Moments:
         """One mechanism starts from nothing."""
         self.gram[regime, node] = 0.0
         self.counts[regime, node] = 0
+
+    def state(self) -> dict[str, Any]:
+        return {"gram": self.gram.copy(), "counts": self.counts.copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.gram[:] = state["gram"]
+        self.counts[:] = state["counts"]
 
 
 @kernel
@@ -72,9 +83,12 @@ def _add(
     counts: npt.NDArray[np.int64],
     values: FloatArray,
     interventions: npt.NDArray[np.uint8],
+    cap: int,
 ) -> None:
     n = len(values)
     for node in range(n):
+        if counts[interventions[node], node] >= cap:
+            continue
         matrix = gram[interventions[node], node]
         for i in range(n):
             for j in range(n):

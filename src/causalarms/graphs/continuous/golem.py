@@ -1,0 +1,180 @@
+"""GOLEM: soft-acyclic likelihood fit of a linear SEM from its sample covariance.
+
+Sec. VI-A of Peng, Zhang, Mitra; Ng et al. 2020.
+"""
+
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from causalarms.errors import DataError
+from causalarms.graphs.continuous.adam import adam_direction, move
+from causalarms.graphs.continuous.gradient_fit import (
+    GradientFit,
+    checked_covariance,
+    checked_weights,
+    require_not_negative,
+    require_positive,
+)
+from causalarms.graphs.continuous.likelihood import negative_log_likelihood
+from causalarms.graphs.continuous.small_matrices import Matrix, exponentiate
+from causalarms.kernels import kernel
+
+# Adam's usual rates, which the published program keeps (Kingma and Ba 2015).
+FIRST_BETA = 0.9
+SECOND_BETA = 0.999
+# Steps over which the weights are averaged for the stopping rule: Adam's chatter of one learning
+# rate around zero weights cancels in the average.
+WINDOW = 1000
+# Two settled windows at a tolerance of 5e-4 gave the graph of all 100 000 steps on 800 of 800
+# random systems of 6 to 14 nodes; 3e-3 cut short a slow drift across the threshold in 1 of 400.
+SETTLED_WINDOWS = 2
+WORK_MATRICES = 8
+
+
+@kernel
+def _add_penalties(
+    weights: Matrix, l1: float, acyclicity: float, gradient: Matrix, work: Matrix
+) -> float:
+    """Add the gradient of l1 |B|_1 + acyclicity (tr exp(B∘B) - N), return the value."""
+    size = weights.shape[0]
+    powers, exponential = work[2:6], work[6]
+    np.multiply(weights, weights, powers[0])
+    exponentiate(powers, exponential, work[7])
+    value = 0.0
+    for row in range(size):
+        for column in range(size):
+            weight = weights[row, column]
+            value += l1 * abs(weight)
+            gradient[row, column] += (
+                l1 * np.sign(weight) + 2.0 * acyclicity * weight * exponential[column, row]
+            )
+        value += acyclicity * (exponential[row, row] - 1.0)
+        gradient[row, row] = 0.0
+    return value
+
+
+@kernel
+def _evaluate(
+    weights: Matrix,
+    covariance: Matrix,
+    equal_variances: bool,
+    l1: float,
+    acyclicity: float,
+    gradient: Matrix,
+    work: Matrix,
+) -> float:
+    value = negative_log_likelihood(weights, covariance, equal_variances, gradient, work)
+    return value + _add_penalties(weights, l1, acyclicity, gradient, work)
+
+
+@kernel
+def _descend_window(
+    weights: Matrix,
+    moments: Matrix,
+    average: Matrix,
+    first_step: int,
+    count: int,
+    covariance: Matrix,
+    equal_variances: bool,
+    l1: float,
+    acyclicity: float,
+    learning_rate: float,
+) -> float:
+    """Take ``count`` steps in place; return the objective before the last of them."""
+    size = weights.shape[0]
+    work = np.empty((WORK_MATRICES, size, size))
+    gradient = np.empty((size, size))
+    direction = np.empty((size, size))
+    value = inf
+    average[:] = 0.0
+    for step in range(first_step, first_step + count):
+        value = _evaluate(weights, covariance, equal_variances, l1, acyclicity, gradient, work)
+        adam_direction(gradient, moments, direction, step, FIRST_BETA, SECOND_BETA)
+        move(weights, direction, learning_rate)
+        move(average, weights, -1.0 / count)
+    return value
+
+
+@kernel
+def _descend(
+    weights: Matrix,
+    covariance: Matrix,
+    equal_variances: bool,
+    l1: float,
+    acyclicity: float,
+    learning_rate: float,
+    steps: int,
+    tolerance: float,
+) -> tuple[int, bool]:
+    """Run Adam in place from ``weights``; return the steps taken and whether they settled."""
+    moments = np.zeros((2, *weights.shape))
+    average = np.zeros_like(weights)
+    earlier = np.full_like(weights, inf)
+    taken = 0
+    settled = 0
+    while taken < steps:
+        count = min(WINDOW, steps - taken)
+        _descend_window(
+            weights, moments, average, taken + 1, count,
+            covariance, equal_variances, l1, acyclicity, learning_rate,
+        )  # fmt: skip
+        taken += count
+        settled = settled + 1 if np.abs(average - earlier).max() < tolerance else 0
+        if settled == SETTLED_WINDOWS:
+            return taken, True
+        earlier[:] = average
+    return taken, False
+
+
+def golem_objective(
+    weights: ArrayLike,
+    covariance: ArrayLike,
+    *,
+    equal_variances: bool = True,
+    l1: float = 0.02,
+    acyclicity: float = 5.0,
+) -> tuple[float, Matrix]:
+    """Return the objective of Ng et al. 2020 and its gradient (zero on the diagonal)."""
+    matrix = checked_covariance(covariance)
+    at = checked_weights(weights, matrix.shape[0])
+    gradient = np.empty_like(at)
+    work = np.empty((WORK_MATRICES, *at.shape))
+    return _evaluate(at, matrix, equal_variances, l1, acyclicity, gradient, work), gradient
+
+
+def golem(
+    covariance: ArrayLike,
+    *,
+    equal_variances: bool = True,
+    l1: float = 0.02,
+    acyclicity: float = 5.0,
+    learning_rate: float = 1e-3,
+    steps: int = 100_000,
+    tolerance: float = 5e-4,
+    initial: ArrayLike | None = None,
+) -> GradientFit:
+    """Fit weights from the covariance of centred data.
+
+    Sec. VI-A of Peng, Zhang, Mitra; Ng et al. 2020. The descent stops early once the mean
+    weights of successive windows of steps differ by less than ``tolerance``, several times in a
+    row; ``tolerance=0`` runs every step. The published program starts from zero, and for
+    ``equal_variances=False`` from the equal-variance weights, given here as ``initial``.
+    """
+    matrix = checked_covariance(covariance)
+    require_positive(learning_rate=learning_rate, steps=steps)
+    require_not_negative(l1=l1, acyclicity=acyclicity, tolerance=tolerance)
+    if initial is None:
+        weights = np.zeros_like(matrix)
+    else:
+        weights = checked_weights(initial, matrix.shape[0])
+    taken, converged = _descend(
+        weights, matrix, equal_variances, l1, acyclicity, learning_rate, steps, tolerance
+    )
+    if not np.isfinite(weights).all():
+        raise DataError("the descent diverged: lower learning_rate or acyclicity")
+    objective, _ = golem_objective(
+        weights, matrix, equal_variances=equal_variances, l1=l1, acyclicity=acyclicity
+    )
+    return GradientFit(weights, taken, converged, objective)

@@ -1,0 +1,1 @@
+"""Graph and moments to weights, expected rewards and confidence bounds."""

@@ -1,0 +1,67 @@
+"""Graph and moments to weights with their uncertainty, once per mechanism (Sec. III and IV)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import DataError
+from causalarms.graphs.regime_names import mechanism_name
+from causalarms.sem.topology import topological_order
+from causalarms.statistics.moments import Moments
+from causalarms.statistics.regression import SingularError, regress
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MechanismWeights:
+    """All 2N regressions: what the expected rewards and their bound are assembled from."""
+
+    weights: FloatArray  # (2, N, N)
+    intercept: FloatArray  # (2, N), the noise means, given or estimated
+    noise_std: FloatArray  # (2, N)
+    spread: FloatArray  # (2, N), lambda_max of Phi = sigma^2 (X X^T)^-1; 0 without parents
+    n_regressors: npt.NDArray[np.int64]  # (2, N), an estimated intercept counts as one
+    order: npt.NDArray[np.int64] | None  # None where the regimes mix into a cycle
+
+
+def fit_weights(
+    moments: Moments,
+    adjacency: npt.NDArray[np.bool_],  # (2, N, N)
+    *,
+    noise_mean: FloatArray | None,  # (2, N)
+    noise_std: FloatArray | None = None,  # (2, N), estimated unless given
+    nodes: tuple[str, ...] | None = None,
+) -> MechanismWeights:
+    """Least squares of every mechanism on its parents."""
+    n_nodes = adjacency.shape[1]
+    weights = np.zeros((2, n_nodes, n_nodes))
+    intercept, std, spread = np.zeros((2, n_nodes)), np.zeros((2, n_nodes)), np.zeros((2, n_nodes))
+    n_regressors = np.zeros((2, n_nodes), dtype=np.int64)
+    for regime, node in np.ndindex(2, n_nodes):
+        parents = np.flatnonzero(adjacency[regime, :, node])
+        known = None if noise_mean is None else float(noise_mean[regime, node])
+        try:
+            fit = regress(moments.gram[regime, node], node, parents, known)
+        except SingularError as error:
+            names = nodes or tuple(f"x{i}" for i in range(n_nodes))
+            raise DataError(
+                f"{mechanism_name(names, regime, node)}: {fit_problem(moments, regime, node)}"
+            ) from error
+        weights[regime, parents, node] = fit.weights[: len(parents)]
+        intercept[regime, node] = fit.weights[-1] if known is None else known
+        std[regime, node] = fit.residual_std if noise_std is None else noise_std[regime, node]
+        n_regressors[regime, node] = len(fit.columns)
+        if len(fit.columns):
+            eigenvalue = float(np.linalg.eigvalsh(fit.inverse)[-1])
+            spread[regime, node] = std[regime, node] ** 2 * eigenvalue
+    order = topological_order(adjacency.any(axis=0))
+    return MechanismWeights(weights, intercept, std, spread, n_regressors, order)
+
+
+def fit_problem(moments: Moments, regime: int, node: int) -> str:
+    count = int(moments.counts[regime, node])
+    return f"its parents' values in {count} samples are linearly dependent"

@@ -1,0 +1,209 @@
+"""The two graphs of a system: who causes whom naturally, and who under intervention."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from causalarms.errors import ModelError
+from causalarms.graphs.graph import Graph
+from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.pictures import arrows, style
+from causalarms.pictures.arrows import Edge, draw_arrow, line_width, visible_part
+from causalarms.pictures.geometry import MARGIN, Geometry, plan
+from causalarms.pictures.labels import LABEL_SIZE, Labels, number, place_labels
+from causalarms.pictures.legend import draw_legend
+from causalarms.pictures.matrices import draw_matrices
+from causalarms.sem.linear_sem import LinearSEM
+from causalarms.sem.nodes import node_index
+
+__all__ = ["draw_graph", "draw_matrices", "draw_sem"]
+
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+
+LABELLED_NODES = 12  # numbers on the arrows of larger systems cannot be told apart
+TOLERATED_OVERLAP = 0.12  # of a number's box, which is mostly air at its rim
+NODE_LAYER, LABEL_LAYER = arrows.HEAD_LAYER + 1, arrows.HEAD_LAYER + 10
+TITLE_ROOM, PANEL_TITLE_ROOM, LEGEND_ROOM = 0.28, 0.24, 0.34  # inches
+
+
+def draw_graph(
+    graph: Graph,
+    *,
+    reward: str | None = None,
+    truth: npt.ArrayLike | None = None,
+    title: str | None = None,
+) -> Figure:
+    """One panel per regime with the same nodes at the same places.
+
+    With `truth`, an adjacency (2, N, N), edges are told apart as found, missed and extra. Edges
+    into a mechanism without data are neither found nor missed.
+    """
+    true_edges = None if truth is None else _adjacency(truth, len(graph.nodes))
+    reward_node = None if reward is None else node_index(reward, graph.nodes)
+    shown = graph.adjacency if true_edges is None else graph.adjacency | true_edges
+    with style.figure_style():
+        geometry = plan(graph.nodes, shown[0] | shown[1])
+        panels = [_edges(graph, true_edges, regime, geometry) for regime in (0, 1)]
+        labels = _all_labels(panels, geometry)
+        figure, both_axes = _panels(geometry, title)
+        for regime, axes in enumerate(both_axes):
+            _draw_nodes(axes, geometry, graph.known[regime], reward_node)
+            for layer, edge in enumerate(panels[regime]):
+                width = line_width(edge.strength, sum(map(len, panels)) // 2)
+                draw_arrow(axes, edge.line, edge.look, width, layer)
+            _draw_labels(axes, panels[regime], labels[regime])
+        draw_legend(
+            figure,
+            edges=[edge for edges in panels for edge in edges],
+            compared=true_edges is not None,
+            reward=reward is not None,
+            unknown=not graph.known.all(),
+        )
+    return figure
+
+
+def draw_sem(sem: LinearSEM, *, title: str | None = None) -> Figure:
+    """The true graphs of a system."""
+    graph = Graph(
+        nodes=sem.nodes,
+        adjacency=sem.adjacency,
+        weights=sem.weights,
+        known=np.ones((2, sem.n_nodes), dtype=bool),
+        order=tuple(sem.nodes[node] for node in sem.order),
+        measures={},
+    )
+    return draw_graph(graph, reward=sem.nodes[sem.reward], title=title)
+
+
+def _adjacency(given: npt.ArrayLike, n_nodes: int) -> BoolArray:
+    adjacency = np.asarray(given)
+    if adjacency.shape != (2, n_nodes, n_nodes):
+        raise ModelError(f"truth must have shape (2, {n_nodes}, {n_nodes}), not {adjacency.shape}")
+    return adjacency.astype(bool)
+
+
+def _edges(graph: Graph, truth: BoolArray | None, regime: int, geometry: Geometry) -> list[Edge]:
+    """Weak edges first: strong ones are drawn over them."""
+    learned = graph.adjacency[regime]
+    shown = learned if truth is None else learned | (truth[regime] & graph.known[regime])
+    largest = np.abs(graph.weights[graph.adjacency & np.isfinite(graph.weights)]).max(initial=0)
+    edges = []
+    for parent, child in np.argwhere(shown).tolist():
+        weight = float(graph.weights[regime, parent, child]) if learned[parent, child] else np.nan
+        if truth is None:
+            look = arrows.NEGATIVE if weight < 0 else arrows.POSITIVE
+        elif not learned[parent, child]:
+            look = arrows.MISSED
+        else:
+            look = arrows.FOUND if truth[regime, parent, child] else arrows.EXTRA
+        line = visible_part(
+            geometry.routes[parent, child],
+            geometry.centres[parent],
+            geometry.half_sizes[parent],
+            geometry.centres[child],
+            geometry.half_sizes[child],
+        )
+        strength = abs(weight) / largest if largest and np.isfinite(weight) else 0.3
+        edges.append(Edge(line, look, strength, weight))
+    return sorted(edges, key=lambda edge: edge.strength)
+
+
+def _all_labels(panels: list[list[Edge]], geometry: Geometry) -> list[Labels]:
+    """Numbers on all arrows of both panels or, where they would overlap, on none."""
+    if len(geometry.names) <= LABELLED_NODES:
+        labels = [_labels(edges, geometry, numbers=True) for edges in panels]
+        if all(label.overlap <= TOLERATED_OVERLAP for label in labels):
+            return labels
+    return [_labels(edges, geometry, numbers=False) for edges in panels]
+
+
+def _labels(edges: list[Edge], geometry: Geometry, *, numbers: bool) -> Labels:
+    texts = {}
+    for which, edge in enumerate(edges):
+        has_number = numbers and np.isfinite(edge.weight)
+        text = f"{edge.look.mark} {number(edge.weight)}" if has_number else edge.look.mark
+        if text:
+            texts[which] = text.strip()
+    return place_labels([edge.line for edge in edges], texts, geometry.centres, geometry.half_sizes)
+
+
+def _panels(geometry: Geometry, title: str | None) -> tuple[Figure, list[Axes]]:
+    width, height = geometry.panel
+    one = height + PANEL_TITLE_ROOM
+    title_room = TITLE_ROOM if title else 0.0
+    total = np.array(
+        [width, 2 * one + LEGEND_ROOM + title_room]
+        if geometry.stacked
+        else [2 * width, one + LEGEND_ROOM + title_room]
+    )
+    figure = Figure(figsize=tuple(total))
+    if title:
+        figure.suptitle(title, y=1 - 0.08 / total[1], va="top", fontsize=style.TEXT_SIZE + 1)
+    corners = (
+        [(0.0, LEGEND_ROOM + one), (0.0, LEGEND_ROOM)]
+        if geometry.stacked
+        else [(0.0, LEGEND_ROOM), (width, LEGEND_ROOM)]
+    )
+    both = []
+    for (left, bottom), regime in zip(corners, REGIME_NAMES, strict=True):
+        axes = figure.add_axes(
+            (left / total[0], bottom / total[1], width / total[0], height / total[1])
+        )
+        axes.set(xlim=(0, width), ylim=(0, height))  # one unit of data is one inch
+        axes.set_axis_off()
+        axes.text(
+            MARGIN, height + 0.06, regime, fontsize=style.TEXT_SIZE, fontweight="bold", va="bottom"
+        )
+        both.append(axes)
+    return figure, both
+
+
+def _draw_nodes(axes: Axes, geometry: Geometry, known: BoolArray, reward: int | None) -> None:
+    for node, (centre, half) in enumerate(zip(geometry.centres, geometry.half_sizes, strict=True)):
+        is_known = bool(known[node])
+        face = style.REWARD if node == reward else style.NODE
+        axes.add_patch(
+            FancyBboxPatch(
+                centre - half,
+                width=2 * half[0],
+                height=2 * half[1],
+                boxstyle=f"round,pad=0,rounding_size={half[1]}",
+                facecolor=face if is_known else style.WHITE,
+                edgecolor=style.BLACK if is_known else style.UNKNOWN,
+                linewidth=1.4 if node == reward else 0.7,
+                linestyle="-" if is_known else (0, (2.5, 1.5)),
+                zorder=NODE_LAYER,
+            )
+        )
+        axes.text(
+            centre[0],
+            centre[1],
+            geometry.names[node],
+            ha="center",
+            va="center_baseline",
+            fontsize=geometry.name_size,
+            fontweight="bold" if node == reward else "normal",
+            color=style.BLACK if is_known else style.UNKNOWN,
+            parse_math=False,
+            zorder=NODE_LAYER + 1,
+        )
+
+
+def _draw_labels(axes: Axes, edges: list[Edge], labels: Labels) -> None:
+    for which, text in labels.texts.items():
+        axes.text(
+            labels.centres[which][0],
+            labels.centres[which][1],
+            text,
+            ha="center",
+            va="center",
+            fontsize=LABEL_SIZE,
+            color=edges[which].look.ink,
+            bbox={"boxstyle": "square,pad=0.1", "facecolor": style.WHITE, "edgecolor": "none"},
+            zorder=LABEL_LAYER,
+        )

@@ -1,0 +1,106 @@
+"""One look for every picture: colours by role, sizes by column, files with reproducible bytes.
+
+The palette is Okabe and Ito's (jfly.uni-koeln.de/color), told apart by all common kinds of colour
+vision. No role relies on colour alone: a line style, a mark or a label repeats it.
+Figures are made with `matplotlib.figure.Figure`, never pyplot: no window, no global state.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib as mpl
+from cycler import cycler
+from matplotlib.colors import LinearSegmentedColormap
+
+from causalarms.errors import DataError
+from causalarms.files import write_atomically
+
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY_BLUE = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+PURPLE = "#CC79A7"
+GREY = "#6E6E6E"
+PALE_GREY = "#EDEDED"
+WHITE = "#FFFFFF"
+
+POSITIVE = BLUE
+NEGATIVE = VERMILLION
+FOUND = BLACK
+MISSED = ORANGE
+EXTRA = PURPLE
+UNKNOWN = GREY
+NODE = PALE_GREY
+REWARD = YELLOW
+
+DIVERGING = LinearSegmentedColormap.from_list("sign", [NEGATIVE, WHITE, POSITIVE])
+
+ONE_COLUMN = 3.5  # inches: a column of IEEE's two-column layout
+TWO_COLUMNS = 7.16
+
+TEXT_SIZE = 8.0  # points
+SMALL_TEXT_SIZE = 6.5
+
+SERIES = cycler(
+    color=[BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY_BLUE, BLACK],
+    linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1))],
+)
+
+_SETTINGS = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same glyphs on every machine
+    "font.size": TEXT_SIZE,
+    "axes.titlesize": TEXT_SIZE,
+    "axes.labelsize": TEXT_SIZE,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": SERIES,
+    "xtick.labelsize": SMALL_TEXT_SIZE,
+    "ytick.labelsize": SMALL_TEXT_SIZE,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.fontsize": SMALL_TEXT_SIZE,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "hatch.linewidth": 0.5,
+    "figure.dpi": 100,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,  # real, searchable fonts; journals refuse type 3
+    "path.simplify": False,
+}
+
+# What would differ between two runs or two versions of matplotlib is left out of the file.
+_METADATA: dict[str, dict[str, str | None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """The package's settings inside the block, the caller's again after it."""
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a user's matplotlibrc shall not change the bytes
+        mpl.rcParams.update(_SETTINGS)
+        yield
+
+
+def save_figure(figure: mpl.figure.Figure, path: str | Path) -> Path:
+    """Write a PNG or PDF, by the ending of the file's name: whole or not at all."""
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in _METADATA:
+        raise DataError(
+            f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(_METADATA)}"
+        )
+    with io.BytesIO() as buffer, figure_style():
+        figure.savefig(buffer, format=ending[1:], metadata=_METADATA[ending])
+        content = buffer.getvalue()
+    return write_atomically(path, content)

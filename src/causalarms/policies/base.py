@@ -1,0 +1,99 @@
+"""What every policy is: ask for the next intervention, tell what was measured.
+
+A policy knows only what its constructor was given. Asking does not change what is known; telling
+does. Its state is plain arrays and scalars, and replaying its history gives the same state.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.changes.alarm import Alarm
+from causalarms.errors import DataError, ModelError
+from causalarms.sem.interventions import as_interventions
+from causalarms.sem.nodes import node_names
+
+FloatArray = npt.NDArray[np.float64]
+Intervention = npt.NDArray[np.uint8]
+
+EXPLORE, EXPLOIT = "explore", "exploit"
+
+
+class Suggestion(NamedTuple):
+    """The next intervention and why."""
+
+    intervention: Intervention  # (N,)
+    reason: str  # "explore" or "exploit"
+    mean: float = float("nan")  # predicted reward
+    width: float = float("nan")  # its confidence bound
+    refreshed: int = 0  # the round after which the graph was learned last; 0: not yet
+
+
+class Policy(ABC):
+    """Base of all policies; subclasses say what to play and what to learn from a round."""
+
+    def __init__(self, n_nodes: int, reward: int = -1) -> None:
+        if n_nodes < 1:
+            raise ModelError(f"n_nodes must be at least 1, not {n_nodes}")
+        if not -n_nodes <= reward < n_nodes:
+            raise ModelError(f"there is no node {reward} to be the reward of {n_nodes} nodes")
+        self.n_nodes = n_nodes
+        self.reward = reward % n_nodes
+        self.n_told = 0
+        self.alarms: list[Alarm] = []
+        self._nodes = node_names(None, n_nodes)
+
+    def ask(self, rng: np.random.Generator) -> Intervention:
+        """The next intervention, (N,) of 0/1."""
+        return self.suggest(rng).intervention
+
+    @abstractmethod
+    def suggest(self, rng: np.random.Generator) -> Suggestion:
+        """The next intervention with its diagnostics; draws from `rng` only."""
+
+    def tell(self, intervention: npt.ArrayLike, observation: npt.ArrayLike) -> None:
+        """Learn from one round; any intervention is welcome, also one that was not asked."""
+        a = as_interventions(np.asarray(intervention)[None], self._nodes)[0]
+        x = np.array(observation, dtype=float)
+        if x.shape != (self.n_nodes,):
+            raise DataError(f"an observation has shape ({self.n_nodes},), not {x.shape}")
+        if not np.isfinite(x).all():
+            node = int(np.flatnonzero(~np.isfinite(x))[0])
+            raise DataError(f"the observation of node {node} is {x[node]}")
+        self.n_told += 1
+        self._learn(a, x)
+
+    @abstractmethod
+    def _learn(self, a: Intervention, x: FloatArray) -> None:
+        """Take in round number `n_told`."""
+
+    @property
+    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+        """The graph believed now, (2, N, N), where the policy learns one."""
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """Everything learned, as arrays and scalars."""
+        return {
+            "n_told": self.n_told,
+            "alarms": np.array(self.alarms, dtype=float).reshape(-1, len(Alarm._fields)),
+        } | self._state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue where `state` was exported, in a policy built with the same arguments."""
+        self.n_told = int(state["n_told"])
+        self.alarms = [
+            Alarm(int(t), int(regime), int(node), int(point), float(value), float(limit))
+            for t, regime, node, point, value, limit in np.asarray(state["alarms"])
+        ]
+        self._restore(state)
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any]) -> None: ...

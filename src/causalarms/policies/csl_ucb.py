@@ -1,0 +1,243 @@
+"""`csl-ucb` and `csl-ucb-cd`: Algorithm 2, with the change detection of Sec. V as a part.
+
+Random interventions until every mechanism has `min_samples` samples; then every `refresh` rounds
+the graph is learned by CSL, all interventions are scored by mean + alpha U (eq. select_a), and the
+best is played until the next refresh. An alarm makes one mechanism forget; interventions are random
+again until it has samples.
+
+Where the authors' text and program differ (paper-facts): they learn both regimes apart
+(joint=False), use the first 100 samples of a mechanism, take alpha_0 = 0.5 max mean / max U at the
+first fit and let it fall as alpha_0 (1 + cos(pi (t - t_c) / (T - t_c))) / 2 after the last change
+t_c, and hold the chosen intervention between refreshes (hold=True).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.changes.alarm import Alarm
+from causalarms.changes.mechanism_glr import MechanismGLR
+from causalarms.changes.no_change import NoChange
+from causalarms.errors import ModelError
+from causalarms.graphs.csl import Chain, csl
+from causalarms.graphs.inputs import as_noise_mean
+from causalarms.models.scores import Scores, best_score, score_interventions
+from causalarms.models.weights import MechanismWeights, fit_weights
+from causalarms.policies.base import (
+    EXPLOIT,
+    EXPLORE,
+    FloatArray,
+    Intervention,
+    Policy,
+    Suggestion,
+)
+from causalarms.policies.states import nested, unnested
+from causalarms.policies.uniform import random_intervention
+from causalarms.sem.rewards import all_interventions, intervention_of
+from causalarms.sem.topology import topological_order
+from causalarms.statistics.dataset import Dataset
+from causalarms.statistics.moments import Moments
+
+SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
+MODEL_ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
+MAX_NODES = 20  # a million interventions are scored at every refresh
+
+
+class CSLUCB(Policy):
+    """Is told the horizon and, where known, the noise means (and standard deviations)."""
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        horizon: int,
+        noise_mean: npt.ArrayLike | None = None,
+        noise_std: npt.ArrayLike | None = None,
+        min_samples: int = 20,
+        max_samples: int | None = 100,
+        refresh: int = 20,
+        refresh_weights: int | None = None,
+        joint: bool = True,
+        neighbors: int = 5,
+        delta: float = 0.05,
+        bound: str = "parents",
+        alpha: float | None = None,
+        hold: bool = True,
+        detector: MechanismGLR | NoChange | None = None,
+    ) -> None:
+        super().__init__(n_nodes, reward)
+        if n_nodes > MAX_NODES:
+            raise ModelError(
+                f"csl-ucb scores all 2^N interventions and takes at most {MAX_NODES} nodes, "
+                f"not {n_nodes}"
+            )
+        self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
+        if horizon <= 2 * self.min_samples:
+            raise ModelError(
+                f"a horizon of {horizon} rounds is too short: {2 * self.min_samples} random rounds "
+                f"are the least that give every mechanism {self.min_samples} samples"
+            )
+        self.horizon = horizon
+        self.noise_mean = as_noise_mean(noise_mean, self._nodes)
+        self.noise_std = as_noise_mean(noise_std, self._nodes)
+        self.refresh = refresh
+        self.refresh_weights = refresh_weights or refresh
+        self.joint = joint
+        self.neighbors = neighbors
+        self.delta = delta
+        self.bound = bound
+        self.alpha = alpha
+        self.hold = hold
+        self.detector = detector or NoChange()
+        self.n_cyclic = 0  # interventions without an expected reward at the last refresh
+        self._data = Dataset(n_nodes, cap=max_samples)
+        self._moments = Moments(n_nodes, cap=max_samples)
+        self._chains: dict[tuple[int, int], Chain] = {}
+        self._adjacency: npt.NDArray[np.bool_] | None = None
+        self._model: MechanismWeights | None = None
+        self._scores: Scores | None = None
+        self._held = 0
+        self._alpha_0 = 0.0
+        self._graph_round = 0
+        self._weights_round = 0
+        self._change_round = 0
+
+    @property
+    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+        return self._adjacency
+
+    @property
+    def exploring(self) -> bool:
+        return self._scores is None or bool((self._data.counts < self.min_samples).any())
+
+    def suggest(self, rng: np.random.Generator) -> Suggestion:
+        if self.exploring or self._scores is None:
+            return Suggestion(
+                random_intervention(rng, self.n_nodes), EXPLORE, refreshed=self._graph_round
+            )
+        arm = self._held if self.hold else self._choose(self._scores)
+        return Suggestion(
+            intervention_of(arm, self.n_nodes),
+            EXPLOIT,
+            float(self._scores.mean[arm]),
+            float(self._scores.width[arm]),
+            self._graph_round,
+        )
+
+    def _learn(self, a: Intervention, x: FloatArray) -> None:
+        self._data.add(x, a)
+        self._moments.add(x, a)
+        for alarm in self._detect(a, x):
+            self._forget(alarm)
+        if (self._data.counts < self.min_samples).any():
+            return
+        first = self._scores is None or self._graph_round < self._change_round
+        if first or self.n_told - self._graph_round >= self.refresh:
+            self._learn_graph()
+        if self._graph_round == self.n_told or (
+            self.n_told - self._weights_round >= self.refresh_weights
+        ):
+            self._learn_weights()
+
+    def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
+        model = self._model
+        if model is None or isinstance(self.detector, NoChange):
+            return []
+        chosen = np.where(a == 1, model.weights[1], model.weights[0])
+        whitened = x - x @ chosen
+        alarms = self.detector.observe(self.n_told, a, whitened, model.intercept, model.noise_std)
+        # weights from before the last change of a mechanism say nothing about it
+        stale = self._data.starts > self._weights_round
+        return [alarm for alarm in alarms if not stale[alarm.regime, alarm.node]]
+
+    def _forget(self, alarm: Alarm) -> None:
+        self.alarms.append(alarm)
+        self._data.forget(alarm.regime, alarm.node)
+        self._moments.forget(alarm.regime, alarm.node)
+        self.detector.forget(alarm.regime, alarm.node)
+        self._change_round = self.n_told
+
+    def _learn_graph(self) -> None:
+        fit = csl(
+            self._data,
+            noise_mean=self.noise_mean,
+            joint=self.joint,
+            neighbors=self.neighbors,
+            chains=self._chains,
+        )
+        self._adjacency = fit.adjacency
+        self._graph_round = self.n_told
+
+    def _learn_weights(self) -> None:
+        assert self._adjacency is not None
+        self._model = fit_weights(
+            self._moments,
+            self._adjacency,
+            noise_mean=self.noise_mean,
+            noise_std=self.noise_std,
+        )
+        self._weights_round = self.n_told
+        self._score()
+        self._held = self._choose(self._scores)
+        self._whiten_again()
+
+    def _score(self) -> None:
+        assert self._model is not None
+        self._scores = score_interventions(
+            self._model,
+            all_interventions(self.n_nodes),
+            self.reward,
+            delta=self.delta,
+            bound=self.bound,
+            known_mean=self.noise_mean is not None,
+        )
+        self.n_cyclic = self._scores.n_cyclic
+
+    def _choose(self, scores: Scores | None) -> int:
+        assert scores is not None
+        if self.alpha is not None:
+            alpha = self.alpha
+        else:
+            if self._alpha_0 == 0.0:
+                self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean)) / np.nanmax(scores.width)
+            share = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
+            alpha = self._alpha_0 * (1 + np.cos(np.pi * min(share, 1.0))) / 2
+        return best_score(scores.mean + alpha * scores.width)
+
+    def _whiten_again(self) -> None:
+        """The detector judges recent samples by the new weights."""
+        model = self._model
+        if model is None or isinstance(self.detector, NoChange):
+            return
+        for regime, node in np.ndindex(2, self.n_nodes):
+            rows = self._data.recent_rows_of(regime, node, self.detector.window)
+            samples = self._data.values[rows]
+            whitened = samples[:, node] - samples @ model.weights[regime, :, node]
+            self.detector.rebuild(regime, node, rows + 1, whitened)
+
+    def _state(self) -> dict[str, Any]:
+        model = {} if self._model is None else {f: getattr(self._model, f) for f in MODEL_ARRAYS}
+        return {
+            **nested("data", self._data.state()),
+            **nested("moments", self._moments.state()),
+            **nested("detector", self.detector.state()),
+            **nested("model", model),
+            **{name: getattr(self, f"_{name}") for name in SCALARS},
+        } | ({} if self._adjacency is None else {"adjacency": self._adjacency})
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._data.restore(unnested("data", state))
+        self._moments.restore(unnested("moments", state))
+        self.detector.restore(unnested("detector", state))
+        for name in SCALARS:
+            setattr(self, f"_{name}", state[name])
+        self._adjacency = state.get("adjacency")
+        model = unnested("model", state)
+        if model and self._adjacency is not None:
+            order = topological_order(self._adjacency.any(axis=0))
+            self._model = MechanismWeights(**model, order=order)
+            self._score()

@@ -1,0 +1,178 @@
+"""`golem-mab`, `dagma-mab` and their `-cd` forms: learn the whole graph, then commit (Sec. VI-B).
+
+`n_explore` rounds of a = 0 for B, as many of a = 1 for B', one fit, and the best intervention of
+the learned model for the rest of the horizon. With a whole-graph detector an alarm starts all over.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.changes.alarm import Alarm
+from causalarms.changes.whole_graph import WholeGraphRatio
+from causalarms.errors import ModelError
+from causalarms.graphs.inputs import as_noise_mean
+from causalarms.models.scores import best_score, score_interventions
+from causalarms.models.weights import MechanismWeights
+from causalarms.policies.base import (
+    EXPLOIT,
+    EXPLORE,
+    FloatArray,
+    Intervention,
+    Policy,
+    Suggestion,
+)
+from causalarms.policies.states import nested, unnested
+from causalarms.sem.rewards import all_interventions, check_enumerable, intervention_of
+from causalarms.sem.topology import topological_order
+
+
+class Learner(Protocol):
+    """What is needed of a graph learner: `fit`, and these arrays afterwards."""
+
+    weights_: FloatArray
+    intercept_: FloatArray
+    noise_std_: FloatArray
+
+    def fit(
+        self, X: Any, y: None = None, *, interventions: Any = None, noise_mean: Any = None
+    ) -> Self: ...
+
+
+class ExploreThenCommit(Policy):
+    """Is told the horizon and, where known, the noise means."""
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        horizon: int,
+        learner: Learner,
+        noise_mean: npt.ArrayLike | None = None,
+        n_explore: int = 300,
+        detector: WholeGraphRatio | None = None,
+    ) -> None:
+        super().__init__(n_nodes, reward)
+        check_enumerable(n_nodes)
+        if n_explore < n_nodes + 2:
+            raise ModelError(f"{n_explore} rounds are too few to learn {n_nodes} nodes from")
+        if horizon <= 2 * n_explore:
+            raise ModelError(
+                f"a horizon of {horizon} rounds leaves nothing after {2 * n_explore} rounds of "
+                "exploration; lower n_explore"
+            )
+        self.learner = learner
+        self.n_explore = n_explore
+        self.detector = detector
+        self.noise_mean = as_noise_mean(noise_mean, self._nodes)
+        self.n_cyclic = 0  # interventions of the learned model without an expected reward
+        self._samples = np.zeros((2, n_explore, n_nodes))
+        self._counts = np.zeros(2, dtype=np.int64)
+        self._model: MechanismWeights | None = None
+        self._arm = 0
+        self._predicted = float("nan")
+        self._fitted_round = 0
+        window = 0 if detector is None else detector.window
+        self._recent = np.zeros((window, n_nodes))
+        self._n_recent = 0
+
+    @property
+    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+        return None if self._model is None else self._model.weights != 0
+
+    def suggest(self, rng: np.random.Generator) -> Suggestion:
+        if self._model is None:
+            regime = 0 if self._counts[0] < self.n_explore else 1
+            return Suggestion(np.full(self.n_nodes, regime, dtype=np.uint8), EXPLORE)
+        return Suggestion(
+            intervention_of(self._arm, self.n_nodes),
+            EXPLOIT,
+            self._predicted,
+            refreshed=self._fitted_round,
+        )
+
+    def _learn(self, a: Intervention, x: FloatArray) -> None:
+        if self._model is None:
+            regime = int(a[0])
+            if (a == regime).all() and self._counts[regime] < self.n_explore:
+                self._samples[regime, self._counts[regime]] = x
+                self._counts[regime] += 1
+            if (self._counts == self.n_explore).all():
+                self._commit()
+        elif self.detector is not None and np.array_equal(
+            a, intervention_of(self._arm, self.n_nodes)
+        ):
+            self._watch(self.detector, x)
+
+    def _commit(self) -> None:
+        regimes = np.repeat([0, 1], self.n_explore)[:, None] * np.ones(self.n_nodes, dtype=int)
+        fit = self.learner.fit(
+            self._samples.reshape(-1, self.n_nodes),
+            interventions=regimes,
+            noise_mean=self.noise_mean,
+        )
+        self._use(fit.weights_, fit.intercept_, fit.noise_std_)
+        self._fitted_round = self.n_told
+
+    def _use(self, weights: FloatArray, intercept: FloatArray, noise_std: FloatArray) -> None:
+        order = topological_order((weights != 0).any(axis=0))
+        nothing = np.zeros((2, self.n_nodes))
+        self._model = MechanismWeights(
+            weights, intercept, noise_std, nothing, nothing.astype(np.int64), order
+        )
+        scores = score_interventions(self._model, all_interventions(self.n_nodes), self.reward)
+        self._arm = best_score(scores.mean)
+        self._predicted = float(scores.mean[self._arm])
+        self.n_cyclic = scores.n_cyclic
+        self._n_recent = 0
+
+    def _watch(self, detector: WholeGraphRatio, x: FloatArray) -> None:
+        assert self._model is not None
+        self._recent[self._n_recent % detector.window] = x
+        self._n_recent += 1
+        if self._n_recent < detector.window:
+            return
+        a = intervention_of(self._arm, self.n_nodes)
+        chosen = np.where(a == 1, self._model.weights[1], self._model.weights[0])
+        flow = np.linalg.inv(np.eye(self.n_nodes) - chosen)  # acyclic: det = 1
+        mean = np.where(a == 1, self._model.intercept[1], self._model.intercept[0]) @ flow
+        std = np.where(a == 1, self._model.noise_std[1], self._model.noise_std[0])
+        scaled = std[:, None] * flow
+        statistic = detector.statistic(self._recent, mean, scaled.T @ scaled)
+        if statistic > detector.threshold:
+            round_, first = self.n_told, self.n_told - detector.window
+            self.alarms.append(Alarm(round_, -1, -1, first, statistic, detector.threshold))
+            self._counts[:] = 0
+            self._model = None
+
+    def _state(self) -> dict[str, Any]:
+        model: dict[str, Any] = {}
+        if self._model is not None:
+            model = {
+                "weights": self._model.weights,
+                "intercept": self._model.intercept,
+                "noise_std": self._model.noise_std,
+            }
+        return {
+            "samples": self._samples.copy(),
+            "counts": self._counts.copy(),
+            "recent": self._recent.copy(),
+            "n_recent": self._n_recent,
+            "fitted_round": self._fitted_round,
+            **nested("model", model),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        model = unnested("model", state)
+        self._model = None
+        if model:
+            self._use(**model)
+        self._samples[:] = state["samples"]
+        self._counts[:] = state["counts"]
+        self._recent[:] = state["recent"]
+        self._n_recent = int(state["n_recent"])
+        self._fitted_round = int(state["fitted_round"])

@@ -1,0 +1,241 @@
+"""`ga-lcb`: graph-agnostic linear causal bandit (Yan and Tajer, NeurIPS 2024), the nearest rival.
+
+1. `cycles` of the null and every single-node intervention: j descends from i where its mean moves
+   by more than half the smallest effect `eta`.
+2. Null rounds up to `n_observe`; a Lasso of each node on its candidate ancestors gives its parents,
+   the same for both regimes.
+3. Phases s = 1, 2, ...: ridge estimates per mechanism, widths along the order; arms whose upper
+   bound falls m 2^(1-s) below the best are dropped once all widths are below m 2^-s, else one of
+   the wider arms is played; once widths are below m / sqrt(T), the best upper bound is played.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.graphs.inputs import as_noise_mean
+from causalarms.kernels import kernel
+from causalarms.policies.base import (
+    EXPLOIT,
+    EXPLORE,
+    FloatArray,
+    Intervention,
+    Policy,
+    Suggestion,
+)
+from causalarms.policies.states import nested, unnested
+from causalarms.sem.rewards import all_interventions, check_enumerable
+from causalarms.sem.topology import ancestors, topological_order
+from causalarms.statistics.moments import Moments
+
+
+class GALCB(Policy):
+    """Is told the horizon, the noise means, the smallest effect and a bound on node values.
+
+    alpha, eta and penalty are those of the published runs; `cycles`, `n_observe` and `bound` are
+    not published and are chosen by a small grid (docs/baselines.md).
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        horizon: int,
+        noise_mean: npt.ArrayLike,
+        alpha: float = 0.1,
+        eta: float = 0.5,
+        penalty: float = 0.1,
+        cycles: int = 10,
+        n_observe: int = 50,
+        bound: float = 10.0,
+    ) -> None:
+        super().__init__(n_nodes, reward)
+        check_enumerable(n_nodes)
+        mean = as_noise_mean(noise_mean, self._nodes)
+        if mean is None:
+            raise ModelError("ga-lcb must be told the noise means")
+        first_stages = cycles * (n_nodes + 1) + n_observe
+        if horizon <= first_stages:
+            raise ModelError(
+                f"a horizon of {horizon} rounds is too short for {first_stages} rounds of "
+                "exploration; lower cycles or n_observe"
+            )
+        self.horizon = horizon
+        self.noise_mean = mean
+        self.alpha = alpha
+        self.eta = eta
+        self.penalty = penalty
+        self.cycles = cycles
+        self.n_observe = n_observe
+        self.bound = bound
+        self._moments = Moments(n_nodes)
+        self._null = np.zeros((cycles + n_observe, n_nodes))
+        self._n_null = 0
+        self._single = np.zeros((n_nodes, n_nodes))  # sums over single-node interventions
+        self._n_single = np.zeros(n_nodes, dtype=np.int64)
+        self._parents: npt.NDArray[np.bool_] | None = None
+        self._alive = np.ones(2**n_nodes, dtype=bool)
+        self._phase = 1
+
+    @property
+    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+        return None if self._parents is None else np.stack([self._parents] * 2)
+
+    def suggest(self, rng: np.random.Generator) -> Suggestion:
+        if self._parents is None:
+            return Suggestion(self._planned(), EXPLORE)
+        arms = all_interventions(self.n_nodes)
+        mean, width = self._scores(arms)
+        upper = np.where(self._alive, mean + width, -np.inf)
+        widths = np.where(self._alive, width, 0.0)
+        target = self.bound * 2.0**-self._phase
+        if widths.max() > max(target, self.bound / np.sqrt(self.horizon)):
+            arm, reason = int(np.argmax(widths)), EXPLORE
+        else:
+            arm, reason = int(np.argmax(upper)), EXPLOIT
+        return Suggestion(arms[arm], reason, float(mean[arm]), float(width[arm]))
+
+    def _planned(self) -> Intervention:
+        """The next of the null and single-node interventions, then null ones."""
+        a = np.zeros(self.n_nodes, dtype=np.uint8)
+        done = int(self._n_single.min())
+        if self._n_null > done and done < self.cycles:
+            a[int(np.argmin(self._n_single))] = 1
+        return a
+
+    def _learn(self, a: Intervention, x: FloatArray) -> None:
+        self._moments.add(x, a)
+        if self._parents is None:
+            if not a.any() and self._n_null < len(self._null):
+                self._null[self._n_null] = x
+                self._n_null += 1
+            elif a.sum() == 1:
+                self._single[np.argmax(a)] += x
+                self._n_single[np.argmax(a)] += 1
+            if self._n_null == len(self._null) and self._n_single.min() >= self.cycles:
+                self._parents = self._find_parents()
+        else:
+            self._drop_arms()
+
+    def _find_parents(self) -> npt.NDArray[np.bool_]:
+        from sklearn.linear_model import Lasso
+
+        effects = np.abs(self._single / self._n_single[:, None] - self._null.mean(axis=0))
+        np.fill_diagonal(effects, 0.0)  # how a node answers its own intervention
+        descends = np.zeros((self.n_nodes, self.n_nodes), dtype=bool)
+        reaches = np.zeros_like(descends)
+        for i, j in np.column_stack(np.unravel_index(np.argsort(-effects, None), effects.shape)):
+            if effects[i, j] > self.eta / 2 and not reaches[j, i]:
+                descends[i, j] = True
+                reaches = ancestors(descends)
+        parents = np.zeros_like(descends)
+        for node in range(self.n_nodes):
+            candidates = np.flatnonzero(reaches[:, node])
+            if len(candidates):
+                lasso = Lasso(alpha=self.penalty, fit_intercept=False)
+                lasso.fit(self._null[:, candidates], self._null[:, node] - self.noise_mean[0, node])
+                parents[candidates, node] = lasso.coef_ != 0
+        return parents
+
+    def _scores(self, arms: npt.NDArray[np.uint8]) -> tuple[FloatArray, FloatArray]:
+        assert self._parents is not None
+        order = topological_order(self._parents)
+        assert order is not None
+        n = self.n_nodes
+        inverse, weights = np.zeros((2, n, n, n)), np.zeros((2, n, n))
+        smallest = np.full((2, n), np.inf)  # sqrt of lambda_min(V); no parents: no error
+        for regime, node in np.ndindex(2, n):
+            p = np.flatnonzero(self._parents[:, node])
+            if not len(p):
+                continue
+            gram = self._moments.gram[regime, node]
+            v = gram[np.ix_(p, p)] + self.bound**2 * np.eye(len(p))
+            v_inverse = np.linalg.inv(v)
+            inverse[regime, node][np.ix_(p, p)] = v_inverse
+            cross = gram[p, node] - self.noise_mean[regime, node] * gram[p, n]
+            weights[regime, p, node] = v_inverse @ cross
+            smallest[regime, node] = np.sqrt(np.linalg.eigvalsh(v)[0])
+        return _widths(
+            weights, inverse, smallest, self.noise_mean, self._parents, order, arms,
+            self.reward, self.alpha, self.bound,
+        )  # fmt: skip
+
+    def _drop_arms(self) -> None:
+        mean, width = self._scores(all_interventions(self.n_nodes))
+        while self.bound * 2.0**-self._phase > self.bound / np.sqrt(self.horizon):
+            if width[self._alive].max() > self.bound * 2.0**-self._phase:
+                return
+            upper = mean + width
+            best = upper[self._alive].max()
+            self._alive &= upper >= best - self.bound * 2.0 ** (1 - self._phase)
+            self._phase += 1
+
+    def _state(self) -> dict[str, Any]:
+        known = {} if self._parents is None else {"parents": self._parents}
+        return {
+            **nested("moments", self._moments.state()),
+            "null": self._null.copy(),
+            "n_null": self._n_null,
+            "single": self._single.copy(),
+            "n_single": self._n_single.copy(),
+            "alive": self._alive.copy(),
+            "phase": self._phase,
+        } | known
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._moments.restore(unnested("moments", state))
+        self._null[:] = state["null"]
+        self._n_null = int(state["n_null"])
+        self._single[:] = state["single"]
+        self._n_single[:] = state["n_single"]
+        self._alive[:] = state["alive"]
+        self._phase = int(state["phase"])
+        self._parents = state.get("parents")
+
+
+@kernel
+def _widths(
+    weights: FloatArray,
+    inverse: FloatArray,
+    smallest: FloatArray,
+    noise_mean: FloatArray,
+    parents: npt.NDArray[np.bool_],
+    order: npt.NDArray[np.int64],
+    arms: npt.NDArray[np.uint8],
+    reward: int,
+    alpha: float,
+    bound: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and width of the reward under every arm.
+
+    w_i = sum of the parents' w + alpha |mu_pa|_{V^-1} + m_pa alpha / sqrt(lambda_min(V)),
+    with m_pa = m sqrt(number of parents).
+    """
+    n_arms, n = arms.shape
+    means, widths = np.empty(n_arms), np.empty(n_arms)
+    mu, w = np.empty(n), np.empty(n)
+    for arm in range(n_arms):
+        for position in range(n):
+            node = order[position]
+            regime = arms[arm, node]
+            mu[node] = noise_mean[regime, node]
+            w[node] = 0.0
+            square, n_parents = 0.0, 0
+            for j in range(n):
+                if parents[j, node]:
+                    n_parents += 1
+                    mu[node] += weights[regime, j, node] * mu[j]
+                    w[node] += w[j]
+                    for k in range(n):
+                        if parents[k, node]:
+                            square += mu[j] * inverse[regime, node, j, k] * mu[k]
+            if n_parents:
+                w[node] += alpha * np.sqrt(max(square, 0.0))
+                w[node] += bound * np.sqrt(n_parents) * alpha / smallest[regime, node]
+        means[arm], widths[arm] = mu[reward], w[reward]
+    return means, widths

@@ -1,0 +1,121 @@
+"""`linsem-ts`: Thompson sampling with the true topology (Varici et al. 2023), the upper bound.
+
+Prior N(0, I) on the weights of the known parents and unit noise; each round one draw of all
+weights, and the intervention that is best for it. Under change it keeps the parents it was given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.graphs.inputs import as_noise_mean
+from causalarms.kernels import kernel
+from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
+from causalarms.sem.rewards import all_expected_rewards, intervention_of
+from causalarms.sem.topology import topological_order
+from causalarms.statistics.moments import Moments
+
+
+class LinSEMTS(Policy):
+    """Is told the parents of every mechanism and the noise means; takes the noise std as 1."""
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        graph: npt.ArrayLike,  # (2, N, N) bool
+        noise_mean: npt.ArrayLike,
+        prior_std: float = 1.0,
+        noise_std: float = 1.0,
+    ) -> None:
+        super().__init__(n_nodes, reward)
+        edges = np.asarray(graph) != 0
+        if edges.shape != (2, n_nodes, n_nodes):
+            raise ModelError(f"graph must have shape (2, {n_nodes}, {n_nodes}), not {edges.shape}")
+        order = topological_order(edges.any(axis=0))
+        if order is None:
+            raise ModelError("the two regimes of the given graph mix into a cycle")
+        mean = as_noise_mean(noise_mean, self._nodes)
+        if mean is None:
+            raise ModelError("linsem-ts must be told the noise means")
+        self.noise_mean = mean
+        self.prior_precision = (noise_std / prior_std) ** 2
+        self.noise_std = noise_std
+        self._graph = edges
+        self._order = order
+        self._moments = Moments(n_nodes)
+
+    @property
+    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+        return self._graph
+
+    def suggest(self, rng: np.random.Generator) -> Suggestion:
+        normals = rng.standard_normal((2, self.n_nodes, self.n_nodes))
+        weights = draw_weights(
+            self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
+            self.noise_std, normals,
+        )  # fmt: skip
+        rewards = all_expected_rewards(weights, self.noise_mean, self._order, self.reward)
+        arm = int(np.argmax(rewards))
+        return Suggestion(intervention_of(arm, self.n_nodes), EXPLOIT, float(rewards[arm]))
+
+    def _learn(self, a: Intervention, x: FloatArray) -> None:
+        self._moments.add(x, a)
+
+    def _state(self) -> dict[str, Any]:
+        return self._moments.state()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._moments.restore(state)
+
+
+@kernel
+def draw_weights(
+    gram: FloatArray,  # (2, N, N+1, N+1)
+    graph: npt.NDArray[np.bool_],
+    noise_mean: FloatArray,
+    prior_precision: float,
+    noise_std: float,
+    normals: FloatArray,  # (2, N, N)
+) -> FloatArray:
+    """One draw of every mechanism's weights from its Gaussian posterior.
+
+    V = precision I + X^T X, mean V^-1 X^T (x_i - nu_i); with V = L L^T the draw is
+    L^-T (L^-1 X^T y + noise_std z).
+    """
+    n = graph.shape[1]
+    weights = np.zeros((2, n, n))
+    parents = np.empty(n, np.int64)
+    for regime in range(2):
+        for node in range(n):
+            p = 0
+            for j in range(n):
+                if graph[regime, j, node]:
+                    parents[p] = j
+                    p += 1
+            moments = gram[regime, node]
+            factor, forward = np.zeros((p, p)), np.empty(p)
+            for a in range(p):
+                i = parents[a]
+                for b in range(a + 1):
+                    value = moments[i, parents[b]] + (prior_precision if a == b else 0.0)
+                    for c in range(b):
+                        value -= factor[a, c] * factor[b, c]
+                    factor[a, b] = np.sqrt(value) if a == b else value / factor[b, b]
+                value = moments[i, node] - noise_mean[regime, node] * moments[i, n]
+                for c in range(a):
+                    value -= factor[a, c] * forward[c]
+                forward[a] = value / factor[a, a]
+            for a in range(p):
+                forward[a] += noise_std * normals[regime, node, a]
+            for a in range(p - 1, -1, -1):
+                value = forward[a]
+                for c in range(a + 1, p):
+                    value -= factor[c, a] * weights[regime, parents[c], node]
+                weights[regime, parents[a], node] = value / factor[a, a]
+    return weights

@@ -1,0 +1,47 @@
+"""`oracle`: the best intervention of every round, the zero line of regret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from causalarms.errors import ModelError
+from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
+from causalarms.sem.linear_sem import LinearSEM
+
+
+class Oracle(Policy):
+    """Is told the true systems and the rounds after which one replaces the other."""
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        systems: Sequence[LinearSEM],
+        change_points: Sequence[int] = (),
+    ) -> None:
+        super().__init__(n_nodes, reward)
+        if len(systems) != len(change_points) + 1:
+            raise ModelError(f"{len(systems)} systems do not fit {len(change_points)} changes")
+        self._change_points = list(change_points)
+        self._best = [sem.best_intervention() for sem in systems]
+        self._means = [
+            float(sem.expected_reward(best[None])[0])
+            for sem, best in zip(systems, self._best, strict=True)
+        ]
+
+    def suggest(self, rng: np.random.Generator) -> Suggestion:
+        system = int(np.searchsorted(self._change_points, self.n_told, side="right"))
+        return Suggestion(self._best[system], EXPLOIT, self._means[system], 0.0)
+
+    def _learn(self, a: Intervention, x: FloatArray) -> None:
+        pass
+
+    def _state(self) -> dict[str, Any]:
+        return {}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        pass

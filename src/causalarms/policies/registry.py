@@ -1,0 +1,191 @@
+"""Policies by name: which parts make each, and exactly what each is told.
+
+Third parties add names through the entry-point group `causalarms.policies`; an entry is a callable
+with the signature of the functions here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy.typing as npt
+
+from causalarms.changes.mechanism_glr import MechanismGLR
+from causalarms.changes.whole_graph import WholeGraphRatio
+from causalarms.errors import ModelError
+from causalarms.policies.base import Policy
+from causalarms.policies.csl_ucb import CSLUCB
+from causalarms.policies.explore_then_commit import ExploreThenCommit
+from causalarms.policies.ga_lcb import GALCB
+from causalarms.policies.linsem_ts import LinSEMTS
+from causalarms.policies.oracle import Oracle
+from causalarms.policies.ucb import UCB
+from causalarms.policies.uniform import RandomPolicy
+
+Factory = Callable[..., Policy]
+
+ENTRY_POINT = "causalarms.policies"
+DETECTORS = ("authors", "paper")
+
+
+def csl_ucb_cd(
+    n_nodes: int,
+    reward: int = -1,
+    *,
+    detector: str = "authors",
+    zeta: float = 0.01,
+    **settings: Any,
+) -> Policy:
+    """CSL-UCB with the per-mechanism detector of Sec. V (`authors` or `paper` with `zeta`)."""
+    if detector not in DETECTORS:
+        raise ModelError(f"unknown detector {detector!r}; there are {', '.join(DETECTORS)}")
+    glr = (
+        MechanismGLR.authors(n_nodes)
+        if detector == "authors"
+        else MechanismGLR.paper(n_nodes, zeta=zeta, start_after=200)
+    )
+    return CSLUCB(n_nodes, reward, detector=glr, **settings)
+
+
+def golem_mab(
+    n_nodes: int,
+    reward: int = -1,
+    *,
+    horizon: int,
+    noise_mean: npt.ArrayLike | None = None,
+    n_explore: int = 300,
+    **golem: Any,
+) -> Policy:
+    """GOLEM on n_explore rounds of a = 0 and of a = 1, then commit; settings go to GOLEM."""
+    from causalarms.graphs.continuous.estimators import GOLEM
+
+    return ExploreThenCommit(
+        n_nodes, reward, horizon=horizon, learner=GOLEM(**golem), noise_mean=noise_mean,
+        n_explore=n_explore,
+    )  # fmt: skip
+
+
+def golem_mab_cd(
+    n_nodes: int,
+    reward: int = -1,
+    *,
+    horizon: int,
+    noise_mean: npt.ArrayLike | None = None,
+    n_explore: int = 300,
+    window: int | None = None,
+    threshold: float = 20.0,
+    **golem: Any,
+) -> Policy:
+    """GOLEM-MAB that starts over when the whole-graph likelihood ratio exceeds the threshold."""
+    from causalarms.graphs.continuous.estimators import GOLEM
+
+    return ExploreThenCommit(
+        n_nodes, reward, horizon=horizon, learner=GOLEM(**golem), noise_mean=noise_mean,
+        n_explore=n_explore,
+        detector=WholeGraphRatio(
+            n_nodes, window=window or max(20, 2 * n_nodes), threshold=threshold
+        ),
+    )  # fmt: skip
+
+
+def dagma_mab(
+    n_nodes: int,
+    reward: int = -1,
+    *,
+    horizon: int,
+    noise_mean: npt.ArrayLike | None = None,
+    n_explore: int = 300,
+    **dagma: Any,
+) -> Policy:
+    """As GOLEM-MAB, with DAGMA."""
+    from causalarms.graphs.continuous.estimators import DAGMA
+
+    return ExploreThenCommit(
+        n_nodes, reward, horizon=horizon, learner=DAGMA(**dagma), noise_mean=noise_mean,
+        n_explore=n_explore,
+    )  # fmt: skip
+
+
+POLICIES: dict[str, Factory] = {
+    "csl-ucb": CSLUCB,
+    "csl-ucb-cd": csl_ucb_cd,
+    "ucb": UCB,
+    "golem-mab": golem_mab,
+    "golem-mab-cd": golem_mab_cd,
+    "dagma-mab": dagma_mab,
+    "linsem-ts": LinSEMTS,
+    "ga-lcb": GALCB,
+    "random": RandomPolicy,
+    "oracle": Oracle,
+}
+
+
+def policy_names() -> list[str]:
+    """Built-in names first, then those of installed packages."""
+    return list(POLICIES) + sorted(entry.name for entry in entry_points(group=ENTRY_POINT))
+
+
+def policy_factory(name: str) -> Factory:
+    """The callable behind a name."""
+    if name in POLICIES:
+        return POLICIES[name]
+    for entry in entry_points(group=ENTRY_POINT):
+        if entry.name == name:
+            factory: Factory = entry.load()
+            return factory
+    near = get_close_matches(name, policy_names(), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(policy_names())}"
+    raise ModelError(f"unknown policy {name!r}{hint}")
+
+
+def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
+    """Build a policy by name. `noise_mean` and `horizon` are passed on where the policy uses them.
+
+    >>> make_policy("ucb", n_nodes=3, horizon=100).ask(__import__("numpy").random.default_rng(0))
+    array([1, 1, 0], dtype=uint8)
+    """
+    factory = policy_factory(name)
+    accepted = accepted_settings(factory)
+    for general in ("noise_mean", "horizon"):
+        if general not in accepted:
+            settings.pop(general, None)
+    if accepted:
+        for setting in settings:
+            if setting not in accepted:
+                near = get_close_matches(setting, accepted, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(accepted)}"
+                raise ModelError(f"policy {name!r} has no setting {setting!r}; {hint}")
+    missing = sorted(required_settings(factory) - set(settings))
+    if missing:
+        raise ModelError(f"policy {name!r} must be told {', '.join(missing)}")
+    return factory(n_nodes, reward, **settings)
+
+
+def accepted_settings(factory: Factory) -> list[str]:
+    """Names a factory takes, with those it passes on."""
+    passes_on = {csl_ucb_cd: (CSLUCB,)}
+    names: list[str] = []
+    for part in (factory, *passes_on.get(factory, ())):
+        for name, parameter in inspect.signature(part).parameters.items():
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in names:
+                names.append(name)
+    if factory in (golem_mab, golem_mab_cd, dagma_mab):
+        from causalarms.graphs.continuous.estimators import DAGMA, GOLEM
+
+        names += (DAGMA if factory is dagma_mab else GOLEM)._get_param_names()
+    return names
+
+
+def required_settings(factory: Factory) -> set[str]:
+    """Names a factory cannot do without."""
+    part = CSLUCB if factory is csl_ucb_cd else factory
+    return {
+        name
+        for name, parameter in inspect.signature(part).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        and parameter.default is inspect.Parameter.empty
+    }

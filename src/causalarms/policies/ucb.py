@@ -1,0 +1,69 @@
+"""`ucb`: vanilla UCB over 2^N unrelated arms (Sec. VI-B).
+
+Every arm once, then the largest mean + alpha sqrt(ln t / n). In a changing world the mean is taken
+over the last `window` plays of the arm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from causalarms.policies.base import (
+    EXPLOIT,
+    EXPLORE,
+    FloatArray,
+    Intervention,
+    Policy,
+    Suggestion,
+)
+from causalarms.sem.rewards import check_enumerable, index_of, intervention_of
+
+
+class UCB(Policy):
+    """Is told nothing but which node is the reward."""
+
+    def __init__(
+        self, n_nodes: int, reward: int = -1, *, alpha: float = 1.0, window: int | None = None
+    ) -> None:
+        super().__init__(n_nodes, reward)
+        check_enumerable(n_nodes)
+        self.alpha = alpha
+        self.window = window
+        self._plays = np.zeros(2**n_nodes, dtype=np.int64)
+        self._means = np.zeros(2**n_nodes)
+        self._recent = np.zeros((2**n_nodes, window or 0))  # a ring per arm
+
+    def suggest(self, rng: np.random.Generator) -> Suggestion:
+        unplayed = np.flatnonzero(self._plays == 0)
+        if len(unplayed):
+            arm = int(rng.choice(unplayed))
+            return Suggestion(intervention_of(arm, self.n_nodes), EXPLORE)
+        widths = self.alpha * np.sqrt(np.log(self.n_told) / self._plays)
+        arm = int(np.argmax(self._means + widths))
+        return Suggestion(
+            intervention_of(arm, self.n_nodes), EXPLOIT, float(self._means[arm]), float(widths[arm])
+        )
+
+    def _learn(self, a: Intervention, x: FloatArray) -> None:
+        arm, value = index_of(a), float(x[self.reward])
+        n = int(self._plays[arm])
+        self._plays[arm] += 1
+        if self.window is None:
+            self._means[arm] += (value - self._means[arm]) / (n + 1)
+        else:
+            self._recent[arm, n % self.window] = value
+            self._means[arm] = self._recent[arm, : min(n + 1, self.window)].mean()
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "plays": self._plays.copy(),
+            "means": self._means.copy(),
+            "recent": self._recent.copy(),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._plays[:] = state["plays"]
+        self._means[:] = state["means"]
+        self._recent[:] = state["recent"]

@@ -1,0 +1,112 @@
+"""One run of a policy in a world: the round loop, and what is known afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.changes.alarm import Alarm
+from causalarms.environments.worlds import World
+from causalarms.errors import ModelError
+from causalarms.graphs.metrics import GraphErrors, graph_errors
+from causalarms.policies.base import Policy, Suggestion
+from causalarms.rng import stream
+from causalarms.sem.linear_sem import LinearSEM
+
+FloatArray = npt.NDArray[np.float64]
+
+OPTIMAL_WITHIN = 1e-2  # "optimal" = expected reward within this of the best (paper-facts)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run round by round. Regret is of expected rewards, as Sec. II-B defines it."""
+
+    interventions: npt.NDArray[np.uint8]  # (T, N)
+    observations: FloatArray  # (T, N)
+    gap: FloatArray  # (T,), best expected reward minus that of the round
+    explored: npt.NDArray[np.bool_]  # (T,), rounds the policy called exploration
+    alarms: list[Alarm] = field(default_factory=list)
+    graphs: list[tuple[int, GraphErrors, GraphErrors]] = field(default_factory=list)
+
+    @property
+    def regret(self) -> FloatArray:
+        """Cumulative expected regret, (T,)."""
+        return np.cumsum(self.gap)
+
+    @property
+    def optimal(self) -> npt.NDArray[np.bool_]:
+        """Rounds whose expected reward was the best within 1e-2, (T,)."""
+        return self.gap <= OPTIMAL_WITHIN
+
+    @property
+    def simple_regret(self) -> FloatArray:
+        """The smallest gap so far, (T,)."""
+        return np.minimum.accumulate(self.gap)
+
+    @property
+    def rounds_to_lasting_optimum(self) -> int | None:
+        """The first round from which all are optimal; None where the last one is not."""
+        wrong = np.flatnonzero(~self.optimal)
+        if len(wrong) and wrong[-1] == len(self.gap) - 1:
+            return None
+        return int(wrong[-1]) + 2 if len(wrong) else 1
+
+    def optimal_share(self, block: int = 100) -> FloatArray:
+        """Share of optimal rounds per block of rounds."""
+        whole = len(self.gap) // block * block
+        return self.optimal[:whole].reshape(-1, block).mean(axis=1)
+
+
+def simulate(
+    policy: Policy,
+    world: World | LinearSEM,
+    *,
+    horizon: int,
+    seed: int = 0,
+    graph_every: int | None = None,
+    on_round: Callable[[int, Suggestion, float], None] | None = None,
+) -> Trace:
+    """Play `horizon` rounds. The same seed gives every policy the same noise.
+
+    `graph_every` records the errors of the policy's graph (regimes 0 and 1) every so many rounds;
+    `on_round(round, suggestion, gap)` is called after each round.
+    """
+    world = World(world) if isinstance(world, LinearSEM) else world
+    if horizon < 1:
+        raise ModelError(f"the horizon must be at least 1 round, not {horizon}")
+    if policy.n_nodes != world.n_nodes or policy.reward != world.systems[0].reward:
+        raise ModelError(
+            f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "
+            f"{world.n_nodes} with reward {world.systems[0].reward}"
+        )
+    n_nodes = world.n_nodes
+    best = [float(s.expected_reward(s.best_intervention()[None])[0]) for s in world.systems]
+    noise = stream(seed, "noise")
+    interventions = np.empty((horizon, n_nodes), dtype=np.uint8)
+    observations = np.empty((horizon, n_nodes))
+    gap = np.empty(horizon)
+    explored = np.empty(horizon, dtype=bool)
+    graphs: list[tuple[int, GraphErrors, GraphErrors]] = []
+    for t in range(horizon):
+        number = world.number_at(t + 1)
+        sem = world.systems[number]
+        suggestion = policy.suggest(stream(seed, "policy", t))
+        a = suggestion.intervention
+        x = world.play(t + 1, a, noise)
+        policy.tell(a, x)
+        interventions[t], observations[t] = a, x
+        gap[t] = best[number] - sem.expected_reward(a[None])[0]
+        explored[t] = suggestion.reason == "explore"
+        if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
+            natural, intervened = (
+                graph_errors(true, found)
+                for true, found in zip(sem.adjacency, policy.adjacency, strict=True)
+            )
+            graphs.append((t + 1, natural, intervened))
+        if on_round is not None:
+            on_round(t + 1, suggestion, float(gap[t]))
+    return Trace(interventions, observations, gap, explored, list(policy.alarms), graphs)

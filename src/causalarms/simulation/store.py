@@ -1,0 +1,106 @@
+"""Results on disk as they finish: one JSON line per unit, in an append-only file.
+
+The first line holds settings and version. A line cut off by a kill is dropped on reopening; its
+unit is simply run again. A file of other settings is refused, never mixed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from causalarms import __version__
+from causalarms.errors import CausalArmsError, DataError
+
+FORMAT = "causalarms.results/1"
+
+
+class ResultStore:
+    """Records by key, in memory and, where a path is given, on disk."""
+
+    def __init__(self, path: str | Path | None, settings: dict[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.settings = settings
+        self.records: dict[tuple[str, int], dict[str, Any]] = {}
+        if self.path is None:
+            return
+        try:
+            if self.path.exists() and self.path.stat().st_size:
+                self._load(self.path)
+            else:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._append(self.path, self._header(), mode="wb")
+        except OSError as error:
+            raise CausalArmsError(f"cannot use {self.path}: {error.strerror}") from error
+
+    def __contains__(self, key: tuple[str, int]) -> bool:
+        return key in self.records
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Keep a record; on disk it is flushed before this returns."""
+        if self.path is not None:
+            try:
+                self._append(self.path, record)
+            except OSError as error:
+                raise CausalArmsError(
+                    f"cannot write to {self.path}: {error.strerror}; what is in it is whole, "
+                    "the same command goes on from there"
+                ) from error
+        self.records[record["policy"], record["repetition"]] = record
+
+    def in_order(self, policies: Iterable[str]) -> list[dict[str, Any]]:
+        """Records by policy as listed, then by repetition, whatever order they finished in."""
+        place = {name: number for number, name in enumerate(policies)}
+        return sorted(
+            (r for r in self.records.values() if r["policy"] in place),
+            key=lambda r: (place[r["policy"]], r["repetition"]),
+        )
+
+    def _header(self) -> dict[str, Any]:
+        return {"format": FORMAT, "version": __version__, "settings": self.settings}
+
+    def _load(self, path: Path) -> None:
+        content = path.read_bytes()
+        lines = content.split(b"\n")
+        whole = len(content) - len(lines[-1])  # up to and with the last newline
+        try:
+            header = json.loads(lines[0])
+        except ValueError:
+            header = None
+        if not isinstance(header, dict) or header.get("format") != FORMAT:
+            raise DataError(f"{path} holds no results of this package; choose another file")
+        if header["settings"] != self.settings:
+            names = _differences(header["settings"], self.settings)
+            raise DataError(
+                f"{path} holds results of other settings (they differ in {names}); "
+                "choose another file or remove it"
+            )
+        for number, line in enumerate(lines[1:-1], start=2):
+            try:
+                record = json.loads(line)
+                self.records[record["policy"], record["repetition"]] = record
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(f"{path}, line {number}: not a result ({error})") from error
+        if whole < len(content):
+            with path.open("r+b") as file:
+                file.truncate(whole)
+
+    @staticmethod
+    def _append(path: Path, record: dict[str, Any], mode: str = "ab") -> None:
+        with path.open(mode) as file:
+            before = file.tell()
+            try:
+                file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), before)
+                raise
+
+
+def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
+    keys = {key for key in {*theirs, *ours} if theirs.get(key) != ours.get(key)}
+    return ", ".join(sorted(keys))
