@@ -27,17 +27,27 @@ def as_samples(given: Any, *, what: str = "X") -> Samples:
     """Numbers and names of an array or a frame; an error names the row and the column."""
     if hasattr(given, "toarray") and hasattr(given, "nnz"):
         raise DataError(f"{what} is a sparse matrix; pass a dense one, e.g. {what}.toarray()")
-    frame = nw.from_native(given, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
+    frame = as_frame(given, what)
+    if frame is not None:
         names = tuple(str(name) for name in frame.columns)
         values = np.empty((len(frame), len(names)))
-        for position, column in enumerate(frame.columns):
-            values[:, position] = _numbers(frame[column])
+        for position, column in enumerate(frame.iter_columns()):
+            values[:, position] = _numbers(column)
     else:
         names = None
         values = _as_matrix(given, what)
     _check_finite(values, names)
     return Samples(values, names)
+
+
+def as_frame(given: Any, what: str = "X") -> nw.DataFrame[Any] | None:
+    """A frame of any supported library, None for what is not a frame."""
+    columns = [str(name) for name in getattr(given, "columns", ())]
+    twice = {name for name in columns if columns.count(name) > 1}
+    if twice:
+        raise DataError(f"{what}: column name {twice.pop()!r} is used twice")
+    frame = nw.from_native(given, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def read_table(path: str | Path) -> dict[str, list[str]]:
@@ -100,14 +110,25 @@ def _as_matrix(given: Any, what: str) -> FloatArray:
         values = np.array(array, dtype=float)
     except TypeError as error:
         raise DataTypeError(f"{what} must hold numbers only: {error}") from error
-    except ValueError as error:
-        raise DataError(f"{what} must hold numbers only: {error}") from error
+    except ValueError:
+        raise DataError(f"{what} must hold numbers only: {_first_text(array)}") from None
     if values.ndim != 2:
         raise DataError(
             f"{what} must have two dimensions (samples, nodes), not {values.ndim}. "
             "Reshape your data with .reshape(-1, n_nodes)"
         )
     return values
+
+
+def _first_text(array: npt.NDArray[Any]) -> str:
+    """Where the first entry stands that is no number."""
+    for place, entry in np.ndenumerate(array):
+        try:
+            float(entry)
+        except ValueError:
+            where = "row {} of column {}".format(*place) if len(place) == 2 else f"entry {place}"
+            return f"{where} is {entry!r}, not a number"
+    return "rows of different lengths"
 
 
 def _check_finite(values: FloatArray, names: tuple[str, ...] | None, *, first_row: int = 0) -> None:

@@ -66,7 +66,7 @@ def csl(
     edge_weighting: bool = True,
     neighbors: int = 5,
     squares: bool = False,
-    min_samples: int = 1,
+    min_samples: int | npt.NDArray[np.int64] = 1,  # per node where an array
     on_removal: Callable[[Removal, int], None] | None = None,
     chains: dict[tuple[int, int], Chain] | None = None,
 ) -> CSLFit:
@@ -78,7 +78,7 @@ def csl(
     n_nodes = data.n_nodes
     allowed = _complete(n_nodes) if allowed is None else allowed
     required = np.zeros_like(allowed) if required is None else required
-    known = data.counts >= max(min_samples, 1)
+    known = data.counts >= np.maximum(min_samples, 1)
     rule = Rule(edge_weighting, neighbors, squares)
     chains = {} if chains is None else chains
     for regime, node in np.argwhere(known).tolist():

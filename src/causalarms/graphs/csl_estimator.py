@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Self
 
 import networkx as nx
@@ -13,12 +14,13 @@ from sklearn.base import BaseEstimator
 from causalarms.errors import DataError
 from causalarms.graphs.csl import CSLFit, Removal, csl
 from causalarms.graphs.graph import Graph
-from causalarms.graphs.identifiability import warn_of_constant_regimes
+from causalarms.graphs.identifiability import warn_of_constant_regimes, warn_of_few_samples
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.graphs.stability import edge_stability
 from causalarms.graphs.units import Units, warn_of_wide_scales
+from causalarms.rng import generator
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.mutual_information import ESTIMATORS
 
@@ -119,7 +121,8 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         units = Units.of(values, standardize=self.standardize, center=mean is None)
         z = units.apply(values)
         n_nodes = len(nodes)
-        needed = max(n_nodes + (mean is None), self.k + 1)
+        n_candidates = allowed.sum(axis=0)
+        needed = np.maximum(n_candidates + (mean is None) + 1, self.k + 1)  # (N,)
         settings: dict[str, Any] = {
             "noise_mean": None if mean is None else mean / units.scale,
             "allowed": np.broadcast_to(allowed, (2, n_nodes, n_nodes)),
@@ -139,18 +142,19 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         )
         self.stability_: npt.NDArray[np.float64] | None = None
         if self.n_bootstrap:
-            seed = np.random.SeedSequence(self.random_state).entropy
-            assert isinstance(seed, int)
+            seed = generator(self.random_state).integers(2**62)
             self.stability_ = edge_stability(
                 z,
                 regimes,
                 settings | {"min_samples": needed},
                 n_resamples=self.n_bootstrap,
-                seed=seed,
+                seed=int(seed),
                 max_samples=self.max_samples,
                 keep=self.keep,
                 n_jobs=self.n_jobs,
             )
+        if self.on_few_samples == "unknown":
+            warn_of_few_samples(data.counts, needed, nodes)
         self._keep(fit, units, nodes)
         self.varsortability_ = varsortability(self.adjacency_.any(axis=0), values.var(axis=0))
         return self
@@ -193,7 +197,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             raise DataError(
                 f"on_few_samples must be 'raise' or 'unknown', not {self.on_few_samples!r}"
             )
-        if self.k < 1:
-            raise DataError(f"k must be at least 1, not {self.k}")
-        if self.n_bootstrap < 0:
-            raise DataError(f"n_bootstrap must not be negative, not {self.n_bootstrap}")
+        for name, least in (("k", 1), ("n_bootstrap", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise DataError(f"{name} must be a whole number of at least {least}, not {value!r}")

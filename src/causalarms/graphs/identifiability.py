@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import IdentifiabilityWarning
-from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.graphs.regime_names import REGIME_NAMES, mechanism_name
 
 
 def warn_of_constant_regimes(
@@ -39,3 +39,17 @@ def warn_of_constant_regimes(
         IdentifiabilityWarning,
         stacklevel=stacklevel,
     )
+
+
+def warn_of_few_samples(
+    counts: npt.NDArray[np.int64], needed: npt.NDArray[np.int64], nodes: tuple[str, ...]
+) -> None:
+    """Name the mechanisms that have samples, but too few to be learned."""
+    few = np.argwhere((counts > 0) & (counts < needed))
+    if len(few):
+        names = ", ".join(
+            f"{mechanism_name(nodes, r, i)} with {counts[r, i]} of {needed[i]}" for r, i in few
+        )
+        warnings.warn(
+            f"too few samples, left unknown: {names}", IdentifiabilityWarning, stacklevel=4
+        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -53,8 +52,7 @@ def as_regimes(interventions: Any, nodes: tuple[str, ...], n_samples: int) -> np
         return np.zeros((n_samples, len(nodes)), dtype=np.uint8)
     given = as_samples(interventions, what="interventions")
     regimes = given.values
-    if isinstance(nw.from_native(interventions, pass_through=True), nw.DataFrame):
-        assert given.names is not None
+    if given.names is not None:
         regimes = np.zeros((len(given.values), len(nodes)))
         for position, name in enumerate(given.names):
             regimes[:, node_index(name, nodes)] = given.values[:, position]
@@ -73,7 +71,10 @@ def as_noise_mean(given: Any, nodes: tuple[str, ...]) -> FloatArray | None:
         if missing:
             raise DataError(f"noise_mean lacks node {missing[0]!r}")
         given = [given[node] for node in nodes]
-    values = np.asarray(given, dtype=float)
+    try:
+        values = np.asarray(given, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"noise_mean must be a number per node, not {given!r}") from error
     if values.shape not in ((), (n_nodes,), (2, n_nodes)):
         raise DataError(
             f"noise_mean must be a number or of shape ({n_nodes},) or (2, {n_nodes}), "

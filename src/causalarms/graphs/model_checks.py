@@ -49,12 +49,23 @@ def check_mechanisms(
                 regime=REGIME_NAMES[regime],
                 node=nodes[node],
                 n_samples=len(rows),
-                explained=float(1 - residual.var() / rows[:, node].var()),
-                gaussian_p=float(stats.jarque_bera(residual).pvalue),
-                linear_p=_reset(rows[:, parents], fitted, residual),
+                **_tests(rows[:, node], rows[:, parents], fitted, residual),
             )
         )
     return checks
+
+
+def _tests(
+    values: FloatArray, parents: FloatArray, fitted: FloatArray, residual: FloatArray
+) -> dict[str, float]:
+    """All nan where the regime holds the node constant: there is nothing to explain."""
+    if values.var() == 0 or len(values) < 3:
+        return dict.fromkeys(("explained", "gaussian_p", "linear_p"), float("nan"))
+    return {
+        "explained": float(1 - residual.var() / values.var()),
+        "gaussian_p": float(stats.jarque_bera(residual).pvalue),
+        "linear_p": _reset(parents, fitted, residual),
+    }
 
 
 def _reset(parents: FloatArray, fitted: FloatArray, residual: FloatArray) -> float:

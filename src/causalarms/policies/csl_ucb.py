@@ -64,7 +64,7 @@ class CSLUCB(Policy):
         joint: bool = True,
         neighbors: int = 5,
         delta: float = 0.05,
-        bound: str = "parents",
+        bound: str = "theorem",
         alpha: float | None = None,
         hold: bool = True,
         detector: MechanismGLR | NoChange | None = None,

@@ -78,8 +78,9 @@ def random_sem(
 ) -> LinearSEM:
     """A random system of the paper's ensemble; the last node is the reward and comes last.
 
-    `expected_degree`, the mean number of neighbours of a node in each regime, replaces
-    `edge_probability`. With `hidden_order` a random permutation of the other nodes hides the order.
+    `expected_degree`, the mean number of neighbours of a node, replaces `edge_probability`; it
+    holds for B, while B' is denser in sparse systems, where empty columns of both are redrawn.
+    With `hidden_order` a random permutation of the other nodes hides the order.
 
     >>> random_sem(10, seed=7)
     LinearSEM(10 nodes, 23 natural and 20 intervened edges, reward 'x9')

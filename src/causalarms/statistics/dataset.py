@@ -104,6 +104,11 @@ class Dataset:
     def forget(self, regime: int, node: int, *, start: int | None = None) -> None:
         """Let a mechanism learn only from rows numbered `start` (default: those to come)."""
         start = len(self) if start is None else start
+        if not self.starts[regime, node] <= start <= len(self):
+            raise DataError(
+                f"a mechanism that starts at row {self.starts[regime, node]} of {len(self)} "
+                f"cannot start at row {start}: rows are forgotten once and for all"
+            )
         kept = self._rows_of[regime, node, : self._counts[regime, node]]
         kept = kept[kept >= start].copy()
         self._rows_of[regime, node, : len(kept)] = kept

@@ -1,0 +1,105 @@
+"""Checks of DAGMA."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from systems import (
+    KNOWN_WEIGHTS,
+    Matrix,
+    numeric_gradient,
+    population_covariance,
+    random_weights,
+)
+
+from causalarms.graphs.continuous.dagma import Loss, dagma, dagma_objective
+from causalarms.graphs.continuous.thresholding import threshold_to_dag
+
+COVARIANCE = population_covariance(KNOWN_WEIGHTS)
+LOSSES: list[Loss] = ["likelihood", "least-squares"]
+SHORT: dict[str, Any] = {"steps": 2_000, "last_steps": 3_000}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(5))
+def test_gradient_agrees_with_finite_differences(loss: Loss, seed: int) -> None:
+    def objective(weights: Matrix) -> float:
+        return dagma_objective(weights, COVARIANCE, loss=loss, mu=0.3, s=0.9)[0]
+
+    weights = random_weights(seed, 5, 0.4)
+    _, gradient = dagma_objective(weights, COVARIANCE, loss=loss, mu=0.3, s=0.9)
+    np.testing.assert_allclose(gradient, numeric_gradient(objective, weights), rtol=1e-5, atol=1e-5)
+
+
+def test_objective_is_the_published_formula() -> None:
+    weights = random_weights(3, 5, 0.4)
+    residual = np.eye(5) - weights
+    total = np.trace(residual.T @ COVARIANCE @ residual)
+    barrier = -np.linalg.slogdet(0.9 * np.eye(5) - weights**2)[1] + 5 * np.log(0.9)
+    penalty = 0.03 * np.abs(weights).sum()
+    squares, _ = dagma_objective(weights, COVARIANCE, loss="least-squares", mu=0.3, s=0.9)
+    likelihood, _ = dagma_objective(weights, COVARIANCE, mu=0.3, s=0.9)
+    assert squares == pytest.approx(0.3 * (0.5 * total + penalty) + barrier)
+    score = 2.5 * np.log(total) - np.linalg.slogdet(residual)[1]
+    assert likelihood == pytest.approx(0.3 * (score + penalty) + barrier)
+
+
+def test_objective_is_infinite_out_of_the_domain() -> None:
+    value, gradient = dagma_objective(random_weights(0, 5, 2.0), COVARIANCE)
+    assert value == np.inf
+    assert np.isnan(gradient).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_recovers_a_known_graph_and_leaves_the_covariance_alone(loss: Loss) -> None:
+    covariance = COVARIANCE.copy()
+    fit = dagma(covariance, loss=loss)
+    np.testing.assert_array_equal(covariance, COVARIANCE)
+    assert fit.converged
+    assert fit.steps < 180_000
+    assert not np.diagonal(fit.weights).any()
+    np.testing.assert_array_equal(threshold_to_dag(fit.weights) != 0, KNOWN_WEIGHTS != 0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_weak_penalty_hardly_shrinks_the_weights(loss: Loss) -> None:
+    fit = dagma(COVARIANCE, loss=loss, l1=1e-3)
+    np.testing.assert_allclose(threshold_to_dag(fit.weights), KNOWN_WEIGHTS, atol=0.02)
+
+
+def test_ends_in_the_domain_even_after_steps_too_long_for_it() -> None:
+    fit = dagma(COVARIANCE, learning_rate=0.2, **SHORT)
+    inverse = np.linalg.inv(np.eye(5) - fit.weights**2)
+    assert inverse.min() > -1e-12
+
+
+def test_zero_tolerance_runs_every_step() -> None:
+    fit = dagma(COVARIANCE, mu=(1.0, 0.1), s=(1.0, 1.0), tolerance=0.0, **SHORT)
+    assert (fit.steps, fit.converged) == (5_000, False)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_relabelling_the_nodes_relabels_the_weights(loss: Loss) -> None:
+    order = np.array([3, 0, 4, 2, 1])
+    moved = dagma(COVARIANCE[np.ix_(order, order)], loss=loss, **SHORT)
+    straight = dagma(COVARIANCE, loss=loss, **SHORT)
+    np.testing.assert_allclose(moved.weights, straight.weights[np.ix_(order, order)], atol=5e-3)
+
+
+def test_two_runs_agree_exactly() -> None:
+    first, second = dagma(COVARIANCE, **SHORT), dagma(COVARIANCE, **SHORT)
+    np.testing.assert_array_equal(first.weights, second.weights)
+    assert first[1:] == second[1:]
+
+
+def test_refuses_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="singular"):
+        dagma(np.ones((3, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        dagma(np.diag([1.0, np.nan]))
+    with pytest.raises(ValueError, match="loss"):
+        dagma(COVARIANCE, loss="squares")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="equal length"):
+        dagma(COVARIANCE, mu=(1.0,))
+    with pytest.raises(ValueError, match="betas"):
+        dagma(COVARIANCE, betas=(1.0, 0.999))

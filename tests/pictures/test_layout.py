@@ -1,0 +1,87 @@
+"""Layered layout: causes on the left, no accident with cycles, the same answer every time."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from causalarms.pictures.layout import assign_layers, layered_layout, without_cycles
+from causalarms.sem.topology import topological_order
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@st.composite
+def graphs(draw: st.DrawFn, *, acyclic: bool) -> BoolArray:
+    n_nodes = draw(st.integers(1, 8))
+    cells = draw(st.lists(st.booleans(), min_size=n_nodes**2, max_size=n_nodes**2))
+    edges = np.array(cells).reshape(n_nodes, n_nodes)
+    if acyclic:
+        edges = np.triu(edges, 1)
+    shuffled = np.array(draw(st.permutations(range(n_nodes))))
+    return edges[np.ix_(shuffled, shuffled)]
+
+
+@settings(max_examples=15, deadline=None)
+@given(graphs(acyclic=True))
+def test_parents_are_left_of_their_children(edges: BoolArray) -> None:
+    across = layered_layout(edges)[:, 0]
+    parents, children = np.nonzero(edges)
+    assert (across[parents] < across[children]).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(graphs(acyclic=False))
+def test_any_graph_gets_distinct_places_in_the_unit_square(edges: BoolArray) -> None:
+    places = layered_layout(edges)
+    assert places.shape == (len(edges), 2)
+    assert (places >= 0).all()
+    assert (places <= 1).all()
+    assert len(np.unique(places.round(6), axis=0)) == len(edges)
+
+
+@settings(max_examples=15, deadline=None)
+@given(graphs(acyclic=False))
+def test_breaking_cycles_leaves_an_acyclic_part_and_all_of_a_dag(edges: BoolArray) -> None:
+    np.fill_diagonal(edges, False)
+    kept = without_cycles(edges)
+    assert topological_order(kept) is not None
+    if topological_order(edges) is not None:
+        assert np.array_equal(kept, edges)
+
+
+def test_layer_is_the_longest_path_from_a_source() -> None:
+    edges = np.zeros((4, 4), dtype=bool)
+    edges[0, 1] = edges[1, 2] = edges[0, 2] = edges[3, 2] = True
+    assert assign_layers(edges).tolist() == [0, 1, 2, 0]
+
+
+def test_nodes_without_edges_share_the_columns() -> None:
+    assert np.bincount(assign_layers(np.zeros((9, 9), dtype=bool))).tolist() == [3, 3, 3]
+
+
+def test_a_shortcut_does_not_run_through_the_node_it_skips() -> None:
+    edges = np.zeros((3, 3), dtype=bool)
+    edges[0, 1] = edges[1, 2] = edges[0, 2] = True
+    places = layered_layout(edges)
+    height_of_the_shortcut = (places[0, 1] + places[2, 1]) / 2
+    assert abs(places[1, 1] - height_of_the_shortcut) > 0.1
+
+
+@pytest.mark.parametrize("n_nodes", [3, 8])
+def test_the_same_graph_gives_the_same_bits(n_nodes: int) -> None:
+    edges = np.triu(np.random.default_rng(3).random((n_nodes, n_nodes)) < 0.4, 1)
+    assert np.array_equal(layered_layout(edges), layered_layout(edges.copy()))
+
+
+def test_the_given_adjacency_is_not_changed() -> None:
+    edges = np.ones((3, 3), dtype=bool)
+    layered_layout(edges)
+    assert edges.all()
+
+
+def test_one_node_stands_in_the_middle() -> None:
+    assert layered_layout([[False]]).tolist() == [[0.5, 0.5]]
