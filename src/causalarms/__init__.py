@@ -7,19 +7,34 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from causalarms.graphs import CSL
+    from causalarms.graphs import CSL, DAGMA, GOLEM
+    from causalarms.policies import make_policy
     from causalarms.sem import LinearSEM, random_sem
+    from causalarms.simulation import simulate
 
 __version__ = _version("causalarms")
 
 # Loaded on first use, so that `causalarms --help` does not wait for compilers.
 _HOME = {
     "CSL": "causalarms.graphs",
+    "DAGMA": "causalarms.graphs",
+    "GOLEM": "causalarms.graphs",
     "LinearSEM": "causalarms.sem",
+    "make_policy": "causalarms.policies",
     "random_sem": "causalarms.sem",
+    "simulate": "causalarms.simulation",
 }
 
-__all__ = ["CSL", "LinearSEM", "__version__", "random_sem"]
+__all__ = [
+    "CSL",
+    "DAGMA",
+    "GOLEM",
+    "LinearSEM",
+    "__version__",
+    "make_policy",
+    "random_sem",
+    "simulate",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,29 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from causalarms.cli.learn_report import ENDINGS, LearnReport, write_graph
 from causalarms.cli.rounds_from_file import read_rounds
-from causalarms.cli.terminal import collected_warnings, err, out, print_json, table
+from causalarms.cli.terminal import collected_warnings, err, out, print_json
 from causalarms.errors import DataError
-from causalarms.graphs import CSL
+from causalarms.graphs import CSL, DAGMA, GOLEM
 from causalarms.graphs.csl import Removal
-from causalarms.graphs.inputs import Rounds
-from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 
-METHODS: dict[str, dict[str, Any]] = {
+CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
     "csl-nw": {"edge_weighting": False},
     "csl-literal": {"joint": False},
 }
-PICTURES = (".png", ".pdf")
-SUSPICIOUS = 1e-3  # p-value below which a mechanism is called a bad fit
+CONTINUOUS: dict[str, type[GOLEM] | type[DAGMA]] = {"golem": GOLEM, "dagma": DAGMA}
+METHODS = [*CSL_METHODS, *CONTINUOUS]
+CSL_ONLY = ("forbid", "require", "tier", "max_samples", "standardize", "bootstrap")
 
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--method", type=click.Choice(list(METHODS)), default="csl", show_default=True)
+@click.option("--method", type=click.Choice(METHODS), default="csl", show_default=True)
 @click.option(
     "--interventions",
     type=click.Path(path_type=Path),
@@ -115,38 +114,38 @@ def learn(
         nodes=_names(nodes) or None,
         ignore=ignore,
     )
-    learner = CSL(
-        **METHODS[method],
-        max_samples=max_samples,
-        standardize=standardize,
-        forbidden=[_edge(text) for text in forbid],
-        required=[_edge(text) for text in require],
-        tiers=[_names(text) for text in tier] or None,
-        on_few_samples=few_samples,
-        n_bootstrap=bootstrap,
-        n_jobs=jobs,
-        random_state=seed,
-    )
+    if method in CONTINUOUS:
+        _refuse_csl_options(method)
+        learner: Any = CONTINUOUS[method]()
+    else:
+        learner = CSL(
+            **CSL_METHODS[method],
+            max_samples=max_samples,
+            standardize=standardize,
+            forbidden=[_edge(text) for text in forbid],
+            required=[_edge(text) for text in require],
+            tiers=[_names(text) for text in tier] or None,
+            on_few_samples=few_samples,
+            n_bootstrap=bootstrap,
+            n_jobs=jobs,
+            random_state=seed,
+        )
     messages: list[str] = []
     with (
         collected_warnings(messages, show=not as_json),
         _live_line(len(rounds.nodes)) as on_removal,
     ):
-        learner.fit_rounds(rounds, _noise_mean(noise_mean), on_removal)
-    checks = check_mechanisms(
-        rounds.values,
-        rounds.regimes,
-        rounds.nodes,
-        learner.adjacency_,
-        learner.weights_,
-        learner.known_,
-    )
+        extra = (on_removal,) if isinstance(learner, CSL) else ()
+        learner.fit_rounds(rounds, _noise_mean(noise_mean), *extra)
+    report = LearnReport.of(learner.result_, rounds, source, method)
     for path in outputs:
-        _write(learner, path)
+        write_graph(learner.result_, path)
     if as_json:
-        print_json(_record(learner, rounds, source, method, checks, messages))
+        print_json(report.as_dict() | {"warnings": messages})
     else:
-        _print(learner, rounds, source, method, checks, outputs)
+        report.print()
+        for path in outputs:
+            out().print(f"wrote {path}")
 
 
 class _live_line:  # noqa: N801 — reads as a verb where it is used
@@ -175,109 +174,18 @@ class _live_line:  # noqa: N801 — reads as a verb where it is used
         self._progress.update(self._task, advance=1, edge=f"{n_ordered} nodes in order")
 
 
-def _record(
-    learner: CSL,
-    rounds: Rounds,
-    source: str,
-    method: str,
-    checks: list[MechanismCheck],
-    messages: list[str],
-) -> dict[str, Any]:
-    result = learner.result_
-    return {
-        "method": method,
-        "n_rounds": len(rounds.values),
-        "nodes": list(rounds.nodes),
-        "interventions": source,
-        "order": learner.order_,
-        "edges": result.edges(),
-        "unknown": [{"regime": r, "node": node} for r, node in result.unknown()],
-        "checks": [
-            {key: None if value != value else value for key, value in check._asdict().items()}
-            for check in checks
-        ],
-        "varsortability": None if np.isnan(learner.varsortability_) else learner.varsortability_,
-        "warnings": messages,
-    }
-
-
-def _print(
-    learner: CSL,
-    rounds: Rounds,
-    source: str,
-    method: str,
-    checks: list[MechanismCheck],
-    outputs: tuple[Path, ...],
-) -> None:
-    console = out()
-    result = learner.result_
-    edges = result.edges()
-    n_intervened = int(rounds.regimes.any(axis=1).sum())
-    console.print(
-        f"{len(rounds.values)} rounds of {len(rounds.nodes)} nodes, {n_intervened} with an "
-        f"intervention ({source}); method {method}"
-    )
-    measures = [name for name in ("score", "stability") if name in result.measures]
-    rows = [
-        [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]
-        + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
-        for e in edges
-    ]
-    console.print(table(["regime", "edge", "weight", *measures], rows))
-    if learner.order_ is None:
-        console.print(
-            "The two regimes mix into a cycle: some interventions have no expected reward. "
-            "--method csl learns one common order."
-        )
-    else:
-        console.print("order: " + ", ".join(learner.order_))
-    unknown = result.unknown()
-    if unknown:
-        console.print("unknown (no data): " + ", ".join(f"{node} ({r})" for r, node in unknown))
-    _print_checks(checks)
-    console.print(
-        f"varsortability {learner.varsortability_:.2f} "
-        "(near 1: the variances alone give the order away)"
-    )
-    for path in outputs:
-        console.print(f"wrote {path}")
-
-
-def _print_checks(checks: list[MechanismCheck]) -> None:
-    console = out()
-    for name, words in (
-        ("gaussian_p", "residuals are not Gaussian"),
-        ("linear_p", "the relation to the parents bends"),
-    ):
-        bad = [c for c in checks if getattr(c, name) < SUSPICIOUS]
-        if bad:
-            names = ", ".join(f"{c.node} ({c.regime})" for c in bad)
-            console.print(
-                f"model check: in {len(bad)} of {len(checks)} mechanisms {words} "
-                f"(p < {SUSPICIOUS:g}): {names}"
-            )
-    if any(min(c.gaussian_p, c.linear_p) < SUSPICIOUS for c in checks):
-        console.print(
-            "The linear Gaussian model is an approximation here; read edges as hypotheses."
-        )
-
-
-def _write(learner: CSL, path: Path) -> None:
-    if path.suffix in PICTURES:
-        from causalarms.pictures.graph import draw_graph
-        from causalarms.pictures.style import save_figure
-
-        save_figure(draw_graph(learner.result_), path)
-    else:
-        learner.result_.save(path)
+def _refuse_csl_options(method: str) -> None:
+    context = click.get_current_context()
+    for name in CSL_ONLY:
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for CSL, not for {method}")
 
 
 def _check_endings(outputs: tuple[Path, ...]) -> None:
-    known = (".json", ".csv", ".graphml", ".dot", *PICTURES)
     for path in outputs:
-        if path.suffix not in known:
+        if path.suffix not in ENDINGS:
             raise click.BadParameter(
-                f"{path}: unknown ending; there are {', '.join(known)}", param_hint="--out"
+                f"{path}: unknown ending; there are {', '.join(ENDINGS)}", param_hint="--out"
             )
 
 

@@ -12,8 +12,9 @@ from importlib.metadata import version
 import click
 
 COMMANDS = {  # name -> what it is for; the module causalarms.cli.<name> holds a command `<name>`
-    "demo": "Learn the graph of a small unknown system and look at it.",
+    "demo": "The main job on a small unknown system, with pictures.",
     "learn": "Learn a graph from logged rounds in a table.",
+    "simulate": "Compare policies on random systems.",
 }
 
 

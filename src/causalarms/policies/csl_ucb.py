@@ -24,6 +24,7 @@ from causalarms.changes.no_change import NoChange
 from causalarms.errors import ModelError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean
+from causalarms.models.confidence import form_code
 from causalarms.models.scores import Scores, best_score, score_interventions
 from causalarms.models.weights import MechanismWeights, fit_weights
 from causalarms.policies.base import (
@@ -81,6 +82,12 @@ class CSLUCB(Policy):
                 f"a horizon of {horizon} rounds is too short: {2 * self.min_samples} random rounds "
                 f"are the least that give every mechanism {self.min_samples} samples"
             )
+        if max_samples is not None and max_samples < self.min_samples:
+            raise ModelError(
+                f"max_samples is {max_samples}: a mechanism would never have the "
+                f"{self.min_samples} samples that end the exploration"
+            )
+        form_code(bound)  # refuse an unknown one now, not after the exploration
         self.horizon = horizon
         self.noise_mean = as_noise_mean(noise_mean, self._nodes)
         self.noise_std = as_noise_mean(noise_std, self._nodes)
@@ -109,6 +116,11 @@ class CSLUCB(Policy):
     @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
         return self._adjacency
+
+    @property
+    def model(self) -> MechanismWeights | None:
+        """The weights believed now; None before the first fit."""
+        return self._model
 
     @property
     def exploring(self) -> bool:
@@ -203,7 +215,8 @@ class CSLUCB(Policy):
             alpha = self.alpha
         else:
             if self._alpha_0 == 0.0:
-                self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean)) / np.nanmax(scores.width)
+                widest = float(np.nanmax(scores.width))  # 0 where no mechanism has a parent
+                self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean)) / widest if widest else 0.0
             share = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
             alpha = self._alpha_0 * (1 + np.cos(np.pi * min(share, 1.0))) / 2
         return best_score(scores.mean + alpha * scores.width)
@@ -236,6 +249,8 @@ class CSLUCB(Policy):
         for name in SCALARS:
             setattr(self, f"_{name}", state[name])
         self._adjacency = state.get("adjacency")
+        self._model = self._scores = None
+        self._chains.clear()
         model = unnested("model", state)
         if model and self._adjacency is not None:
             order = topological_order(self._adjacency.any(axis=0))

@@ -153,12 +153,11 @@ def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -
     for general in ("noise_mean", "horizon"):
         if general not in accepted:
             settings.pop(general, None)
-    if accepted:
-        for setting in settings:
-            if setting not in accepted:
-                near = get_close_matches(setting, accepted, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(accepted)}"
-                raise ModelError(f"policy {name!r} has no setting {setting!r}; {hint}")
+    for setting in settings:
+        if setting not in accepted and (accepted or not _takes_anything(factory)):
+            near = get_close_matches(setting, accepted, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {_listed(accepted)}"
+            raise ModelError(f"policy {name!r} has no setting {setting!r}; {hint}")
     missing = sorted(required_settings(factory) - set(settings))
     if missing:
         raise ModelError(f"policy {name!r} must be told {', '.join(missing)}")
@@ -189,3 +188,12 @@ def required_settings(factory: Factory) -> set[str]:
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         and parameter.default is inspect.Parameter.empty
     }
+
+
+def _takes_anything(factory: Factory) -> bool:
+    parameters = inspect.signature(factory).parameters.values()
+    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"

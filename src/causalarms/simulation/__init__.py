@@ -1,1 +1,8 @@
-"""Many runs with known truth."""
+"""Many runs with known truth: the round loop, Monte Carlo, regret and its intervals."""
+
+from causalarms.simulation.experiment import Contestant, Experiment
+from causalarms.simulation.monte_carlo import monte_carlo
+from causalarms.simulation.simulate import Trace, simulate
+from causalarms.simulation.summary import summarise
+
+__all__ = ["Contestant", "Experiment", "Trace", "monte_carlo", "simulate", "summarise"]

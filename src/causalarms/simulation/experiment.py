@@ -135,6 +135,13 @@ class Experiment:
 def run_unit(experiment: Experiment, contestant: Contestant, repetition: int) -> dict[str, Any]:
     """One repetition of one policy as a record of plain JSON values."""
     world, trace = experiment.play(contestant, repetition)
+    return trace_record(experiment, contestant, repetition, world, trace)
+
+
+def trace_record(
+    experiment: Experiment, contestant: Contestant, repetition: int, world: World, trace: Trace
+) -> dict[str, Any]:
+    """What is kept of a run."""
     regret = trace.regret
     last = trace.gap[-max(1, min(300, len(trace.gap) // 5)) :]
     at = np.arange(experiment.step, experiment.horizon + 1, experiment.step) - 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,11 @@ class ResultStore:
         content = path.read_bytes()
         lines = content.split(b"\n")
         whole = len(content) - len(lines[-1])  # up to and with the last newline
+        if not whole and _line(self._header()).startswith(content):  # killed in the first line
+            self._append(path, self._header(), mode="wb")
+            return
         try:
-            header = json.loads(lines[0])
+            header = json.loads(lines[0]) if whole else None
         except ValueError:
             header = None
         if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -90,15 +94,22 @@ class ResultStore:
 
     @staticmethod
     def _append(path: Path, record: dict[str, Any], mode: str = "ab") -> None:
-        with path.open(mode) as file:
+        rest = _line(record)
+        # unbuffered: on closing, a buffer would write its rest behind the truncation
+        with path.open(mode, buffering=0) as file:
             before = file.tell()
             try:
-                file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-                file.flush()
+                while rest:
+                    rest = rest[file.write(rest) :]
                 os.fsync(file.fileno())
             except OSError:
-                os.ftruncate(file.fileno(), before)
+                with suppress(OSError):  # a line cut off is dropped on reopening
+                    os.ftruncate(file.fileno(), before)
                 raise
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
 def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> str:

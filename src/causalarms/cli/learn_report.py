@@ -1,0 +1,119 @@
+"""What `causalarms learn` says about a learned graph, to people and to machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from causalarms.cli.terminal import out, table
+from causalarms.graphs.graph import Graph
+from causalarms.graphs.inputs import Rounds
+from causalarms.graphs.metrics import varsortability
+from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
+
+PICTURES = (".png", ".pdf")
+ENDINGS = (".json", ".csv", ".graphml", ".dot", *PICTURES)
+SUSPICIOUS = 1e-3  # p-value below which a mechanism is called a bad fit
+
+
+class LearnReport(NamedTuple):
+    """A graph, the data it came from, and how well the model fits them."""
+
+    graph: Graph
+    rounds: Rounds
+    source: str  # how the interventions were given
+    method: str
+    checks: list[MechanismCheck]
+    varsortability: float
+
+    @classmethod
+    def of(cls, graph: Graph, rounds: Rounds, source: str, method: str) -> Self:
+        values, regimes, nodes = rounds
+        return cls(
+            graph,
+            rounds,
+            source,
+            method,
+            check_mechanisms(values, regimes, nodes, graph.adjacency, graph.weights, graph.known),
+            varsortability(graph.adjacency.any(axis=0), values.var(axis=0)),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        order = self.graph.order
+        return {
+            "method": self.method,
+            "n_rounds": len(self.rounds.values),
+            "nodes": list(self.graph.nodes),
+            "interventions": self.source,
+            "order": None if order is None else list(order),
+            "edges": self.graph.edges(),
+            "unknown": [{"regime": r, "node": node} for r, node in self.graph.unknown()],
+            "checks": [
+                {key: None if value != value else value for key, value in check._asdict().items()}
+                for check in self.checks
+            ],
+            "varsortability": None if np.isnan(self.varsortability) else self.varsortability,
+        }
+
+    def print(self) -> None:
+        console, graph = out(), self.graph
+        n_intervened = int(self.rounds.regimes.any(axis=1).sum())
+        console.print(
+            f"{len(self.rounds.values)} rounds of {len(graph.nodes)} nodes, {n_intervened} with an "
+            f"intervention ({self.source}); method {self.method}"
+        )
+        measures = list(graph.measures)
+        rows = [
+            [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]
+            + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
+            for e in graph.edges()
+        ]
+        console.print(table(["regime", "edge", "weight", *measures], rows))
+        if graph.order is None:
+            console.print(
+                "The two regimes mix into a cycle: some interventions have no expected reward. "
+                "--method csl learns one common order."
+            )
+        else:
+            console.print("order: " + ", ".join(graph.order))
+        unknown = graph.unknown()
+        if unknown:
+            names = ", ".join(f"{node} ({regime})" for regime, node in unknown)
+            console.print("unknown, for lack of data: " + names)
+        self._print_checks()
+        if not np.isnan(self.varsortability):
+            console.print(
+                f"varsortability {self.varsortability:.2f} "
+                "(near 1: the variances alone give the order away)"
+            )
+
+    def _print_checks(self) -> None:
+        console = out()
+        for name, words in (
+            ("gaussian_p", "residuals are not Gaussian"),
+            ("linear_p", "the relation to the parents bends"),
+        ):
+            bad = [c for c in self.checks if getattr(c, name) < SUSPICIOUS]
+            if bad:
+                names = ", ".join(f"{c.node} ({c.regime})" for c in bad)
+                console.print(
+                    f"model check: in {len(bad)} of {len(self.checks)} mechanisms {words} "
+                    f"(p < {SUSPICIOUS:g}): {names}"
+                )
+        if any(min(c.gaussian_p, c.linear_p) < SUSPICIOUS for c in self.checks):
+            console.print(
+                "The linear Gaussian model is an approximation here; read edges as hypotheses."
+            )
+
+
+def write_graph(graph: Graph, path: Path) -> None:
+    """As a picture or as data, by the ending of the name."""
+    if path.suffix in PICTURES:
+        from causalarms.pictures.graph import draw_graph
+        from causalarms.pictures.style import save_figure
+
+        save_figure(draw_graph(graph), path)
+    else:
+        graph.save(path)

@@ -1,0 +1,225 @@
+"""`causalarms simulate`: policies against each other on random systems."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from causalarms.cli.terminal import err, out, print_json, table
+from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
+from causalarms.simulation.intervals import Interval
+from causalarms.simulation.monte_carlo import ENGINES
+from causalarms.simulation.summary import PolicySummary
+
+
+@click.command()
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME[,SETTING=VALUE...]",
+    help="A policy, with settings; may be repeated.  [default: csl-ucb, ucb, linsem-ts]",
+)
+@click.option("--nodes", type=click.IntRange(min=2), default=10, show_default=True)
+@click.option("--horizon", type=click.IntRange(min=1), default=1500, show_default=True)
+@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--changes", metavar="T1,T2,...", help="Rounds after which mechanisms change.")
+@click.option(
+    "--changed",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Mechanisms regenerated at a change.",
+)
+@click.option(
+    "--weights", type=click.Choice(["separated", "uniform"]), default="separated", show_default=True
+)
+@click.option("--edge-probability", type=click.FloatRange(0, 1), default=0.5, show_default=True)
+@click.option("--unknown-noise-mean", is_flag=True, help="Do not tell policies the noise means.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True)
+@click.option("--address", help="Of a Dask scheduler; without it --engine dask starts a cluster.")
+@click.option(
+    "--jobs", type=int, default=-1, show_default=True, help="Worker processes; -1: one per core."
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    help="Keep finished runs in this file; the same command goes on from there.",
+)
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Write pictures and summary.csv to this folder.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def simulate(
+    policies: tuple[str, ...],
+    nodes: int,
+    horizon: int,
+    runs: int,
+    changes: str | None,
+    changed: int,
+    weights: str,
+    edge_probability: float,
+    unknown_noise_mean: bool,
+    seed: int,
+    engine: str,
+    address: str | None,
+    jobs: int,
+    results: Path | None,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare policies on random systems: regret, optimal share, detected changes.
+
+    A policy's settings follow its name: --policy csl-ucb-cd,joint=False,label=literal
+    """
+    experiment = Experiment(
+        n_nodes=nodes,
+        horizon=horizon,
+        weights=weights,
+        edge_probability=edge_probability,
+        changes=_rounds(changes),
+        n_changed=changed,
+        knows_noise_mean=not unknown_noise_mean,
+        seed=seed,
+        block=min(100, horizon),
+        step=min(10, horizon),
+        contestants=tuple(contestant(text) for text in policies or ("csl-ucb", "ucb", "linsem-ts")),
+    )
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs"),
+        TimeRemainingColumn(),
+        console=err(),
+        transient=True,
+        disable=not err().is_terminal,
+    ) as progress:
+        task = progress.add_task("simulating", total=runs * len(experiment.contestants))
+
+        def on_result(done: int, total: int, record: dict[str, Any] | None) -> None:
+            name = "simulating" if record is None else record["policy"]
+            progress.update(task, completed=done, total=total, description=name)
+
+        records = monte_carlo(
+            experiment,
+            runs=runs,
+            path=results,
+            engine=engine,
+            n_jobs=jobs,
+            address=address,
+            on_result=on_result,
+        )
+    rows = summarise(experiment, records)
+    written = [] if folder is None else write_outputs(experiment, records, rows, folder)
+    if as_json:
+        print_json(
+            {
+                "settings": experiment.settings(),
+                "runs": runs,
+                "policies": [row.as_dict() for row in rows],
+                "files": [str(path) for path in written],
+            }
+        )
+        return
+    print_summary(experiment, rows)
+    for path in written:
+        out().print(f"wrote {path}")
+
+
+def contestant(text: str) -> Contestant:
+    """`name,setting=value,...`; `label=` names the row.
+
+    >>> contestant("csl-ucb,joint=False,label=literal")
+    Contestant(policy='csl-ucb', label='literal', settings={'joint': False})
+    """
+    name, *pairs = text.split(",")
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is not of the form setting=value")
+        try:
+            settings[key.strip()] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            settings[key.strip()] = value.strip()
+    label = str(settings.pop("label", ""))
+    return Contestant(name.strip(), label, settings)
+
+
+def print_summary(experiment: Experiment, rows: list[PolicySummary]) -> None:
+    """One line per policy."""
+    columns = [
+        "policy",
+        "mean regret",
+        "95 % interval",
+        "median",
+        "optimal at end",
+        "overall",
+        "still losing",
+    ]
+    lines = [
+        [
+            row.policy,
+            f"{row.regret.value:.0f}",
+            f"{row.regret.low:.0f} - {row.regret.high:.0f}",
+            f"{row.median_regret:.0f}",
+            _percent(row.final_optimal_share),
+            _percent(row.optimal_share),
+            f"{row.linear_runs} of {row.runs}",
+        ]
+        for row in rows
+    ]
+    if experiment.changes:
+        columns += ["detected", "delay", "false alarms a run"]
+        for line, row in zip(lines, rows, strict=True):
+            watches = row.detected > 0 or row.false_alarms > 0
+            line += (
+                [f"{100 * row.detected:.1f} %", f"{row.delay:.1f}", f"{row.false_alarms:.2f}"]
+                if watches
+                else ["-", "-", "-"]
+            )
+    out().print(table(columns, lines))
+
+
+def write_outputs(
+    experiment: Experiment, records: list[dict[str, Any]], rows: list[PolicySummary], folder: Path
+) -> list[Path]:
+    """Pictures and the summary as CSV."""
+    from causalarms.files import write_atomically
+    from causalarms.pictures.curves import draw_optimal_share, draw_regret
+    from causalarms.pictures.style import save_figure
+
+    header = "policy,runs,regret,regret_low,regret_high,median_regret,final_optimal_share"
+    text = "\n".join(
+        [header]
+        + [
+            f"{r.policy},{r.runs},{r.regret.value!r},{r.regret.low!r},{r.regret.high!r},"
+            f"{r.median_regret!r},{r.final_optimal_share.value!r}"
+            for r in rows
+        ]
+    )
+    return [
+        write_atomically(folder / "summary.csv", text + "\n"),
+        save_figure(draw_regret(experiment, records), folder / "regret.png"),
+        save_figure(draw_optimal_share(experiment, records), folder / "optimal_share.png"),
+    ]
+
+
+def _percent(interval: Interval) -> str:
+    return f"{100 * interval.value:.1f} % ({100 * interval.low:.0f}-{100 * interval.high:.0f})"
+
+
+def _rounds(text: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in (text or "").split(",") if part.strip())
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no list of rounds", param_hint="--changes") from None

@@ -1,0 +1,49 @@
+"""Bootstrap intervals over systems, which differ a hundredfold in scale: nothing is normal here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.rng import stream
+
+FloatArray = npt.NDArray[np.float64]
+N_RESAMPLES = 2000
+
+
+class Interval(NamedTuple):
+    """An estimate and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def bootstrap(
+    statistic: Callable[..., FloatArray], *samples: npt.ArrayLike, level: float = 0.95
+) -> Interval:
+    """Percentile interval of `statistic`, which maps arrays (..., n) to (...).
+
+    Several samples are resampled together: the i-th entries belong to the same system.
+
+    >>> bootstrap(lambda x: x.mean(axis=-1), [1.0, 1.0, 1.0])
+    Interval(value=1.0, low=1.0, high=1.0)
+    """
+    arrays = [np.asarray(sample, dtype=float) for sample in samples]
+    n = len(arrays[0])
+    rows = stream(0, "bootstrap", n).integers(n, size=(N_RESAMPLES, n))
+    resampled = statistic(*(array[rows] for array in arrays))
+    low, high = np.nanquantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(statistic(*arrays)), float(low), float(high))
+
+
+def mean(sample: npt.ArrayLike) -> Interval:
+    return bootstrap(lambda x: x.mean(axis=-1), sample)
+
+
+def ratio_of_means(above: npt.ArrayLike, below: npt.ArrayLike) -> Interval:
+    """mean(above) / mean(below), resampled in pairs."""
+    return bootstrap(lambda a, b: a.mean(axis=-1) / b.mean(axis=-1), above, below)
