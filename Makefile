@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench clean
+.PHONY: help demo test bench reproduce clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,9 @@ test: .venv/ready-test  ## lint, types, import contract, tests, doctests, README
 
 bench: .venv/ready-test  ## fast kernels against plain references, in one run
 	$(BIN)/python benchmarks/run.py
+
+reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 for its scale
+	@$(BIN)/causalarms reproduce --out out/reproduction $(if $(RUNS),--runs $(RUNS))
 
 .venv/ready: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -137,7 +137,8 @@ class GALCB(Policy):
         for node in range(self.n_nodes):
             candidates = np.flatnonzero(reaches[:, node])
             if len(candidates):
-                lasso = Lasso(alpha=self.penalty, fit_intercept=False)
+                # cyclic descent draws nothing, but None would advance the global random state
+                lasso = Lasso(alpha=self.penalty, fit_intercept=False, random_state=0)
                 lasso.fit(self._null[:, candidates], self._null[:, node] - self.noise_mean[0, node])
                 parents[candidates, node] = lasso.coef_ != 0
         return parents

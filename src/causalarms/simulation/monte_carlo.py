@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,50 @@ from causalarms.simulation.store import ResultStore
 
 ENGINES = ("local", "dask")
 
+Record = dict[str, Any]
+OnResult = Callable[[int, int, Record | None], None]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where units run."""
+
+    name: str = "local"
+    n_jobs: int = -1
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            raise ModelError(f"unknown engine {self.name!r}; there are {', '.join(ENGINES)}")
+
+    def run(self, function: Callable[..., Any], work: Sequence[tuple[Any, ...]]) -> Any:
+        """Results as they finish, in any order."""
+        if self.name == "local":
+            return run_local(function, work, n_jobs=self.n_jobs)
+        return run_dask(function, work, address=self.address, n_workers=max(self.n_jobs, 2))
+
+
+def run_units(
+    function: Callable[..., Record],
+    units: Sequence[tuple[tuple[str, int], tuple[Any, ...]]],
+    *,
+    store: ResultStore,
+    engine: Engine,
+    on_result: OnResult | None = None,
+) -> None:
+    """Run the units, given as (key, arguments), that the store does not hold yet."""
+    work = [arguments for key, arguments in units if key not in store]
+    done = len(units) - len(work)
+    if on_result is not None:
+        on_result(done, len(units), None)
+    if not work:
+        return
+    for record in engine.run(function, work):
+        store.add(record)
+        done += 1
+        if on_result is not None:
+            on_result(done, len(units), record)
+
 
 def monte_carlo(
     experiment: Experiment,
@@ -22,8 +67,8 @@ def monte_carlo(
     engine: str = "local",
     n_jobs: int = -1,
     address: str | None = None,
-    on_result: Callable[[int, int, dict[str, Any] | None], None] | None = None,
-) -> list[dict[str, Any]]:
+    on_result: OnResult | None = None,
+) -> list[Record]:
     """Records of all units, by policy and repetition.
 
     With `path`, finished units are kept there and not run again. `on_result(done, total, record)`
@@ -31,31 +76,15 @@ def monte_carlo(
     """
     if runs < 1:
         raise ModelError(f"runs must be at least 1, not {runs}")
-    if engine not in ENGINES:
-        raise ModelError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+    where = Engine(engine, n_jobs, address)
     for contestant in experiment.contestants:  # refuse wrong settings before the first unit
         experiment.policy(contestant, experiment.world(0))
     store = ResultStore(path, experiment.settings())
-    work = [
-        (experiment, contestant, repetition)
+    units = [
+        ((contestant.name, repetition), (experiment, contestant, repetition))
         for repetition in range(runs)
         for contestant in experiment.contestants
-        if (contestant.name, repetition) not in store
     ]
-    total = runs * len(experiment.contestants)
-    done = total - len(work)
-    if on_result is not None:
-        on_result(done, total, None)
-    if work:
-        results = (
-            run_local(run_unit, work, n_jobs=n_jobs)
-            if engine == "local"
-            else run_dask(run_unit, work, address=address, n_workers=max(n_jobs, 1))
-        )
-        for record in results:
-            store.add(record)
-            done += 1
-            if on_result is not None:
-                on_result(done, total, record)
+    run_units(run_unit, units, store=store, engine=where, on_result=on_result)
     names = [c.name for c in experiment.contestants]
     return [r for r in store.in_order(names) if r["repetition"] < runs]

@@ -1,0 +1,123 @@
+"""`causalarms reproduce`: every figure and headline number of the paper."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from causalarms.cli.terminal import err, out, print_json, table
+from causalarms.paper.parts import Part
+from causalarms.paper.report import COLUMNS, table_rows
+from causalarms.paper.run import reproduce as run
+from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
+from causalarms.simulation.monte_carlo import ENGINES, Engine
+
+
+@click.command()
+@click.argument("figures", nargs=-1, metavar="[FIGURE]...")
+@click.option(
+    "--runs", type=int, default=DEFAULT_RUNS, show_default=True,
+    help=f"Random systems; the paper uses {PAPER_RUNS}.",
+)  # fmt: skip
+@click.option(
+    "--weights", type=click.Choice(["separated", "uniform"]), default="separated",
+    show_default=True, help="Law of the edge weights: the authors' program or their text.",
+)  # fmt: skip
+@click.option("--sizes", metavar="N1,N2,...", help="Graph sizes.  [default: 6,8,10,12,14]")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True)
+@click.option("--address", help="Of a Dask scheduler; without it --engine dask starts a cluster.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="-1: one per core.")
+@click.option(
+    "--out", "folder", type=click.Path(path_type=Path), default=Path("out/reproduction"),
+    show_default=True,
+)  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Drop what the folder holds of other settings.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def reproduce(
+    figures: tuple[str, ...],
+    runs: int,
+    weights: str,
+    sizes: str | None,
+    seed: int,
+    engine: str,
+    address: str | None,
+    jobs: int,
+    folder: Path,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Regenerate the figures and numbers of the paper; without FIGURE all of them."""
+    settings = Settings(weights=weights, seed=seed)
+    if sizes is not None:
+        settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))
+    if overwrite and (folder / "settings.json").exists():
+        shutil.rmtree(folder)
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeRemainingColumn(), console=err(), disable=not err().is_terminal,
+    ) as progress:  # fmt: skip
+        tasks: dict[str, object] = {}
+
+        def on_progress(part: Part, done: int, total: int) -> None:
+            if part.name not in tasks:
+                tasks[part.name] = progress.add_task(part.title, total=total)
+            progress.update(tasks[part.name], completed=done)  # type: ignore[arg-type]
+
+        try:
+            result = run(
+                folder,
+                runs=runs,
+                settings=settings,
+                figures=figures,
+                engine=Engine(engine, jobs, address),
+                on_progress=on_progress,
+            )
+        except KeyboardInterrupt:
+            click.echo(
+                f"stopped; what is finished is kept in {folder}/raw, and the same command goes on "
+                "from there",
+                err=True,
+            )
+            raise
+    if as_json:
+        print_json(
+            {
+                "settings": settings.as_dict(),
+                "runs": runs,
+                "headlines": [
+                    {
+                        "key": h.key,
+                        "what": h.what,
+                        "paper": h.paper,
+                        "unit": h.unit,
+                        "measured": h.measured._asdict(),
+                        "agrees": h.agrees,
+                        "beside": h.beside,
+                    }
+                    for h in result.headlines
+                ],
+                "seconds": result.seconds,
+                "files": [str(path) for path in result.files],
+            }
+        )
+        return
+    console = out()
+    console.print(table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)]))
+    agreeing = sum(h.agrees for h in result.headlines)
+    spent = ", ".join(f"{name} {value:.0f} s" for name, value in result.seconds.items())
+    console.print(f"{agreeing} of {len(result.headlines)} numbers agree; {spent}")
+    console.print(f"wrote {folder}/report.html, {folder}/report.md, figures and data")
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no list of sizes", param_hint="--sizes") from None
+    if not found or min(found) < 2:
+        raise click.BadParameter("sizes must be at least 2", param_hint="--sizes")
+    return found

@@ -1,0 +1,107 @@
+"""Figures of Sec. VI-A: graph-FN rate, precision, recall and NSHD against the graph size.
+
+CSL sees T rounds of uniformly random interventions; GOLEM and DAGMA see T rounds of a = 0.
+Metrics are of B (regime 0), as in the paper; those of B' are recorded for CSL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from causalarms.graphs.continuous.dagma import dagma
+from causalarms.graphs.continuous.golem import golem
+from causalarms.graphs.continuous.thresholding import threshold_to_dag
+from causalarms.graphs.csl import csl
+from causalarms.graphs.metrics import graph_errors
+from causalarms.paper.settings import Settings
+from causalarms.rng import stream
+from causalarms.sem.ensembles import random_sem
+from causalarms.sem.linear_sem import LinearSEM
+from causalarms.statistics.dataset import Dataset
+
+METHODS = ("CSL", "CSL-nw", "GOLEM", "DAGMA")
+METRICS = ("false_negative", "precision", "recall", "nshd")
+
+Record = dict[str, Any]
+
+
+def units(settings: Settings, runs: int) -> list[tuple[tuple[str, int], tuple[Any, ...]]]:
+    """One unit: one method, size and sample size of one repetition."""
+    return [
+        (
+            (label(method, size, n_rounds), repetition),
+            (settings, method, size, n_rounds, repetition),
+        )
+        for repetition in range(runs)
+        for size in settings.sizes
+        for n_rounds in settings.sample_sizes
+        for method in METHODS
+    ]
+
+
+def label(method: str, size: int, n_rounds: int) -> str:
+    return f"{method} N={size} T={n_rounds}"
+
+
+def run(settings: Settings, method: str, size: int, n_rounds: int, repetition: int) -> Record:
+    """Learn one graph and compare it with the truth."""
+    sem = random_sem(
+        size,
+        seed=stream(settings.seed, "graph system", size, repetition),
+        weights=settings.weights,
+    )
+    rng = stream(settings.seed, "graph rounds", size, n_rounds, repetition)
+    estimates = _estimate(method, sem, n_rounds, rng)
+    record: Record = {
+        "policy": label(method, size, n_rounds),
+        "repetition": repetition,
+        "method": method,
+        "nodes": size,
+        "rounds": n_rounds,
+    }
+    for regime, estimate in enumerate(estimates):
+        errors = graph_errors(sem.adjacency[regime], estimate)
+        suffix = "" if regime == 0 else "_intervened"
+        record |= {f"{metric}{suffix}": float(getattr(errors, metric)) for metric in METRICS}
+    return record
+
+
+def _estimate(
+    method: str, sem: LinearSEM, n_rounds: int, rng: np.random.Generator
+) -> list[np.ndarray[Any, Any]]:
+    if method.startswith("CSL"):
+        interventions = rng.integers(0, 2, (n_rounds, sem.n_nodes), dtype=np.uint8)
+        data = Dataset(sem.n_nodes)
+        data.append(sem.sample(interventions, rng), interventions)
+        fit = csl(
+            data,
+            noise_mean=sem.mechanism_mean,
+            joint=False,
+            edge_weighting=method == "CSL",
+        )
+        return list(fit.adjacency)
+    samples = sem.sample(np.zeros((n_rounds, sem.n_nodes), dtype=np.uint8), rng)
+    covariance = np.cov(samples, rowvar=False, bias=True)
+    fitted = golem(covariance) if method == "GOLEM" else dagma(covariance, loss="least-squares")
+    return [threshold_to_dag(fitted.weights) != 0]
+
+
+def collect(records: list[Record], settings: Settings) -> list[Record]:
+    """One row per method, size and sample size: means and standard errors of the metrics."""
+    rows = []
+    for n_rounds in settings.sample_sizes:
+        for method in METHODS:
+            for size in settings.sizes:
+                chosen = [r for r in records if r["policy"] == label(method, size, n_rounds)]
+                row: Record = {
+                    "method": method, "rounds": n_rounds, "nodes": size, "runs": len(chosen),
+                }  # fmt: skip
+                for metric in METRICS:
+                    values = np.array([r[metric] for r in chosen])
+                    row[metric] = float(values.mean())
+                    spread = values.std(ddof=1) if len(values) > 1 else float("nan")
+                    row[f"{metric}_se"] = float(spread / np.sqrt(len(values)))
+                rows.append(row)
+    return rows

@@ -1,0 +1,123 @@
+"""The report: table paper | measured | agrees?, figures, settings, versions; Markdown and HTML."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from causalarms.files import write_atomically
+from causalarms.paper.disagreements import reason
+from causalarms.paper.headlines import Headline
+from causalarms.paper.settings import PAPER_RUNS, Settings
+
+TITLES = {
+    "graph_fn": "Graph false-negative rate against graph size",
+    "precision": "Precision against graph size",
+    "recall": "Recall against graph size",
+    "nshd": "Normalized structural Hamming distance against graph size",
+    "reward_error": "Normalized error of estimated rewards against time",
+    "regret": "Cumulative regret, stationary",
+    "optimal_share": "Optimal interventions, stationary",
+    "regret_changing": "Cumulative regret, changes after rounds 1000 and 2000",
+    "optimal_share_changing": "Optimal interventions, changes after rounds 1000 and 2000",
+}
+COLUMNS = ("number", "paper", "measured", "95 % interval", "agrees?", "beside")
+
+
+def write_report(
+    folder: Path,
+    settings: Settings,
+    runs: int,
+    headlines: Sequence[Headline],
+    images: Mapping[str, Path],
+) -> list[Path]:
+    """`report.md` and a self-contained `report.html`."""
+    return [
+        write_atomically(folder / "report.md", _markdown(settings, runs, headlines, images)),
+        write_atomically(folder / "report.html", _html(settings, runs, headlines, images)),
+    ]
+
+
+def table_rows(headlines: Sequence[Headline]) -> list[tuple[str, ...]]:
+    """Cells of the headline table."""
+    return [
+        (
+            h.what,
+            f"{h.paper:g} {h.unit}",
+            f"{h.measured.value:.1f} {h.unit}",
+            f"{h.measured.low:.1f} - {h.measured.high:.1f}",
+            "yes" if h.agrees else "no",
+            h.beside,
+        )
+        for h in headlines
+    ]
+
+
+def _introduction(runs: int) -> str:
+    scale = "the paper's scale" if runs >= PAPER_RUNS else f"the paper uses {PAPER_RUNS}"
+    return (
+        f"{runs} systems ({scale}). Intervals are 95 % bootstrap intervals over systems. "
+        '"agrees" means that the paper\'s value lies within the interval or within a tolerance of '
+        "3 points (precision, recall) to 10 points of the measured value."
+    )
+
+
+def _versions() -> str:
+    names = ("causalarms", "numpy", "scipy", "numba")
+    return ", ".join(f"{name} {version(name)}" for name in names)
+
+
+def _disagreements(headlines: Sequence[Headline]) -> list[str]:
+    return [f"{h.what}: {reason(h.key)}" for h in headlines if not h.agrees]
+
+
+def _markdown(
+    settings: Settings, runs: int, headlines: Sequence[Headline], images: Mapping[str, Path]
+) -> str:
+    lines = ["# Reproduction", "", _introduction(runs), "", f"| {' | '.join(COLUMNS)} |"]
+    lines.append("|" + "---|" * len(COLUMNS))
+    lines += [f"| {' | '.join(row)} |" for row in table_rows(headlines)]
+    if any(not h.agrees for h in headlines):
+        lines += ["", "## Where it disagrees", ""]
+        lines += [f"- {text}" for text in _disagreements(headlines)]
+    lines += ["", "## Figures", ""]
+    for name in images:
+        lines += [f"### {TITLES[name]}", "", f"![{TITLES[name]}](figures/{name}.png)", ""]
+    lines += ["## Settings", "", "```json", json.dumps(settings.as_dict(), indent=1), "```", ""]
+    lines += [f"Versions: {_versions()}.", ""]
+    return "\n".join(lines)
+
+
+def _html(
+    settings: Settings, runs: int, headlines: Sequence[Headline], images: Mapping[str, Path]
+) -> str:
+    head = "".join(f"<th>{html.escape(c)}</th>" for c in COLUMNS)
+    body = "".join(
+        f'<tr class="{row[4]}">' + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>"
+        for row in table_rows(headlines)
+    )
+    notes = "".join(f"<li>{html.escape(text)}</li>" for text in _disagreements(headlines))
+    figures = "".join(
+        f"<figure><figcaption>{html.escape(TITLES[name])}</figcaption>"
+        f'<img alt="{html.escape(TITLES[name])}" src="data:image/png;base64,'
+        f'{base64.b64encode(path.read_bytes()).decode()}"></figure>'
+        for name, path in images.items()
+    )
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Reproduction</title><style>'
+        "body{font:16px/1.5 sans-serif;max-width:68rem;margin:2rem auto;padding:0 1rem}"
+        "table{border-collapse:collapse;font-size:.9rem}td,th{padding:.3rem .7rem;text-align:left;"
+        "border-bottom:1px solid #ddd}tr.no td:nth-child(5){color:#a03000;font-weight:bold}"
+        "figure{display:inline-block;width:31rem;max-width:100%;margin:.5rem}img{width:100%}"
+        "pre{background:#f4f4f4;padding:1rem;overflow:auto}</style>"
+        f"<h1>Reproduction</h1><p>{html.escape(_introduction(runs))}</p>"
+        f"<table><tr>{head}</tr>{body}</table>"
+        + (f"<h2>Where it disagrees</h2><ul>{notes}</ul>" if notes else "")
+        + f"<h2>Figures</h2>{figures}<h2>Settings</h2>"
+        f"<pre>{html.escape(json.dumps(settings.as_dict(), indent=1))}</pre>"
+        f"<p>Versions: {html.escape(_versions())}.</p></html>\n"
+    )

@@ -1,0 +1,58 @@
+"""The data behind the figures as CSV and Parquet, the same bytes for the same settings."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from causalarms.files import write_atomically
+
+Record = dict[str, Any]
+
+
+def write_table(rows: Sequence[Record], path: Path) -> list[Path]:
+    """`path`.csv and, where pyarrow is installed, `path`.parquet."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    written = [write_atomically(path.with_suffix(".csv"), text.getvalue())]
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        return written
+    buffer = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(list(rows)), buffer)
+    return [*written, write_atomically(path.with_suffix(".parquet"), buffer.getvalue())]
+
+
+def curve_rows(records: Sequence[Record], step: int, block: int) -> list[Record]:
+    """One row per policy, repetition and point of a curve."""
+    rows = []
+    for record in records:
+        for number, value in enumerate(record["regret_curve"], start=1):
+            rows.append(
+                {
+                    "policy": record["policy"],
+                    "repetition": record["repetition"],
+                    "round": number * step,
+                    "regret": value,
+                    "optimal_share": record["optimal_curve"][
+                        min((number * step - 1) // block, len(record["optimal_curve"]) - 1)
+                    ],
+                }
+            )
+    return rows
+
+
+def unit_rows(records: Sequence[Record]) -> list[Record]:
+    """One row per run, without its curves."""
+    keys = (
+        "policy", "repetition", "regret", "simple_regret", "optimal_share", "final_optimal_share",
+        "lasting_optimum", "explored", "mean_last_gap", "linear_regret",
+    )  # fmt: skip
+    return [{key: r[key] for key in keys} | {"alarms": len(r["alarms"])} for r in records]
