@@ -50,11 +50,8 @@ class LearnReport(NamedTuple):
             "order": None if order is None else list(order),
             "edges": self.graph.edges(),
             "unknown": [{"regime": r, "node": node} for r, node in self.graph.unknown()],
-            "checks": [
-                {key: None if value != value else value for key, value in check._asdict().items()}
-                for check in self.checks
-            ],
-            "varsortability": None if np.isnan(self.varsortability) else self.varsortability,
+            "checks": [check._asdict() for check in self.checks],
+            "varsortability": self.varsortability,
         }
 
     def print(self) -> None:

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 import click
@@ -27,7 +28,16 @@ def err() -> Console:
 
 
 def print_json(record: Any) -> None:
-    click.echo(json.dumps(record, indent=1, allow_nan=False))
+    """Strict JSON: a number that is not finite becomes null."""
+    click.echo(json.dumps(_finite(record), indent=1, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:

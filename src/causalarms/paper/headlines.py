@@ -89,12 +89,7 @@ def reward_headlines(records: Sequence[Record], settings: Settings) -> list[Head
         with_fn = np.nanmean(np.where(m, e, np.nan), axis=-2)
         return POINTS * (1 - np.nanmean(without, axis=-1) / np.nanmean(with_fn, axis=-1))
 
-    with np.errstate(all="ignore"):
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            interval = bootstrap(lower, np.arange(len(records)))
+    interval = bootstrap(lower, np.arange(len(records)))
     n_missing = int(missing.any(axis=1).sum())
     return [
         Headline(

@@ -12,6 +12,7 @@ from causalarms.pictures import style
 from causalarms.simulation.experiment import Experiment
 
 FEWEST_FOR_INTERVAL = 3
+PERCENT = 100.0
 
 
 def draw_regret(experiment: Experiment, records: Sequence[dict[str, Any]]) -> Figure:
@@ -32,8 +33,8 @@ def draw_optimal_share(experiment: Experiment, records: Sequence[dict[str, Any]]
     """Share of rounds with the best intervention, per block of rounds."""
     n_blocks = experiment.horizon // experiment.block
     middles = (np.arange(n_blocks) + 0.5) * experiment.block
-    label = f"optimal interventions [% of {experiment.block} rounds]"
-    figure = _draw(experiment, records, "optimal_curve", middles, label, scale=100.0)
+    label = "optimal interventions [%]"
+    figure = _draw(experiment, records, "optimal_curve", middles, label, scale=PERCENT)
     figure.axes[0].set_ylim(-3, 103)
     return figure
 
@@ -59,7 +60,9 @@ def _draw(
             (line,) = axes.plot(at, average, label=contestant.name)
             if len(curves) >= FEWEST_FOR_INTERVAL:
                 error = 1.96 * curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
-                low, high = average - error, average + error
+                low, high = (average - error).clip(min=0), average + error
+                if scale == PERCENT:
+                    high = high.clip(max=scale)
                 axes.fill_between(at, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
         for change in experiment.changes:
             axes.axvline(change, color=style.GREY, linestyle=":", linewidth=0.8)

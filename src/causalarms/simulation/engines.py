@@ -75,7 +75,7 @@ def _dask_client(address: str | None, n_workers: int) -> Iterator[Any]:
                 n_workers=n_workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # None takes port 8787
                 host="127.0.0.1",
             ) as cluster,
             Client(cluster) as client,

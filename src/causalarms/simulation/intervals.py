@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -27,7 +28,8 @@ def bootstrap(
 ) -> Interval:
     """Percentile interval of `statistic`, which maps arrays (..., n) to (...).
 
-    Several samples are resampled together: the i-th entries belong to the same system.
+    Several samples are resampled together: the i-th entries belong to the same system. Resamples
+    for which the statistic is nan are left out; nan where it is nan for all.
 
     >>> bootstrap(lambda x: x.mean(axis=-1), [1.0, 1.0, 1.0])
     Interval(value=1.0, low=1.0, high=1.0)
@@ -35,9 +37,11 @@ def bootstrap(
     arrays = [np.asarray(sample, dtype=float) for sample in samples]
     n = len(arrays[0])
     rows = stream(0, "bootstrap", n).integers(n, size=(N_RESAMPLES, n))
-    resampled = statistic(*(array[rows] for array in arrays))
-    low, high = np.nanquantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(statistic(*arrays)), float(low), float(high))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0: a resample that is not defined
+        resampled = statistic(*(array[rows] for array in arrays))
+        low, high = np.nanquantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+        return Interval(float(statistic(*arrays)), float(low), float(high))
 
 
 def mean(sample: npt.ArrayLike) -> Interval:

@@ -1,0 +1,64 @@
+"""`demo` and `simulate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command import run
+
+
+def test_demo_writes_what_it_says(tmp_path: Path) -> None:
+    outcome = run("demo", "--out", tmp_path, "--rounds", 300)
+    assert outcome.code == 0
+    assert "Best intervention found by CSL-UCB" in outcome.out
+    for name in ("regret.png", "optimal_share.png", "graph.png", "graph.json", "system.json"):
+        assert (tmp_path / name).stat().st_size > 100
+
+
+def test_demo_json_says_the_same(tmp_path: Path) -> None:
+    record = json.loads(run("demo", "--out", tmp_path, "--rounds", 300, "--json").out)
+    regret = {p["policy"]: p["regret"] for p in record["policies"]}
+    assert regret["linsem-ts"] < regret["ucb"]
+    assert record["found"]["expected"] <= record["best"]["expected"]
+
+
+SMALL = ("--nodes", 3, "--horizon", 120, "--runs", 2, "--jobs", 1)
+
+
+def test_simulate_prints_a_table_and_json(tmp_path: Path) -> None:
+    policies = ("--policy", "csl-ucb,joint=False,label=literal", "--policy", "random")
+    outcome = run("simulate", *SMALL, *policies, "--out", tmp_path)
+    assert outcome.code == 0
+    assert "literal" in outcome.out
+    assert (tmp_path / "regret.png").exists()
+    record = json.loads(run("simulate", *SMALL, *policies, "--json").out)
+    assert [p["policy"] for p in record["policies"]] == ["literal", "random"]
+
+
+def test_results_are_kept_and_not_mixed(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    first = run("simulate", *SMALL, "--policy", "ucb", "--results", path, "--json")
+    before = path.read_bytes()
+    again = run("simulate", *SMALL, "--policy", "ucb", "--results", path, "--json")
+    assert path.read_bytes() == before
+    assert json.loads(first.out) == json.loads(again.out)
+    other = run("simulate", *SMALL, "--policy", "ucb", "--seed", 1, "--results", path)
+    assert other.code == 1
+    assert "other settings (they differ in seed)" in other.err
+    assert path.read_bytes() == before
+
+
+def test_wrong_policies_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    outcome = run("simulate", *SMALL, "--policy", "csl-ubc", "--results", path)
+    assert (outcome.code, path.exists()) == (1, False)
+    assert "did you mean 'csl-ucb'?" in outcome.err
+    outcome = run("simulate", *SMALL, "--policy", "csl-ucb,jont=False")
+    assert "did you mean 'joint'?" in outcome.err
+    outcome = run("simulate", "--nodes", 3, "--horizon", 20, "--policy", "csl-ucb", "--runs", 1)
+    assert outcome.code == 1
+    assert "too short" in outcome.err
+    outcome = run("simulate", "--nodes", 30, "--horizon", 200, "--policy", "csl-ucb", "--runs", 1)
+    assert outcome.code == 1
+    assert "at most 20 nodes" in outcome.err

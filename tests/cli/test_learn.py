@@ -1,0 +1,170 @@
+"""`causalarms learn`: three ways to say what was intervened on, outputs, and refusals."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+import pytest
+from command import run
+
+from causalarms import CSL, random_sem
+
+Values = npt.NDArray[Any]
+Rounds = tuple[Values, Values]
+
+NODES = ["a", "b", "c", "y"]
+SACHS = Path(__file__).parents[3] / "shared" / "data" / "sachs.csv"
+
+
+def write(path: Path, columns: dict[str, list[object]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+@pytest.fixture
+def rounds() -> Rounds:
+    sem = random_sem(4, seed=3)
+    rng = np.random.default_rng(0)
+    regimes = rng.integers(0, 2, (160, 4))
+    return sem.sample(regimes, rng), regimes
+
+
+def samples(values: Values) -> dict[str, list[object]]:
+    return {name: list(values[:, i]) for i, name in enumerate(NODES)}
+
+
+def test_three_ways_give_one_graph(tmp_path: Path, rounds: Rounds) -> None:
+    values, regimes = rounds
+    flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate(NODES)}
+    names: list[object] = [
+        ";".join(n for n, on in zip(NODES, row, strict=True) if on) for row in regimes
+    ]
+    one = write(tmp_path / "one.csv", samples(values) | flags)
+    two = write(tmp_path / "two.csv", samples(values) | {"intervened": names})
+    three = write(tmp_path / "three.csv", samples(values))
+    second = write(tmp_path / "second.csv", dict(zip(NODES, regimes.T.tolist(), strict=True)))
+    outcomes = [
+        run("learn", one, "--noise-mean", 1, "--json"),
+        run("learn", two, "--noise-mean", "a=1,b=1,c=1,y=1", "--json"),
+        run("learn", three, "--interventions", second, "--noise-mean", 1, "--json"),
+    ]
+    edges = [json.loads(outcome.out)["edges"] for outcome in outcomes]
+    expected = CSL().fit(values, interventions=regimes, noise_mean=1.0)
+    assert edges[0] == edges[1] == edges[2]
+    assert len(edges[0]) == expected.adjacency_.sum()
+
+
+def test_outputs_are_written_and_told(tmp_path: Path, rounds: Rounds) -> None:
+    values, regimes = rounds
+    flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate(NODES)}
+    data = write(tmp_path / "data.csv", samples(values) | flags)
+    targets = [tmp_path / f"g{end}" for end in (".json", ".csv", ".graphml", ".dot", ".png")]
+    outcome = run("learn", data, *[part for t in targets for part in ("--out", t)])
+    assert outcome.code == 0
+    assert all(f"wrote {t}" in outcome.out.replace("\n", "") for t in targets)
+    assert set(nx.read_graphml(targets[2]).nodes) == set(NODES)
+    assert json.loads(targets[0].read_text())["nodes"] == NODES
+
+
+@pytest.mark.parametrize("method", ["csl", "csl-nw", "csl-literal", "golem", "dagma"])
+def test_every_method_runs(tmp_path: Path, method: str) -> None:
+    rng = np.random.default_rng(1)
+    regimes = np.repeat([[0], [1]], 60, axis=0) * np.ones((1, 4), dtype=int)
+    if method.startswith("csl"):
+        regimes = rng.integers(0, 2, (120, 4))
+    values = random_sem(4, seed=1).sample(regimes, rng)
+    flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate(NODES)}
+    data = write(tmp_path / "data.csv", samples(values) | flags)
+    outcome = run("learn", data, "--method", method, "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["method"] == method
+
+
+def refusals(tmp_path: Path, values: Values, regimes: Values) -> dict[str, tuple[Path, str]]:
+    good = samples(values)
+    flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate(NODES)}
+
+    def case(name: str, columns: dict[str, list[object]]) -> Path:
+        return write(tmp_path / f"{name}.csv", columns)
+
+    def changed(column: str, row: int, value: object) -> dict[str, list[object]]:
+        copy = {key: list(entries) for key, entries in (good | flags).items()}
+        copy[column][row] = value
+        return copy
+
+    empty, header, ragged = (tmp_path / f"{n}.csv" for n in ("empty", "header", "ragged"))
+    empty.write_text("")
+    header.write_text("a,b\n")
+    ragged.write_text("a,b\n1,2\n3\n")
+    return {
+        "nan": (case("nan", changed("b", 4, "nan")), "row 5 of column 'b' is NaN"),
+        "inf": (case("inf", changed("b", 4, "inf")), "row 5 of column 'b' is infinite"),
+        "text": (case("text", changed("c", 2, "low")), "row 3 of column 'c' is 'low'"),
+        "hole": (case("hole", changed("c", 2, "")), "row 3 of column 'c' is empty"),
+        "regime": (case("regime", changed("do:c", 7, 2)), "node 'c': regime 2"),
+        "constant": (case("constant", good | {"b": [3.0] * 160}), "node 'b' is constant"),
+        "twins": (case("twins", good | {"b": good["a"]}), "'a' and 'b' are identical"),
+        "unknown": (case("unknown", good | {"do:q": [0] * 160}), "there is no node 'q'"),
+        "who": (case("who", good | {"intervened": ["z"] * 160}), "names 'z', which is no node"),
+        "few": (case("few", {k: v[:4] for k, v in (good | flags).items()}), "samples for 3"),
+        "empty": (empty, "is empty"),
+        "header": (header, "a header and no rows"),
+        "ragged": (ragged, "line 3: 1 cells for 2 columns"),
+        "absent": (tmp_path / "absent.csv", "cannot read"),
+    }
+
+
+def test_refusals_name_the_place_and_write_nothing(tmp_path: Path, rounds: Rounds) -> None:
+    for name, (path, message) in refusals(tmp_path, *rounds).items():
+        target = tmp_path / "graph.json"
+        outcome = run("learn", path, "--out", target)
+        assert outcome.code == 1, name
+        assert message in outcome.err, (name, outcome.err)
+        assert "Traceback" not in outcome.err
+        assert not target.exists()
+
+
+def test_a_cyclic_prior_is_refused(tmp_path: Path, rounds: Rounds) -> None:
+    data = write(tmp_path / "data.csv", samples(rounds[0]))
+    outcome = run("learn", data, "--require", "a->b", "--require", "b->a")
+    assert outcome.code == 1
+    assert "cycle a -> b -> a" in outcome.err
+
+
+def test_options_of_csl_are_not_for_golem(tmp_path: Path, rounds: Rounds) -> None:
+    data = write(tmp_path / "data.csv", samples(rounds[0]))
+    outcome = run("learn", data, "--method", "golem", "--forbid", "a->b")
+    assert outcome.code == 2
+    assert "--forbid is for CSL" in outcome.err
+
+
+def test_an_unwritable_target_is_refused(tmp_path: Path, rounds: Rounds) -> None:
+    values, regimes = rounds
+    flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate(NODES)}
+    data = write(tmp_path / "data.csv", samples(values) | flags)
+    outcome = run("learn", data, "--out", tmp_path / "data.csv" / "graph.json")
+    assert outcome.code == 1
+    assert "cannot write" in outcome.err
+
+
+@pytest.mark.skipif(not SACHS.exists(), reason="the real data are not here")
+def test_real_data_get_an_honest_report() -> None:
+    outcome = run("learn", SACHS, "--json")
+    report = json.loads(outcome.out)
+    found = {(e["parent"], e["child"]) for e in report["edges"]}
+    assert ("Raf", "Mek") in found
+    assert {u["node"] for u in report["unknown"]} == {"Raf", "PLCg", "Erk", "PKA", "p38", "JNK"}
+    assert any("never varies" in text for text in report["warnings"])
+    assert all(check["gaussian_p"] < 1e-3 for check in report["checks"])
+    text = run("learn", SACHS).out
+    assert "residuals are not Gaussian" in text
+    assert "read edges as hypotheses" in text

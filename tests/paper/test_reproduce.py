@@ -1,0 +1,124 @@
+"""The reproduction in small: complete, repeatable to the byte, resumable, and strict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from causalarms.errors import DataError, ModelError
+from causalarms.paper.parts import FIGURES
+from causalarms.paper.run import reproduce
+from causalarms.paper.settings import Settings
+from causalarms.simulation.monte_carlo import Engine
+
+SMALL = Settings(
+    sizes=(4, 5),
+    sample_sizes=(60, 80),
+    n_nodes=4,
+    horizon=700,
+    changes=(250, 450),
+    changing_horizon=650,
+    n_changed=2,
+    error_rounds=(60, 90),
+)
+HERE = Engine("local", 1)
+
+
+def data_files(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted((folder / "data").iterdir())}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference") / "out"
+    reproduce(folder, runs=3, settings=SMALL, engine=HERE)
+    return folder
+
+
+def test_everything_is_written(reference: Path) -> None:
+    for name in FIGURES:
+        assert (reference / "figures" / f"{name}.png").stat().st_size > 1000
+        assert (reference / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    assert len(data_files(reference)) == 16
+    report = (reference / "report.md").read_text()
+    assert "| number | paper | measured |" in report
+    assert (reference / "report.html").read_text().count("data:image/png;base64") == 9
+
+
+def test_the_same_seed_gives_the_same_bytes(reference: Path, tmp_path: Path) -> None:
+    reproduce(tmp_path / "again", runs=3, settings=SMALL, engine=HERE)
+    assert data_files(tmp_path / "again") == data_files(reference)
+    for name in ("report.md", "report.html"):
+        assert (tmp_path / "again" / name).read_bytes() == (reference / name).read_bytes()
+
+
+def test_more_runs_go_on_from_fewer(reference: Path, tmp_path: Path) -> None:
+    reproduce(tmp_path / "grown", runs=1, settings=SMALL, engine=HERE)
+    reproduce(tmp_path / "grown", runs=3, settings=SMALL, engine=HERE)
+    assert data_files(tmp_path / "grown") == data_files(reference)
+
+
+SCRIPT = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from test_reproduce import HERE, SMALL
+from causalarms.paper.run import reproduce
+reproduce(Path(sys.argv[1]), runs=3, settings=SMALL, engine=HERE)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.3, 1.5])
+def test_a_killed_run_resumes_to_the_same_bytes(
+    reference: Path, tmp_path: Path, delay: float
+) -> None:
+    folder = tmp_path / "killed"
+    script = SCRIPT.format(here=str(Path(__file__).parent))
+    process = subprocess.Popen([sys.executable, "-c", script, str(folder)])
+    while process.poll() is None and not (folder / "raw").exists():
+        time.sleep(0.02)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    reproduce(folder, runs=3, settings=SMALL, engine=HERE)
+    assert data_files(folder) == data_files(reference)
+
+
+def test_other_settings_foreign_folders_and_unknown_figures_are_refused(
+    reference: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=r"other settings \(they differ in seed\)"):
+        reproduce(reference, runs=1, settings=replace(SMALL, seed=1))
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(DataError, match="is not empty and holds no reproduction"):
+        reproduce(tmp_path, runs=1, settings=SMALL)
+    with pytest.raises(ModelError, match=r"unknown figure 'fig12'; there are graph_fn"):
+        reproduce(tmp_path / "new", runs=1, settings=SMALL, figures=["fig12"])
+    with pytest.raises(ModelError, match="runs must be at least 1"):
+        reproduce(tmp_path / "new", runs=0, settings=SMALL)
+    assert not (tmp_path / "new").exists()
+
+
+def test_ctrl_c_says_how_to_resume_and_exits_with_130(tmp_path: Path) -> None:
+    code = "from causalarms.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "reproduce", "recall", "--runs", "50", "--jobs", "1",
+         "--out", str(tmp_path / "out")],
+        stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    raw = tmp_path / "out" / "raw" / "graphs.jsonl"
+    while process.poll() is None and not (raw.exists() and raw.stat().st_size > 2000):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in err
+    assert raw.read_bytes().endswith(b"\n")
