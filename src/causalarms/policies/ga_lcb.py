@@ -138,7 +138,9 @@ class GALCB(Policy):
             candidates = np.flatnonzero(reaches[:, node])
             if len(candidates):
                 # cyclic descent draws nothing, but None would advance the global random state
-                lasso = Lasso(alpha=self.penalty, fit_intercept=False, random_state=0)
+                lasso = Lasso(
+                    alpha=self.penalty, fit_intercept=False, random_state=0, max_iter=100_000
+                )
                 lasso.fit(self._null[:, candidates], self._null[:, node] - self.noise_mean[0, node])
                 parents[candidates, node] = lasso.coef_ != 0
         return parents

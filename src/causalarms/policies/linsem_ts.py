@@ -1,11 +1,13 @@
 """`linsem-ts`: Thompson sampling with the true topology (Varici et al. 2023), the upper bound.
 
 Prior N(0, I) on the weights of the known parents and unit noise; each round one draw of all
-weights, and the intervention that is best for it. Under change it keeps the parents it was given.
+weights, and the intervention that is best for it. Under change it keeps the parents it was given;
+told `restarts`, it is the ceiling instead: it starts over with the right graph at each change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,22 +34,17 @@ class LinSEMTS(Policy):
         noise_mean: npt.ArrayLike,
         prior_std: float = 1.0,
         noise_std: float = 1.0,
+        restarts: Sequence[tuple[int, npt.ArrayLike]] = (),  # (after round, graph)
     ) -> None:
         super().__init__(n_nodes, reward)
-        edges = np.asarray(graph) != 0
-        if edges.shape != (2, n_nodes, n_nodes):
-            raise ModelError(f"graph must have shape (2, {n_nodes}, {n_nodes}), not {edges.shape}")
-        order = topological_order(edges.any(axis=0))
-        if order is None:
-            raise ModelError("the two regimes of the given graph mix into a cycle")
+        self._restarts = {int(after): _edges(new, n_nodes) for after, new in restarts}
+        self._use(_edges(graph, n_nodes))
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
             raise ModelError("linsem-ts must be told the noise means")
         self.noise_mean = mean
         self.prior_precision = (noise_std / prior_std) ** 2
         self.noise_std = noise_std
-        self._graph = edges
-        self._order = order
         self._moments = Moments(n_nodes)
 
     @property
@@ -66,12 +63,31 @@ class LinSEMTS(Policy):
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._moments.add(x, a)
+        if self.n_told in self._restarts:
+            self._use(self._restarts[self.n_told])
+            self._moments = Moments(self.n_nodes)
+
+    def _use(self, graph: npt.NDArray[np.bool_]) -> None:
+        order = topological_order(graph.any(axis=0))
+        if order is None:
+            raise ModelError("the two regimes of the given graph mix into a cycle")
+        self._graph, self._order = graph, order
 
     def _state(self) -> dict[str, Any]:
         return self._moments.state()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
+        past = [after for after in self._restarts if after <= self.n_told]
+        if past:
+            self._use(self._restarts[max(past)])
+
+
+def _edges(graph: npt.ArrayLike, n_nodes: int) -> npt.NDArray[np.bool_]:
+    edges = np.asarray(graph) != 0
+    if edges.shape != (2, n_nodes, n_nodes):
+        raise ModelError(f"graph must have shape (2, {n_nodes}, {n_nodes}), not {edges.shape}")
+    return edges
 
 
 @kernel

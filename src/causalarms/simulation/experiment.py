@@ -21,6 +21,8 @@ from causalarms.rng import stream
 from causalarms.sem.ensembles import Ensemble, random_sem
 from causalarms.simulation.simulate import Trace, simulate
 
+TRUTH = "true"  # as a setting: the policy is told the world's noise_std or restarts
+
 
 @dataclass(frozen=True)
 class Contestant:
@@ -101,8 +103,13 @@ class Experiment:
             told["graph"] = sem.adjacency
         if "systems" in accepted:
             told |= {"systems": world.systems, "change_points": world.change_points}
-        if contestant.settings.get("noise_std") == "true":
+        if contestant.settings.get("noise_std") == TRUTH:
             told["noise_std"] = sem.noise_std
+        if contestant.settings.get("restarts") == TRUTH:
+            told["restarts"] = [
+                (after, system.adjacency)
+                for after, system in zip(world.change_points, world.systems[1:], strict=True)
+            ]
         return make_policy(
             contestant.policy,
             n_nodes=self.n_nodes,
