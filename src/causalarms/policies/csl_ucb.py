@@ -63,7 +63,7 @@ class CSLUCB(Policy):
         refresh: int = 20,
         refresh_weights: int | None = None,
         joint: bool = True,
-        neighbors: int = 5,
+        k: int = 5,
         delta: float = 0.05,
         bound: str = "theorem",
         alpha: float | None = None,
@@ -94,7 +94,7 @@ class CSLUCB(Policy):
         self.refresh = refresh
         self.refresh_weights = refresh_weights or refresh
         self.joint = joint
-        self.neighbors = neighbors
+        self.k = k
         self.delta = delta
         self.bound = bound
         self.alpha = alpha
@@ -178,7 +178,7 @@ class CSLUCB(Policy):
             self._data,
             noise_mean=self.noise_mean,
             joint=self.joint,
-            neighbors=self.neighbors,
+            neighbors=self.k,
             chains=self._chains,
         )
         self._adjacency = fit.adjacency

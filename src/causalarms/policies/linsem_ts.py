@@ -43,6 +43,8 @@ class LinSEMTS(Policy):
         if mean is None:
             raise ModelError("linsem-ts must be told the noise means")
         self.noise_mean = mean
+        if not np.isscalar(noise_std) or not noise_std > 0 or not prior_std > 0:
+            raise ModelError("linsem-ts takes one positive number as noise_std and as prior_std")
         self.prior_precision = (noise_std / prior_std) ** 2
         self.noise_std = noise_std
         self._moments = Moments(n_nodes)

@@ -2,12 +2,15 @@
 
 Detected = an alarm on that mechanism before the next change; delay in rounds from the change to the
 first such alarm; mechanisms not played between the change and the next are counted apart; all other
-alarms are false.
+alarms are false. The first alarm of a whole-graph detector after a change is no false alarm, and no
+detection of a mechanism either: it does not say which.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+WHOLE = -1  # the node of an alarm that names none
 
 
 class Detection(NamedTuple):
@@ -44,4 +47,7 @@ def detection(record: dict[str, Any], horizon: int) -> Detection:
             if hits:
                 first_alarms.add(hits[0])
                 delays.append(hits[0][0] - change["after"])
+    for change, end in zip(changes, ends, strict=False):
+        whole = [a for a in record["alarms"] if a[2] == WHOLE and change["after"] < a[0] <= end]
+        first_alarms |= {tuple(alarm) for alarm in whole[:1]}
     return Detection(played, unplayed, delays, len(record["alarms"]) - len(first_alarms))

@@ -6,7 +6,6 @@ settings, the repetition's number and the policy's name, so any engine gives the
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -35,6 +34,13 @@ class Contestant:
     @property
     def name(self) -> str:
         return self.label or self.policy
+
+    def told(self) -> dict[str, Any]:
+        """Policy and settings as plain JSON values."""
+        record: dict[str, Any] = json.loads(
+            json.dumps({"policy": self.policy, "settings": self.settings})
+        )
+        return record
 
 
 @dataclass(frozen=True)
@@ -128,15 +134,9 @@ class Experiment:
         record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return record
 
-    def fingerprint(self, *, of: str | None = None) -> str:
-        """A short name for the settings (of one contestant, where its name is given)."""
-        record = self.settings()
-        if of is not None:
-            record["contestants"] = [
-                asdict(c) | {"label": c.name} for c in self.contestants if c.name == of
-            ]
-        text = json.dumps(record, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+    def common_settings(self) -> dict[str, Any]:
+        """The settings that all policies share."""
+        return {key: value for key, value in self.settings().items() if key != "contestants"}
 
 
 def run_unit(experiment: Experiment, contestant: Contestant, repetition: int) -> dict[str, Any]:
@@ -154,6 +154,7 @@ def trace_record(
     at = np.arange(experiment.step, experiment.horizon + 1, experiment.step) - 1
     return {
         "policy": contestant.name,
+        "told": contestant.told(),
         "repetition": repetition,
         "regret": float(regret[-1]),
         "simple_regret": float(trace.simple_regret[-1]),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from causalarms.errors import ModelError
+from causalarms.errors import DataError, ModelError
 from causalarms.simulation.engines import run_dask, run_local
 from causalarms.simulation.experiment import Experiment, run_unit
 from causalarms.simulation.store import ResultStore
@@ -34,7 +35,8 @@ class Engine:
         """Results as they finish, in any order."""
         if self.name == "local":
             return run_local(function, work, n_jobs=self.n_jobs)
-        return run_dask(function, work, address=self.address, n_workers=max(self.n_jobs, 2))
+        n_workers = self.n_jobs if self.n_jobs > 0 else os.cpu_count() or 1
+        return run_dask(function, work, address=self.address, n_workers=n_workers)
 
 
 def run_units(
@@ -71,7 +73,8 @@ def monte_carlo(
 ) -> list[Record]:
     """Records of all units, by policy and repetition.
 
-    With `path`, finished units are kept there and not run again. `on_result(done, total, record)`
+    With `path`, finished units are kept there and not run again; policies and runs may be added
+    later. `on_result(done, total, record)`
     is called at the start (record None) and after every unit.
     """
     if runs < 1:
@@ -79,7 +82,8 @@ def monte_carlo(
     where = Engine(engine, n_jobs, address)
     for contestant in experiment.contestants:  # refuse wrong settings before the first unit
         experiment.policy(contestant, experiment.world(0))
-    store = ResultStore(path, experiment.settings())
+    store = ResultStore(path, experiment.common_settings())
+    _check_contestants(experiment, store)
     units = [
         ((contestant.name, repetition), (experiment, contestant, repetition))
         for repetition in range(runs)
@@ -88,3 +92,15 @@ def monte_carlo(
     run_units(run_unit, units, store=store, engine=where, on_result=on_result)
     names = [c.name for c in experiment.contestants]
     return [r for r in store.in_order(names) if r["repetition"] < runs]
+
+
+def _check_contestants(experiment: Experiment, store: ResultStore) -> None:
+    """A label that stands for another policy or other settings in the file is refused."""
+    told = {c.name: c.told() for c in experiment.contestants}
+    for record in store.records.values():
+        name = record["policy"]
+        if name in told and record["told"] != told[name]:
+            raise DataError(
+                f"{store.path} holds results of other settings for {name!r}; "
+                "give this one another label, or choose another file"
+            )
