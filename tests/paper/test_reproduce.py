@@ -27,6 +27,7 @@ SMALL = Settings(
     changing_horizon=650,
     n_changed=2,
     error_rounds=(60, 90),
+    budgets=(60, 200),
 )
 HERE = Engine("local", 1)
 
@@ -46,10 +47,10 @@ def test_everything_is_written(reference: Path) -> None:
     for name in FIGURES:
         assert (reference / "figures" / f"{name}.png").stat().st_size > 1000
         assert (reference / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
-    assert len(data_files(reference)) == 16
+    assert len(data_files(reference)) == 18
     report = (reference / "report.md").read_text()
     assert "| number | paper | measured |" in report
-    assert (reference / "report.html").read_text().count("data:image/png;base64") == 9
+    assert (reference / "report.html").read_text().count("data:image/png;base64") == 10
 
 
 def test_the_same_seed_gives_the_same_bytes(reference: Path, tmp_path: Path) -> None:

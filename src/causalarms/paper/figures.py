@@ -93,6 +93,24 @@ def draw_reward_error(rows: Sequence[Record]) -> Figure:
     return figure
 
 
+def draw_samples(rows: Sequence[Record], runs: int) -> Figure:
+    """Recall of both graphs against the rounds spent on them; not a figure of the paper."""
+    with style.figure_style():
+        figure = Figure(figsize=(style.ONE_COLUMN, 2.6), layout="constrained")
+        axes = figure.add_subplot()
+        for method, line in (("CSL", "-"), ("GOLEM", "--")):
+            chosen = [r for r in rows if r["method"] == method]
+            axes.plot(
+                [r["rounds"] for r in chosen], [r["recall"] for r in chosen], line,
+                color=COLORS[method], marker=MARKERS[method], ms=3.5, label=method,
+            )  # fmt: skip
+        axes.set_xlabel("rounds spent on both graphs")
+        axes.set_ylabel("recall, both regimes")
+        axes.legend()
+        _say_runs(figure, runs)
+    return figure
+
+
 def draw_bandit(experiment: Experiment, records: Sequence[Record], what: str) -> Figure:
     """Cumulative regret or optimal share; stars mark the stated final shares."""
     draw = draw_regret if what == "regret" else draw_optimal_share

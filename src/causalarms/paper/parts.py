@@ -10,7 +10,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from causalarms.paper import figures, graph_identification, headlines, reward_error
+from causalarms.paper import (
+    figures,
+    graph_identification,
+    headlines,
+    reward_error,
+    sample_complexity,
+)
 from causalarms.paper.headlines import Headline
 from causalarms.paper.settings import Settings
 from causalarms.paper.tidy import curve_rows, unit_rows, write_table
@@ -113,6 +119,21 @@ PARTS: Sequence[Part] = (
         },
         lambda settings, records: headlines.reward_headlines(records, settings),
         _error_tables,
+    ),
+    Part(
+        "samples",
+        "rounds needed",
+        sample_complexity.run,
+        sample_complexity.units,
+        {
+            "samples": lambda settings, records: figures.draw_samples(
+                sample_complexity.collect(records, settings), len(records) // 2
+            )
+        },
+        lambda settings, records: headlines.sample_headlines(records, settings),
+        lambda settings, records, folder: write_table(
+            sample_complexity.collect(records, settings), folder / "samples_means"
+        ),
     ),
     Part(
         "stationary",

@@ -20,6 +20,7 @@ TITLES = {
     "recall": "Recall against graph size",
     "nshd": "Normalized structural Hamming distance against graph size",
     "reward_error": "Normalized error of estimated rewards against time",
+    "samples": "Recall of both graphs against the rounds spent (not in the paper)",
     "regret": "Cumulative regret, stationary",
     "optimal_share": "Optimal interventions, stationary",
     "regret_changing": "Cumulative regret, changes after rounds 1000 and 2000",

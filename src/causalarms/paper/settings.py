@@ -30,6 +30,8 @@ class Settings:
     n_changed: int = 3  # (ours); drawn with replacement by the program's rule
     error_rounds: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)  # (ours)
 
+    budgets: tuple[int, ...] = (100, 200, 300, 400, 600, 900, 1200)  # (ours)
+
     def as_dict(self) -> dict[str, Any]:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 

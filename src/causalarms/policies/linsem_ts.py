@@ -37,13 +37,14 @@ class LinSEMTS(Policy):
         restarts: Sequence[tuple[int, npt.ArrayLike]] = (),  # (after round, graph)
     ) -> None:
         super().__init__(n_nodes, reward)
-        self._restarts = {int(after): _edges(new, n_nodes) for after, new in restarts}
-        self._use(_edges(graph, n_nodes))
+        graphs = [(0, graph), *restarts]
+        self._graphs = {int(after): _edges(new, n_nodes) for after, new in graphs}
+        self._use(self._graphs[0])
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
             raise ModelError("linsem-ts must be told the noise means")
         self.noise_mean = mean
-        if not np.isscalar(noise_std) or not noise_std > 0 or not prior_std > 0:
+        if np.ndim(noise_std) or not noise_std > 0 or not prior_std > 0:
             raise ModelError("linsem-ts takes one positive number as noise_std and as prior_std")
         self.prior_precision = (noise_std / prior_std) ** 2
         self.noise_std = noise_std
@@ -65,8 +66,8 @@ class LinSEMTS(Policy):
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._moments.add(x, a)
-        if self.n_told in self._restarts:
-            self._use(self._restarts[self.n_told])
+        if self.n_told in self._graphs:
+            self._use(self._graphs[self.n_told])
             self._moments = Moments(self.n_nodes)
 
     def _use(self, graph: npt.NDArray[np.bool_]) -> None:
@@ -80,9 +81,7 @@ class LinSEMTS(Policy):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
-        past = [after for after in self._restarts if after <= self.n_told]
-        if past:
-            self._use(self._restarts[max(past)])
+        self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
 
 
 def _edges(graph: npt.ArrayLike, n_nodes: int) -> npt.NDArray[np.bool_]:
