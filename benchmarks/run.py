@@ -21,10 +21,18 @@ def main() -> None:
 
     from bench_csl import csl_in_nodes, csl_in_rounds
     from bench_mutual_information import mutual_information_table
+    from bench_policies import policy_rounds, policy_runs
     from bench_rewards import rewards_table
 
     console = Console(width=100)
-    for topic in (mutual_information_table, csl_in_nodes, csl_in_rounds, rewards_table):
+    for topic in (
+        mutual_information_table,
+        csl_in_nodes,
+        csl_in_rounds,
+        rewards_table,
+        policy_runs,
+        policy_rounds,
+    ):
         console.print(topic(quick))
 
 

@@ -1,0 +1,192 @@
+"""Lemma 1, Lemma 2 and Theorem 1 by Monte Carlo: `python benchmarks/bound_coverage.py`.
+
+Rounds of uniformly random interventions (not adaptive), the true graph (no missing edge), known
+noise means, delta = 0.05. Every data set gives the errors of 2N regressions; every one of some
+random interventions gives sigma_max(Delta B_a), the error of the estimated reward, and the bounds.
+Inside and outside refer to the range of Bernstein's inequality,
+ln(2N/delta) <= sqrt(N/(N+2)) sum lambda / max lambda.
+
+`loose` is the factor a bound could be divided by and still cover 95 % of the errors.
+Coverages are over data sets and interventions; their standard errors are over systems.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+
+from causalarms import LinearSEM, random_sem
+from causalarms.models.confidence import FORMS, form_code, singular_value_bound
+from causalarms.models.scores import score_interventions
+from causalarms.models.weights import MechanismWeights, fit_weights
+from causalarms.rng import stream
+from causalarms.statistics.moments import Moments
+
+DELTA = 0.05
+ORDERS = (2, 3, 4, 6)  # moments of Lemma 1
+N_INTERVENTIONS = 16
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def moments_of(X: FloatArray, A: npt.NDArray[np.uint8]) -> Moments:
+    """Gram moments of all mechanisms, as one product per regime."""
+    n_nodes = X.shape[1]
+    found = Moments(n_nodes)
+    Z = np.column_stack([X, np.ones(len(X))])
+    products = (Z[:, :, None] * Z[:, None, :]).reshape(len(X), -1)
+    for regime in (0, 1):
+        taken = A if regime else 1 - A
+        found.gram[regime] = (taken.T @ products).reshape(n_nodes, n_nodes + 1, n_nodes + 1)
+        found.counts[regime] = taken.sum(axis=0)
+    return found
+
+
+def lemma_1(sem: LinearSEM, model: MechanismWeights) -> FloatArray:
+    """|error of a column|^m over its bound, (moment, mechanism with parents)."""
+    n = sem.n_nodes
+    has_parents = model.spread > 0
+    norms = np.linalg.norm(model.weights - sem.weights, axis=1)[has_parents]
+    spread = model.spread[has_parents]
+    return np.array(
+        [
+            norms**m
+            / (math.factorial(m) * np.sqrt(4 * n / (n + 2)) * (spread * (n + 2) / 4) ** (m / 2))
+            for m in ORDERS
+        ]
+    )
+
+
+def ratios(
+    sem: LinearSEM, model: MechanismWeights, arms: npt.NDArray[np.uint8]
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+    """Error over bound, of Lemma 2 and of Theorem 1, (form, arm), and whether inside the range."""
+    n = sem.n_nodes
+    nodes = np.arange(n)
+    log_term = float(np.log(2 * n / DELTA))
+    error = model.weights - sem.weights
+    matrices = np.stack([error[a, :, nodes].T for a in arms])
+    sigma = np.linalg.svd(matrices, compute_uv=False)[:, 0]
+    spread = np.stack([model.spread[a, nodes] for a in arms])
+    inside = log_term <= np.sqrt(n / (n + 2)) * spread.sum(axis=1) / spread.max(axis=1)
+    reward_error = np.abs(
+        score_interventions(model, arms, sem.reward).mean - sem.expected_reward(arms)
+    )
+    of_sigma, of_reward = [], []
+    for form in FORMS:
+        bounds = [
+            singular_value_bound(
+                model.spread[a, nodes], model.n_regressors[a, nodes], form_code(form), log_term
+            )
+            for a in arms
+        ]
+        width = score_interventions(model, arms, sem.reward, delta=DELTA, bound=form).width
+        of_sigma.append(sigma / np.array(bounds))
+        of_reward.append(reward_error / width)
+    return np.array(of_sigma), np.array(of_reward), inside
+
+
+class Cell:
+    """All measurements of one number of nodes and one number of rounds."""
+
+    def __init__(self, n_nodes: int, n_rounds: int, n_systems: int, n_sets: int) -> None:
+        moments, sigma, reward, estimated, inside, spans = [], [], [], [], [], []
+        for system in range(n_systems):
+            sem = random_sem(n_nodes, seed=stream(n_nodes, "system", system))
+            rng = stream(n_nodes, "rounds", n_rounds, system)
+            of_system = []
+            for _ in range(n_sets):
+                A = rng.integers(0, 2, (n_rounds, n_nodes)).astype(np.uint8)
+                arms = rng.integers(0, 2, (N_INTERVENTIONS, n_nodes)).astype(np.uint8)
+                fit = fit_weights(
+                    moments_of(sem.sample(A, rng), A), sem.adjacency, noise_mean=sem.mechanism_mean
+                )
+                with np.errstate(invalid="ignore"):
+                    spread = fit.spread * (sem.mechanism_std / fit.noise_std) ** 2
+                known = replace(fit, spread=spread, noise_std=sem.mechanism_std)
+                of_system.append(lemma_1(sem, known))
+                one, two, within = ratios(sem, known, arms)
+                sigma.append(one)
+                reward.append(two)
+                inside.append(within)
+                estimated.append(ratios(sem, fit, arms)[1])
+            moments.append(np.mean(of_system, axis=0))  # (moment, mechanism)
+            spans.append(system)
+        self.moments = np.concatenate(moments, axis=1)
+        self.sigma = np.concatenate(sigma, axis=1)  # (form, system x set x arm)
+        self.reward = np.concatenate(reward, axis=1)
+        self.estimated = np.concatenate(estimated, axis=1)
+        self.inside = np.concatenate(inside)
+        self.system = np.repeat(spans, n_sets * N_INTERVENTIONS)
+
+
+def coverage(values: FloatArray, system: npt.NDArray[np.int64]) -> str:
+    """Share of errors below their bound; the standard error over systems."""
+    if len(values) < 200:
+        return "-"
+    covered = values <= 1
+    share = np.array([covered[system == s].mean() for s in np.unique(system)])
+    if covered.all():
+        return "100 (no miss)"
+    return f"{100 * covered.mean():.2f} ± {100 * share.std(ddof=1) / np.sqrt(len(share)):.2f}"
+
+
+def looseness(values: FloatArray) -> str:
+    return "-" if len(values) < 200 else f"{1 / np.quantile(values, 0.95):.1f}"
+
+
+def tables(quick: bool) -> list[Table]:
+    n_systems, n_sets = (12, 10) if quick else (40, 25)
+    first = Table(
+        title="Lemma 1: mean of |error|^m over its bound, largest mechanism (must be < 1)"
+    )
+    for heading in ("N", "T", *(f"m = {m}" for m in ORDERS)):
+        first.add_column(heading, justify="right")
+    second = Table(title="coverage in % at 1 - delta = 95 %, and how loose (divide by)")
+    for heading in ("N", "T", "range", "share %", "form", "Lemma 2", "loose"):
+        second.add_column(heading, justify="right")
+    for heading in ("Theorem 1", "loose", "sigma estimated", "loose"):
+        second.add_column(heading, justify="right")
+    for n_nodes in (5, 8, 10, 15):
+        for n_rounds in (100, 400):
+            cell = Cell(n_nodes, n_rounds, n_systems, n_sets)
+            largest = cell.moments.max(axis=1)
+            first.add_row(str(n_nodes), str(n_rounds), *(f"{value:.3f}" for value in largest))
+            for name, here in (("inside", cell.inside), ("outside", ~cell.inside)):
+                if here.sum() < 200:
+                    continue
+                for number, form in enumerate(FORMS):
+                    row = [str(n_nodes), str(n_rounds), name, f"{100 * here.mean():.0f}"]
+                    second.add_row(
+                        *(row if not number else [""] * 4),
+                        form,
+                        coverage(cell.sigma[number, here], cell.system[here]),
+                        looseness(cell.sigma[number, here]),
+                        coverage(cell.reward[number, here], cell.system[here]),
+                        looseness(cell.reward[number, here]),
+                        coverage(cell.estimated[number, here], cell.system[here]),
+                        looseness(cell.estimated[number, here]),
+                    )
+    second.caption = (
+        f"{n_systems} systems x {n_sets} data sets x {N_INTERVENTIONS} interventions; a range with "
+        "fewer than 200 cases is left out"
+    )
+    return [first, second]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few systems")
+    console = Console(width=118)
+    for table in tables(parser.parse_args().quick):
+        console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Every policy of the registry, built with what it asks for, and a history for each.
+
+The world changes after round 220, so that detectors have something to find.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms import random_sem
+from causalarms.environments import World, switching_world
+from causalarms.policies.base import Policy, Suggestion
+from causalarms.policies.registry import (
+    accepted_settings,
+    make_policy,
+    policy_factory,
+    policy_names,
+)
+from causalarms.rng import stream
+
+N_NODES = 4
+HORIZON = 400
+N_ROUNDS = 300
+SEM = random_sem(N_NODES, seed=5)
+WORLD = switching_world(SEM, [220], np.random.default_rng(1))
+
+Round = tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "golem-mab": {"n_explore": 30},
+    "golem-mab-cd": {"n_explore": 30, "threshold": 3.0},
+    "dagma-mab": {"n_explore": 30},
+    "ga-lcb": {"n_observe": 20, "cycles": 5},
+}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "csl-ucb literal": ("csl-ucb", {"joint": False}),
+    "csl-ucb, weights between graphs": ("csl-ucb", {"refresh": 50, "refresh_weights": 15}),
+    "csl-ucb not held": ("csl-ucb", {"hold": False, "bound": "valid"}),
+    "csl-ucb, means unknown": ("csl-ucb", {"noise_mean": None, "bound": "parents"}),
+    "csl-ucb-cd of the paper": ("csl-ucb-cd", {"detector": "paper", "zeta": 1e-4}),
+    "linsem-ts restarted": ("linsem-ts", {"restarts": [(220, WORLD.systems[1].adjacency)]}),
+    "ucb windowed": ("ucb", {"window": 3}),
+}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    name: (name, SETTINGS.get(name, {})) for name in policy_names()
+} | VARIANTS
+LABELS = list(CASES)
+
+
+def build(label: str, world: World = WORLD) -> Policy:
+    """A fresh policy that is told what it asks for."""
+    name, settings = CASES[label]
+    sem = world.systems[0]
+    told: dict[str, Any] = {"horizon": HORIZON, "noise_mean": sem.noise_mean}
+    accepted = accepted_settings(policy_factory(name))
+    if "graph" in accepted:
+        told["graph"] = sem.adjacency
+    if "systems" in accepted:
+        told |= {"systems": world.systems, "change_points": world.change_points}
+    return make_policy(name, n_nodes=sem.n_nodes, reward=sem.reward, **(told | settings))
+
+
+@cache
+def history(label: str) -> tuple[Round, ...]:
+    """What a policy played and saw, every seventh round being somebody else's choice."""
+    policy, noise, rounds = build(label), stream(1, "noise"), []
+    for t in range(N_ROUNDS):
+        rng = stream(1, "policy", t)
+        a = rng.integers(0, 2, N_NODES).astype(np.uint8) if t % 7 == 3 else policy.ask(rng)
+        x = WORLD.play(t + 1, a, noise)
+        policy.tell(a, x)
+        rounds.append((a, x))
+    return tuple(rounds)
+
+
+def told(label: str, n_rounds: int) -> Policy:
+    """A fresh policy that was told the first rounds of its history."""
+    policy = build(label)
+    for a, x in history(label)[:n_rounds]:
+        policy.tell(a, x)
+    return policy
+
+
+def assert_same_state(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Bit for bit, nan equal to itself."""
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name, strict=True)
+
+
+def assert_same_suggestion(one: Suggestion, other: Suggestion) -> None:
+    np.testing.assert_array_equal(one.intervention, other.intervention)
+    assert one.reason == other.reason
+    np.testing.assert_array_equal(one[2:], other[2:])

@@ -1,0 +1,118 @@
+"""GOLEM-MAB and DAGMA-MAB: a = 0, a = 1, one fit, commit; start over after an alarm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from causalarms import DAGMA, GOLEM, LinearSEM, make_policy, random_sem
+from causalarms.environments import World
+from causalarms.errors import ModelError
+from causalarms.policies.explore_then_commit import ExploreThenCommit
+from causalarms.rng import stream
+
+SEM = random_sem(4, seed=5)
+N_EXPLORE = 40
+
+
+def play(policy: Any, world: World, n_rounds: int) -> np.ndarray:
+    noise, played = stream(1, "noise"), []
+    for t in range(n_rounds):
+        a = policy.ask(stream(1, "policy", t))
+        policy.tell(a, world.play(policy.n_told + 1, a, noise))
+        played.append(a)
+    return np.array(played)
+
+
+@pytest.mark.parametrize("name", ["golem-mab", "dagma-mab"])
+def test_it_explores_commits_and_plays_the_best_of_its_model(name: str) -> None:
+    policy = make_policy(
+        name, n_nodes=4, horizon=200, noise_mean=SEM.noise_mean, n_explore=N_EXPLORE
+    )
+    played = play(policy, World(SEM), 120)
+    assert (played[:N_EXPLORE] == 0).all()
+    assert (played[N_EXPLORE : 2 * N_EXPLORE] == 1).all()
+    samples = policy.state()["samples"]
+    learner = (GOLEM if name == "golem-mab" else DAGMA)().fit(
+        samples.reshape(-1, 4),
+        interventions=np.repeat([0, 1], N_EXPLORE)[:, None] * np.ones(4),
+        noise_mean=SEM.noise_mean,
+    )
+    learned = LinearSEM(weights=learner.weights_, noise_mean=SEM.noise_mean)
+    best = learned.best_intervention()
+    assert (played[2 * N_EXPLORE :] == best).all()
+    suggestion = policy.suggest(np.random.default_rng(0))
+    assert suggestion.mean == pytest.approx(float(learned.expected_reward(best[None])[0]))
+    assert suggestion.refreshed == 2 * N_EXPLORE
+    np.testing.assert_array_equal(policy.adjacency, learner.adjacency_)
+
+
+def test_somebody_elses_rounds_of_all_and_none_count() -> None:
+    policy = make_policy("golem-mab", n_nodes=4, horizon=200, n_explore=N_EXPLORE)
+    noise = stream(0, "noise")
+    for t in range(2 * N_EXPLORE):
+        assert policy.adjacency is None
+        a = np.full(4, t % 2, dtype=np.uint8)
+        policy.tell(a, SEM.sample(a[None], noise)[0])
+    assert policy.adjacency is not None
+
+
+def test_an_alarm_starts_all_over() -> None:
+    changed = LinearSEM(weights=-SEM.weights, noise_mean=SEM.noise_mean)
+    policy = make_policy(
+        "golem-mab-cd",
+        n_nodes=4,
+        horizon=400,
+        noise_mean=SEM.noise_mean,
+        n_explore=N_EXPLORE,
+        threshold=3.0,
+    )
+    played = play(policy, World([SEM, changed], [120]), 300)
+    (alarm,) = policy.alarms
+    assert (alarm.regime, alarm.node) == (-1, -1)
+    assert 120 < alarm.round <= 140
+    assert alarm.statistic > alarm.threshold == 3.0
+    assert (played[alarm.round : alarm.round + N_EXPLORE] == 0).all()
+    assert (played[alarm.round + N_EXPLORE : alarm.round + 2 * N_EXPLORE] == 1).all()
+    assert policy.suggest(np.random.default_rng(0)).refreshed == alarm.round + 2 * N_EXPLORE
+
+
+def test_cyclic_mixtures_are_counted_and_not_played() -> None:
+    """The learner says x0 -> x1 when natural and x1 -> x0 when intervened on."""
+
+    class Fixed:
+        weights_ = np.zeros((2, 3, 3))
+        intercept_ = np.ones((2, 3))
+        noise_std_ = np.ones((2, 3))
+
+        def fit(self, X: Any, y: None = None, **_: Any) -> Fixed:
+            return self
+
+    Fixed.weights_[0, 0, 1] = Fixed.weights_[1, 1, 0] = 9.0
+    Fixed.weights_[0, 0, 2] = 1.0
+    policy = ExploreThenCommit(3, horizon=100, learner=Fixed(), n_explore=5)
+    for t in range(10):
+        policy.tell(np.full(3, t % 2), np.zeros(3))
+    a = policy.ask(np.random.default_rng(0))
+    assert policy.n_cyclic == 2
+    assert (a[0], a[1]) != (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"horizon": 600}, r"600 rounds leaves nothing after 600 rounds of exploration"),
+        ({"horizon": 600, "n_explore": 5}, r"5 rounds are too few to learn 4 nodes"),
+        ({"horizon": 2000, "n_nodes": 25}, r"2\^25 interventions cannot be enumerated"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_once(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        make_policy("golem-mab", **({"n_nodes": 4} | settings))
+
+
+def test_a_window_too_short_for_the_nodes_is_refused() -> None:
+    with pytest.raises(ModelError, match="singular covariance"):
+        make_policy("golem-mab-cd", n_nodes=4, horizon=1000, window=4)

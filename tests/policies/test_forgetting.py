@@ -1,0 +1,109 @@
+"""After an alarm only that mechanism forgets, and exploration lasts until it has samples again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from causalarms import LinearSEM, make_policy, random_sem
+from causalarms.changes import Alarm, MechanismGLR
+from causalarms.environments import World
+from causalarms.policies.csl_ucb import CSLUCB
+from causalarms.rng import stream
+
+SEM = random_sem(4, seed=5)
+ALARM_ROUND, REGIME, NODE = 120, 1, 2
+
+
+class Scripted(MechanismGLR):
+    """Alarms once, about one mechanism, whatever it sees."""
+
+    def observe(self, round_: int, *seen: Any) -> list[Alarm]:
+        super().observe(round_, *seen)
+        return [Alarm(round_, REGIME, NODE, 118, 9.0, 4.0)] if round_ == ALARM_ROUND else []
+
+
+def scripted(n_rounds: int) -> tuple[CSLUCB, list[str], np.ndarray]:
+    """The policy, why it played what it played, and what it played."""
+    policy = CSLUCB(
+        4,
+        horizon=400,
+        noise_mean=SEM.noise_mean,
+        max_samples=None,
+        detector=Scripted(4, threshold=1e9),
+    )
+    reasons, played = [], []
+    for t in range(n_rounds):
+        suggestion = policy.suggest(stream(0, "policy", t))
+        a = suggestion.intervention
+        policy.tell(a, SEM.sample(a[None], stream(0, "noise", t))[0])
+        reasons.append(suggestion.reason)
+        played.append(a)
+    return policy, reasons, np.array(played)
+
+
+def test_only_that_mechanism_forgets() -> None:
+    policy, _, played = scripted(ALARM_ROUND)
+    (alarm,) = policy.alarms
+    assert (alarm.round, alarm.regime, alarm.node) == (ALARM_ROUND, REGIME, NODE)
+    state = policy.state()
+    counts = np.stack([(played == regime).sum(axis=0) for regime in (0, 1)])
+    starts = np.zeros((2, 4), dtype=int)
+    counts[REGIME, NODE], starts[REGIME, NODE] = 0, ALARM_ROUND
+    np.testing.assert_array_equal(state["moments.counts"], counts)
+    np.testing.assert_array_equal(state["data.starts"], starts)
+    assert (state["moments.gram"][REGIME, NODE] == 0).all()
+    assert state["detector.counts"][REGIME, NODE] == 0
+    assert (np.delete(state["detector.counts"].ravel(), REGIME * 4 + NODE) > 0).all()
+
+
+def test_interventions_are_random_until_it_has_samples_again() -> None:
+    policy, reasons, played = scripted(250)
+    since = (played[ALARM_ROUND:, NODE] == REGIME).cumsum()
+    again = ALARM_ROUND + int(np.argmax(since >= policy.min_samples)) + 1
+    assert ALARM_ROUND + policy.min_samples <= again < 200
+    assert set(reasons[ALARM_ROUND - 20 : ALARM_ROUND]) == {"exploit"}
+    assert set(reasons[ALARM_ROUND:again]) == {"explore"}
+    assert set(reasons[again:]) == {"exploit"}
+    assert len(np.unique(played[ALARM_ROUND:again], axis=0)) > 5
+
+
+def test_the_weights_come_from_samples_after_the_alarm() -> None:
+    """The mechanism of node 1 is another after round 150; the detector of the paper finds it."""
+    weights = np.zeros((2, 3, 3))
+    weights[:, 0, 1], weights[:, 1, 2] = 1.0, [1.0, -1.0]
+    after = weights.copy()
+    after[1, 0, 1] = -2.0
+    world = World([LinearSEM(weights=w, noise_mean=1.0) for w in (weights, after)], [250])
+    policy = make_policy(
+        "csl-ucb-cd", n_nodes=3, horizon=600, noise_mean=1.0, detector="paper", zeta=1e-6
+    )
+    assert isinstance(policy, CSLUCB)
+    noise = stream(2, "noise")
+    for t in range(600):  # random rounds, so that every mechanism is seen
+        a = stream(2, "rounds", t).integers(0, 2, 3).astype(np.uint8)
+        policy.tell(a, world.play(t + 1, a, noise))
+    found = {(alarm.regime, alarm.node) for alarm in policy.alarms}
+    assert found == {(1, 1)}
+    assert 250 < policy.alarms[0].round < 280
+    assert abs(policy.alarms[0].change_point - 250) <= 12
+    assert policy.model is not None
+    assert policy.model.weights[1, 0, 1] == pytest.approx(-2.0, abs=0.3)
+
+
+def test_an_alarm_about_weights_from_before_the_change_is_not_raised_again() -> None:
+    """Until the mechanism is fitted anew its old weights say nothing."""
+    policy, _, _ = scripted(ALARM_ROUND + 30)
+    assert len(policy.alarms) == 1
+    state = policy.state()
+    assert state["weights_round"] <= ALARM_ROUND < state["n_told"]
+    detector = MechanismGLR(4, threshold=-1.0)  # alarms about everything
+    detector.restore(policy.detector.state())
+    policy.detector = detector
+    a = np.array([0, 0, REGIME, 0], dtype=np.uint8)
+    policy.tell(a, np.full(4, 50.0))
+    named = {(alarm.regime, alarm.node) for alarm in policy.alarms[1:]}
+    assert (REGIME, NODE) not in named
+    assert named == {(0, 0), (0, 1), (0, 3)}

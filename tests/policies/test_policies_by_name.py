@@ -1,0 +1,141 @@
+"""make_policy: names, what each must be told, and policies of other packages."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from causalarms import make_policy
+from causalarms.errors import ModelError
+from causalarms.policies import registry
+from causalarms.policies.base import Policy
+from causalarms.policies.csl_ucb import CSLUCB
+from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
+from causalarms.policies.uniform import RandomPolicy
+
+
+def test_the_names_are_those_of_the_design() -> None:
+    assert set(policy_names()) >= {
+        "csl-ucb", "csl-ucb-cd", "ucb", "golem-mab", "golem-mab-cd", "dagma-mab", "linsem-ts",
+        "ga-lcb", "random", "oracle",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("csl-ubc", "csl-ucb"), ("golem_mab", "golem-mab"), ("linsem", "linsem-ts"), ("ocb", "ucb")],
+)
+def test_an_unknown_policy_is_answered_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(ModelError, match=f"unknown policy '{name}'; did you mean '{nearest}'"):
+        make_policy(name, n_nodes=3)
+
+
+def test_a_name_like_no_other_is_answered_with_all_of_them() -> None:
+    with pytest.raises(ModelError, match="unknown policy 'zzz'; there are csl-ucb, csl-ucb-cd"):
+        make_policy("zzz", n_nodes=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "answer"),
+    [
+        ("csl-ucb", "min_sample", "did you mean 'min_samples'"),
+        ("csl-ucb-cd", "refesh", "did you mean 'refresh'"),
+        ("csl-ucb-cd", "zetta", "did you mean 'zeta'"),
+        ("golem-mab", "acyclicty", "did you mean 'acyclicity'"),
+        ("golem-mab-cd", "treshold", "did you mean 'threshold'"),
+        ("dagma-mab", "last_step", "did you mean 'last_steps'"),
+        ("linsem-ts", "prior_sd", "did you mean 'prior_std'"),
+        ("ucb", "colour", "it has alpha, window"),
+        ("random", "colour", "it has none"),
+    ],
+)
+def test_an_unknown_setting_is_answered_with_the_nearest(
+    name: str, setting: str, answer: str
+) -> None:
+    with pytest.raises(ModelError, match=f"policy '{name}' has no setting '{setting}'; {answer}"):
+        make_policy(name, n_nodes=3, **{setting: 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "missing"),
+    [
+        ("csl-ucb", {}, "horizon"),
+        ("csl-ucb-cd", {"noise_mean": 1.0}, "horizon"),
+        ("golem-mab", {}, "horizon"),
+        ("linsem-ts", {"horizon": 100}, "graph, noise_mean"),
+        ("ga-lcb", {"horizon": 100}, "noise_mean"),
+        ("oracle", {}, "systems"),
+    ],
+)
+def test_what_a_policy_must_be_told_is_named(
+    name: str, settings: dict[str, Any], missing: str
+) -> None:
+    with pytest.raises(ModelError, match=f"policy '{name}' must be told {missing}$"):
+        make_policy(name, n_nodes=3, **settings)
+
+
+def test_what_a_policy_has_no_use_for_is_kept_from_it() -> None:
+    for name in ("ucb", "random"):
+        assert make_policy(name, n_nodes=3, horizon=100, noise_mean=1.0).n_nodes == 3
+    assert "noise_mean" not in accepted_settings(policy_factory("ucb"))
+
+
+def test_settings_reach_the_parts() -> None:
+    policy = make_policy("csl-ucb-cd", n_nodes=3, horizon=300, refresh=7, detector="paper")
+    assert isinstance(policy, CSLUCB)
+    assert policy.refresh == 7
+    assert policy.detector.window == 60
+    golem = make_policy("golem-mab", n_nodes=3, horizon=300, n_explore=20, l1=0.5)
+    assert golem.learner.get_params()["l1"] == 0.5  # type: ignore[attr-defined]
+
+
+def test_an_unknown_detector_is_refused() -> None:
+    with pytest.raises(ModelError, match="unknown detector 'cusum'; there are authors, paper"):
+        make_policy("csl-ucb-cd", n_nodes=3, horizon=300, detector="cusum")
+
+
+class TestEntryPoints:
+    """Policies of other packages, under the group causalarms.policies."""
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        here = f"{__name__}:strict"
+        entries = [
+            EntryPoint("strict", here, registry.ENTRY_POINT),
+            EntryPoint("open", f"{__name__}:open_ended", registry.ENTRY_POINT),
+        ]
+
+        def entry_points(*, group: str) -> list[EntryPoint]:
+            return entries if group == registry.ENTRY_POINT else []
+
+        monkeypatch.setattr(registry, "entry_points", entry_points)
+
+    def test_they_are_listed_after_the_built_in_ones(self) -> None:
+        assert policy_names()[-2:] == ["open", "strict"]
+
+    def test_they_are_built_and_checked_like_the_others(self) -> None:
+        policy = make_policy("strict", n_nodes=3, horizon=50, colour="red")
+        assert isinstance(policy, RandomPolicy)
+        with pytest.raises(ModelError, match="no setting 'color'; did you mean 'colour'"):
+            make_policy("strict", n_nodes=3, colour="red", color="blue")
+        with pytest.raises(ModelError, match="must be told colour"):
+            make_policy("strict", n_nodes=3)
+
+    def test_one_that_takes_anything_is_given_anything(self) -> None:
+        assert make_policy("open", n_nodes=3, whatever=1).n_nodes == 3
+
+    def test_their_names_are_suggested(self) -> None:
+        with pytest.raises(ModelError, match="did you mean 'strict'"):
+            make_policy("strickt", n_nodes=3)
+
+
+def strict(n_nodes: int, reward: int = -1, *, colour: str) -> Policy:
+    assert colour == "red"
+    return RandomPolicy(n_nodes, reward)
+
+
+def open_ended(n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
+    assert settings == {"whatever": 1}
+    return RandomPolicy(n_nodes, reward)
