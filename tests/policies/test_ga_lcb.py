@@ -48,7 +48,7 @@ def test_widths_and_means_are_those_of_the_formula() -> None:
     play(policy, 150)
     gram, m, alpha = policy.state()["moments.gram"], policy.bound, policy.alpha
     arms = all_interventions(3)
-    means, widths = policy._scores(arms)
+    means, widths = policy._score_all(arms)
     for arm, mean, width in zip(arms, means, widths, strict=True):
         mu, w = np.zeros(3), np.zeros(3)
         for node in range(3):  # x0, x1, x2 is the order

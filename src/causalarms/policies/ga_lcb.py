@@ -81,6 +81,7 @@ class GALCB(Policy):
         self._parents: npt.NDArray[np.bool_] | None = None
         self._alive = np.ones(2**n_nodes, dtype=bool)
         self._phase = 1
+        self._scored: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
@@ -90,7 +91,7 @@ class GALCB(Policy):
         if self._parents is None:
             return Suggestion(self._planned(), EXPLORE)
         arms = all_interventions(self.n_nodes)
-        mean, width = self._scores(arms)
+        mean, width = self._scores()
         upper = np.where(self._alive, mean + width, -np.inf)
         widths = np.where(self._alive, width, 0.0)
         target = self.bound * 2.0**-self._phase
@@ -110,6 +111,7 @@ class GALCB(Policy):
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._moments.add(x, a)
+        self._scored = None
         if self._parents is None:
             if not a.any() and self._n_null < len(self._null):
                 self._null[self._n_null] = x
@@ -145,7 +147,13 @@ class GALCB(Policy):
                 parents[candidates, node] = lasso.coef_ != 0
         return parents
 
-    def _scores(self, arms: npt.NDArray[np.uint8]) -> tuple[FloatArray, FloatArray]:
+    def _scores(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and width of all arms, computed once per told round."""
+        if self._scored is None:
+            self._scored = self._score_all(all_interventions(self.n_nodes))
+        return self._scored
+
+    def _score_all(self, arms: npt.NDArray[np.uint8]) -> tuple[FloatArray, FloatArray]:
         assert self._parents is not None
         order = topological_order(self._parents)
         assert order is not None
@@ -169,7 +177,7 @@ class GALCB(Policy):
         )  # fmt: skip
 
     def _drop_arms(self) -> None:
-        mean, width = self._scores(all_interventions(self.n_nodes))
+        mean, width = self._scores()
         while self.bound * 2.0**-self._phase > self.bound / np.sqrt(self.horizon):
             if width[self._alive].max() > self.bound * 2.0**-self._phase:
                 return
@@ -191,6 +199,7 @@ class GALCB(Policy):
         } | known
 
     def _restore(self, state: dict[str, Any]) -> None:
+        self._scored = None
         self._moments.restore(unnested("moments", state))
         self._null[:] = state["null"]
         self._n_null = int(state["n_null"])
@@ -221,7 +230,7 @@ def _widths(
     """
     n_arms, n = arms.shape
     means, widths = np.empty(n_arms), np.empty(n_arms)
-    mu, w = np.empty(n), np.empty(n)
+    mu, w = np.zeros(n), np.zeros(n)
     for arm in range(n_arms):
         for position in range(n):
             node = order[position]
@@ -234,9 +243,10 @@ def _widths(
                     n_parents += 1
                     mu[node] += weights[regime, j, node] * mu[j]
                     w[node] += w[j]
-                    for k in range(n):
-                        if parents[k, node]:
-                            square += mu[j] * inverse[regime, node, j, k] * mu[k]
+                    inner = 0.5 * inverse[regime, node, j, j] * mu[j]
+                    for k in range(j):  # the matrix is symmetric, and 0 off the parents
+                        inner += inverse[regime, node, j, k] * mu[k]
+                    square += 2.0 * mu[j] * inner
             if n_parents:
                 w[node] += alpha * np.sqrt(max(square, 0.0))
                 w[node] += bound * np.sqrt(n_parents) * alpha / smallest[regime, node]
