@@ -68,6 +68,7 @@ class ExactPosterior:
     def __init__(
         self,
         n_nodes: int,
+        moments: Moments | None = None,
         *,
         noise_mean: npt.ArrayLike | None = None,
         noise_std: npt.ArrayLike | None = None,
@@ -101,16 +102,13 @@ class ExactPosterior:
         self._local: FloatArray = np.empty((n_nodes, n_sets))  # both regimes together
         self._mantissa = np.empty(n_sets)
         self._exponent = np.empty(n_sets, dtype=np.int32)
-        self._gram: FloatArray | None = None
+        self._gram: FloatArray = np.full((2, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
         self._log_prior_sum: float | None = None
-        self.update(Moments(n_nodes))
+        self.update(Moments(n_nodes) if moments is None else moments)
 
     def update(self, moments: Moments) -> int:
         """Take over these moments; returns how many mechanisms were scored anew."""
-        if self._gram is None:
-            changed = np.ones((2, self.n_nodes), dtype=bool)
-        else:
-            changed = (moments.gram != self._gram).any(axis=(2, 3))
+        changed = (moments.gram != self._gram).any(axis=(2, 3))
         if not changed.any():
             return 0
         self._gram = moments.gram.copy()
@@ -210,7 +208,6 @@ class ExactPosterior:
 
     @property
     def _shapes(self) -> FloatArray:
-        assert self._gram is not None
         return self._settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
 
 

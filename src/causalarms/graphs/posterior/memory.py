@@ -11,13 +11,13 @@ def table_bytes(n_nodes: int) -> int:
     """Bytes at the peak: scores, their sums, sums by node, and one more such table for a moment.
 
     >>> f"{table_bytes(20):,}"
-    '551,551,096'
+    '541,206,336'
     """
     n_sets = 1 << max(n_nodes - 1, 0)
     tables = 8 * n_nodes * n_sets * (2 + 2 + 1 + 1)
-    orders = 8 * 2 * n_sets * 2
-    room = (8 + 4 + 8) * n_sets + 4 * n_sets
-    return tables + orders + room + 8 * 2 * n_nodes * (n_nodes + 1) ** 2
+    orders = 8 * 2 * n_sets * 3
+    room = (8 + 4 + 8) * n_sets
+    return tables + orders + room
 
 
 def check_memory(n_nodes: int, limit: int | None = None) -> int:

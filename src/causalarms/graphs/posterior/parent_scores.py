@@ -78,9 +78,7 @@ def score_by_size(
 
 
 @kernel
-def fit_score(
-    squares: float, n_samples: float, noise_shape: float, known_variance: float
-) -> float:
+def fit_score(squares: float, n_samples: float, noise_shape: float, known_variance: float) -> float:
     """The part that depends on the remaining sum of squares."""
     squares = max(squares, 0.0)  # rounding, where the parents explain everything
     if math.isnan(known_variance):

@@ -46,13 +46,13 @@ class MechanismPrior:
     def __post_init__(self) -> None:
         for name in ("weight_scale", "noise_shape", "intercept_scale"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < value < float("inf"):
+            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
                 raise DataError(f"{name} must be a number above 0, not {value!r}")
         chance = self.edge_probability
         if isinstance(chance, str):
             if chance != ADAPTIVE:
                 raise DataError(f"edge_probability must be a number or 'adaptive', not {chance!r}")
-        elif not isinstance(chance, Real) or not 0 < chance < 1:
+        elif not isinstance(chance, Real) or not 0 < float(chance) < 1:
             raise DataError(f"edge_probability must lie between 0 and 1, not {chance!r}")
 
     def log_sizes(self, n_nodes: int) -> FloatArray:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.kernels import kernel
+from causalarms.kernels import inlined, kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -39,18 +39,21 @@ def split(logs: FloatArray, mantissa: FloatArray, exponent: IntArray) -> float:
     return top
 
 
+@inlined
+def _factor(exponent: int, largest: int) -> float:
+    """Terms two steps below the largest are less than 2^-490 of the sum."""
+    return 1.0 if exponent == largest else (DOWN if exponent == largest - 1 else 0.0)
+
+
 @kernel
-def _add(mantissa: FloatArray, exponent: IntArray, to: int, what: int) -> None:
-    """Terms two steps smaller are below 2^-490 of the sum."""
-    gap = exponent[to] - exponent[what]
-    if gap == 0:
-        mantissa[to] += mantissa[what]
-    elif gap == 1:
-        mantissa[to] += mantissa[what] * DOWN
-    elif gap < 0:
-        kept = mantissa[to] * DOWN if gap == -1 else 0.0
-        mantissa[to] = mantissa[what] + kept
-        exponent[to] = exponent[what]
+def _add_halves(
+    to: FloatArray, to_exponent: IntArray, what: FloatArray, exponent: IntArray
+) -> None:
+    """Add term by term, without branches so that it is done several terms at a time."""
+    for k in range(len(to)):
+        largest = max(to_exponent[k], exponent[k])
+        to[k] = to[k] * _factor(to_exponent[k], largest) + what[k] * _factor(exponent[k], largest)
+        to_exponent[k] = largest
 
 
 @kernel
@@ -61,9 +64,11 @@ def subset_log_sums(
     top = split(logs, mantissa, exponent)
     bit = 1
     while bit < len(logs):
-        for block in range(0, len(logs), 2 * bit):
-            for k in range(block, block + bit):
-                _add(mantissa, exponent, k + bit, k)
+        for low in range(0, len(logs), 2 * bit):
+            high, end = low + bit, low + 2 * bit
+            _add_halves(
+                mantissa[high:end], exponent[high:end], mantissa[low:high], exponent[low:high]
+            )
         bit *= 2
     _join(top, mantissa, exponent, sums)
 
@@ -76,9 +81,11 @@ def superset_log_sums(
     top = split(logs, mantissa, exponent)
     bit = 1
     while bit < len(logs):
-        for block in range(0, len(logs), 2 * bit):
-            for k in range(block, block + bit):
-                _add(mantissa, exponent, k, k + bit)
+        for low in range(0, len(logs), 2 * bit):
+            high, end = low + bit, low + 2 * bit
+            _add_halves(
+                mantissa[low:high], exponent[low:high], mantissa[high:end], exponent[high:end]
+            )
         bit *= 2
     _join(top, mantissa, exponent, sums)
 
