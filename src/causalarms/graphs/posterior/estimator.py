@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import networkx as nx
@@ -11,16 +10,16 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from causalarms.errors import DataError, IdentifiabilityWarning
+from causalarms.errors import DataError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.identifiability import warn_of_constant_regimes
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.kept_graph import KeptGraph, keep_per_edge, keep_whole_graph
 from causalarms.graphs.posterior.noise_units import as_noise_std, noise_units
+from causalarms.graphs.posterior.open_directions import left_out_edges, warn_of_open_directions
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.rng import Seed, generator
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
@@ -43,10 +42,12 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
 
     Both promises are posterior probabilities: they hold as far as the model (linear, Gaussian, no
     hidden common cause) and the prior do, and only for mechanisms that have data. A DAG cannot
-    keep both directions of an edge: where the data leave the direction open, no DAG honours a
-    small tolerance. A warning then says so, `left_out_` lists the edges given up, and the promise
-    holds for edges along `order_`. What the graph misses in truth is always reported:
-    `whole_graph_miss_probability_` is the exact probability that it lacks any edge at all.
+    keep both directions of an edge: where the data leave directions open, no DAG honours a small
+    tolerance. Then `promise_kept_` is False and a warning says so, `left_out_` lists the edges
+    above the tolerance that were given up, and the promise holds for edges along `order_`. What
+    the graph misses all in all is always reported: `whole_graph_miss_probability_` is the exact
+    probability that it lacks any edge. With an unknown noise mean and regimes that never vary,
+    directions come from the prior and not from the data: a warning names the nodes.
 
     Fitted: `edge_probability_` (2, N, N), `log_evidence_`, `adjacency_` and, given it, the
     posterior means `weights_` (2, N, N) and `intercept_` (2, N), `noise_std_`, `known_`, `order_`,
@@ -137,7 +138,9 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self.log_evidence_ = posterior.log_evidence - float(
             (data.counts * np.log(units.scale)).sum()
         )
-        self._keep(self._kept())
+        kept = self._kept()
+        self._keep(kept)
+        warn_of_open_directions(kept, self.left_out_)
         return self
 
     def draw(self, random_state: Seed = None, n: int = 1) -> Draws:
@@ -161,33 +164,14 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
 
     def _kept(self) -> KeptGraph:
         if self.miss_probability_whole_graph is None:
-            kept = keep_per_edge(self.posterior_, self.miss_probability_per_edge, self.known_)
-        else:
-            kept = keep_whole_graph(self.posterior_, self.miss_probability_whole_graph, self.known_)
-        self.left_out_ = [
-            {
-                "regime": REGIME_NAMES[r],
-                "parent": self.nodes_[p],
-                "child": self.nodes_[c],
-                "probability": float(self.edge_probability_[r, p, c]),
-            }
-            for r, p, c in np.argwhere(kept.left_out)
-        ]
-        if self.left_out_:
-            worst = max(self.left_out_, key=lambda edge: edge["probability"])
-            warnings.warn(
-                f"the data leave directions open and no graph without cycles keeps the promise: "
-                f"{len(self.left_out_)} likely edges are left out (left_out_), above all "
-                f"{worst['parent']} -> {worst['child']} ({worst['regime']}) with probability "
-                f"{worst['probability']:.2f}",
-                IdentifiabilityWarning,
-                stacklevel=4,
-            )
-        return kept
+            return keep_per_edge(self.posterior_, self.miss_probability_per_edge, self.known_)
+        return keep_whole_graph(self.posterior_, self.miss_probability_whole_graph, self.known_)
 
     def _keep(self, kept: KeptGraph) -> None:
         self.adjacency_ = kept.adjacency
         self.order_ = [self.nodes_[i] for i in kept.order]
+        self.promise_kept_ = kept.honoured
+        self.left_out_ = left_out_edges(kept, self.nodes_, self.edge_probability_)
         self.largest_dropped_probability_ = kept.largest_dropped
         self.whole_graph_miss_probability_ = kept.misses
         self.weights_, self.intercept_, self.noise_std_ = self._estimates(kept.adjacency)

@@ -33,6 +33,7 @@ class KeptGraph(NamedTuple):
     misses: float  # exact probability that at least one edge is not there
     order_misses: float  # the part of it that any graph inside this order would have
     left_out: BoolArray  # (2, N, N) edges above the tolerance against the order
+    honoured: bool  # does it keep the promise, or do open directions forbid it to any such graph
 
 
 def keep_per_edge(posterior: ExactPosterior, tolerance: float, known: BoolArray) -> KeptGraph:
@@ -44,7 +45,8 @@ def keep_per_edge(posterior: ExactPosterior, tolerance: float, known: BoolArray)
     order = safe_order(probability, tolerance)
     likely = probability > tolerance
     forward = _forward(order)
-    return _described(posterior, order, likely & forward, known, likely & ~forward)
+    left_out = likely & ~forward
+    return _described(posterior, order, likely & forward, known, left_out, not left_out.any())
 
 
 def keep_whole_graph(posterior: ExactPosterior, tolerance: float, known: BoolArray) -> KeptGraph:
@@ -69,10 +71,8 @@ def keep_whole_graph(posterior: ExactPosterior, tolerance: float, known: BoolArr
         else:
             few = middle + 1
     kept = _edges(ranked[:many], forward.shape)
-    beyond = probability.copy()
-    beyond[_forward(order)] = 0.0
-    left_out = (beyond > tolerance) if reachable < 1 - tolerance else np.zeros_like(kept)
-    return _described(posterior, order, kept, known, left_out)
+    left_out = (probability > tolerance) & ~_forward(order)
+    return _described(posterior, order, kept, known, left_out, reachable >= 1 - tolerance)
 
 
 def safe_order(probability: FloatArray, tolerance: float) -> IntArray:
@@ -121,6 +121,7 @@ def _described(
     kept: BoolArray,
     known: BoolArray,
     left_out: BoolArray,
+    honoured: bool,
 ) -> KeptGraph:
     within_order = posterior.probability_within(_or_unknown(_forward(order), known))
     return KeptGraph(
@@ -130,4 +131,5 @@ def _described(
         misses=1 - posterior.probability_within(_or_unknown(kept, known)),
         order_misses=1 - within_order,
         left_out=left_out,
+        honoured=honoured,
     )
