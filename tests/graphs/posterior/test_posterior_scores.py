@@ -44,18 +44,18 @@ def test_the_density_itself_is_the_integral_over_weight_and_variance() -> None:
     """Three samples, one parent: prior times likelihood on a fine grid."""
     target, parent = np.array([0.4, -1.1, 2.0]), np.array([[0.3], [-0.8], [1.2]])
 
-    def integrand(weight: float, log_std: float) -> float:
-        std = np.exp(log_std)
-        prior = stats.norm.pdf(weight, 0, WEIGHT_SCALE * std)
-        # density of log std, from that of the variance
-        prior *= stats.invgamma.pdf(std**2, NOISE_SHAPE, scale=NOISE_SHAPE) * 2 * std**2
-        return float(prior * stats.norm.pdf(target, parent[:, 0] * weight, std).prod())
-
-    def over_weights(log_std: float) -> float:
-        half = 12 * WEIGHT_SCALE * np.exp(log_std)  # twelve prior standard deviations
-        return float(integrate.quad(integrand, -half, half, args=(log_std,))[0])
-
-    total = integrate.quad(over_weights, -4, 5, epsabs=1e-10)[0]
+    log_std = np.linspace(-4, 5, 600)[:, None, None]
+    weight = np.linspace(-1, 1, 1501)[None, :, None] * 12 * WEIGHT_SCALE * np.exp(log_std)
+    std = np.exp(log_std)
+    prior = stats.norm.pdf(weight, 0, WEIGHT_SCALE * std)
+    # density of log std, from that of the variance
+    prior = prior * stats.invgamma.pdf(std**2, NOISE_SHAPE, scale=NOISE_SHAPE) * 2 * std**2
+    joint = prior[:, :, 0]
+    for y, x in zip(target, parent[:, 0], strict=True):
+        joint = joint * stats.norm.pdf(y, x * weight, std)[:, :, 0]
+    total = integrate.trapezoid(
+        integrate.trapezoid(joint, weight[:, :, 0], axis=1), log_std[:, 0, 0]
+    )
     assert np.log(total) == pytest.approx(log_density(target, parent, intercept=False), abs=1e-4)
 
 
