@@ -10,18 +10,25 @@ from posterior_by_enumeration import INTERCEPT_SCALE, NOISE_SHAPE, WEIGHT_SCALE,
 from scipy import integrate, stats
 from small_systems import posterior_of, rounds
 
+from causalarms.graphs.posterior.prior import MechanismPrior
+
 
 @pytest.mark.parametrize("known_mean", [True, False])
 @pytest.mark.parametrize("known_std", [None, 0.7])
 @pytest.mark.parametrize("n_rows", [0, 1, 3, 60])
+@pytest.mark.parametrize("weight_mean", [0.0, 1.25])
 def test_scores_are_the_density_of_the_samples(
-    known_mean: bool, known_std: float | None, n_rows: int
+    known_mean: bool, known_std: float | None, n_rows: int, weight_mean: float
 ) -> None:
     sem, X, A = rounds(5, 60, 4)
     X, A = X[:n_rows], A[:n_rows]
     mean = sem.noise_mean + 0.25 * np.arange(5) if known_mean else None
     posterior = posterior_of(
-        X.reshape(n_rows, 5), A.reshape(n_rows, 5), noise_mean=mean, noise_std=known_std
+        X,
+        A,
+        noise_mean=mean,
+        noise_std=known_std,
+        prior=MechanismPrior(weight_mean=weight_mean),
     )
     for regime, node in np.ndindex(2, 5):
         rows = X[A[:, node] == regime]
@@ -35,6 +42,7 @@ def test_scores_are_the_density_of_the_samples(
                         rows[:, [others[k] for k in places]],
                         intercept=mean is None,
                         known_std=known_std,
+                        weight_mean=weight_mean,
                     )
                 score = posterior.scores[regime, node, sum(1 << k for k in places)]
                 np.testing.assert_allclose(score, expected, rtol=1e-9, atol=1e-9)
@@ -61,8 +69,6 @@ def test_the_density_itself_is_the_integral_over_weight_and_variance() -> None:
 
 def test_prior_scales_reach_the_scores() -> None:
     """Constants of this folder are the package's defaults; other scales give other scores."""
-    from causalarms.graphs.posterior.prior import MechanismPrior
-
     prior = MechanismPrior()
     assert (prior.weight_scale, prior.noise_shape, prior.intercept_scale) == (
         WEIGHT_SCALE,

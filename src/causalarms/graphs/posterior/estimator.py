@@ -33,7 +33,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     miss_probability_whole_graph   (None) instead: the probability that any edge is missing is at
                                    most this, kept by as few of the most probable edges as possible
     edge_probability   prior probability of an edge (0.5), or "adaptive": see `MechanismPrior`
-    weight_scale, noise_shape, intercept_scale   prior of a mechanism: see `MechanismPrior`
+    weight_mean, weight_scale, noise_shape, intercept_scale   prior of a mechanism, likewise
     noise_scale        about what the noise's standard deviation is, a number or one per node (1):
                        the units of the prior. "estimate": the spread of a node given all others
     noise_std          the noise's standard deviation where it is known, (N,) or (2, N)
@@ -73,6 +73,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         miss_probability_per_edge: float = 0.05,
         miss_probability_whole_graph: float | None = None,
         edge_probability: float | str = 0.5,
+        weight_mean: float = 0.0,
         weight_scale: float = 1.5,
         noise_shape: float = 0.5,
         intercept_scale: float = 100.0,
@@ -86,6 +87,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self.miss_probability_per_edge = miss_probability_per_edge
         self.miss_probability_whole_graph = miss_probability_whole_graph
         self.edge_probability = edge_probability
+        self.weight_mean = weight_mean
         self.weight_scale = weight_scale
         self.noise_shape = noise_shape
         self.intercept_scale = intercept_scale
@@ -208,6 +210,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
                 raise DataError(f"{name} must be at least 0 and below 1, not {value!r}")
         return MechanismPrior(
             edge_probability=self.edge_probability,
+            weight_mean=self.weight_mean,
             weight_scale=self.weight_scale,
             noise_shape=self.noise_shape,
             intercept_scale=self.intercept_scale,

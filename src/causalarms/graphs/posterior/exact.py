@@ -92,6 +92,7 @@ class ExactPosterior:
             noise_mean=_per_mechanism(noise_mean, n_nodes),
             known_variance=_per_mechanism(noise_std, n_nodes) ** 2,
             log_sizes=self.prior.log_sizes(n_nodes),
+            weight_mean=float(self.prior.weight_mean),
             weight_precision=self.prior.weight_scale**-2.0,
             intercept_precision=self.prior.intercept_scale**-2.0,
             noise_shape=float(self.prior.noise_shape),
@@ -183,8 +184,9 @@ class ExactPosterior:
     def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
         """Independent exact draws of order, parents, weights, intercepts and noise."""
         size = self.n_nodes
-        uniforms = rng.random((n, size, 3))
-        gammas = rng.standard_gamma(self._shapes, (n, 2, size))
+        uniforms = rng.random((n, size, 5))
+        shapes = self._settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
+        gammas = rng.standard_gamma(shapes, (n, 2, size))
         normals = rng.standard_normal((n, 2, size, size + 1))
         return Draws(
             *refresh.draw_all(
@@ -202,13 +204,7 @@ class ExactPosterior:
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""
-        return PointEstimate(
-            *refresh.estimate_all(self._gram, *self._settings, adjacency, self._shapes)
-        )
-
-    @property
-    def _shapes(self) -> FloatArray:
-        return self._settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
+        return PointEstimate(*refresh.estimate_all(self._gram, *self._settings, adjacency))
 
 
 def _per_mechanism(given: npt.ArrayLike | None, n_nodes: int) -> FloatArray:

@@ -21,7 +21,7 @@ def draw_graph(
     within: FloatArray,  # (2, N, 2^(N-1))
     local: FloatArray,  # (N, 2^(N-1))
     forward: FloatArray,  # (2^N,)
-    uniforms: FloatArray,  # (N, 3): who comes last, parents natural, parents intervened
+    uniforms: FloatArray,  # (N, 3 or more): who comes last, parents natural, parents intervened
     order: npt.NDArray[np.int64],  # (N,) out
     adjacency: npt.NDArray[np.bool_],  # (2, N, N) out
 ) -> None:

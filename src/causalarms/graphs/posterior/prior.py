@@ -3,7 +3,7 @@
 x_i = c + w . x_P + e with e ~ N(0, s^2), and
     P        each possible edge with probability `edge_probability`, or its number of parents first
     s^2      inverse gamma: `noise_shape` and an average precision of 1
-    w | s    N(0, (weight_scale s)^2), independently
+    w | s    N(±weight_mean, (weight_scale s)^2), independently, both signs equally likely
     c | s    N(0, (intercept_scale s)^2) where the mean of the noise is unknown
 All are in units in which noise has a standard deviation of about one.
 """
@@ -31,6 +31,8 @@ class MechanismPrior:
     edge_probability   0.5 favours neither presence nor absence, so that an edge is not missed
                        because of the prior. "adaptive" draws each mechanism's own density
                        uniformly: sparser where data say little, at the price of more misses.
+    weight_mean        0: weights of any size, also small ones. A mean above zero says that an edge
+                       is not weak, so that weak ones are not believed; 3^N instead of 2^N steps
     weight_scale       1.5: weights of order one, in units of the noise. It is no threshold: too
                        large a scale costs an edge log(scale) nats, too small a one shrinks weights
     noise_shape        0.5: as informative as one sample
@@ -39,6 +41,7 @@ class MechanismPrior:
     """
 
     edge_probability: float | str = 0.5
+    weight_mean: float = 0.0
     weight_scale: float = 1.5
     noise_shape: float = 0.5
     intercept_scale: float = 100.0
@@ -48,6 +51,8 @@ class MechanismPrior:
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < float(value) < np.inf:
                 raise DataError(f"{name} must be a number above 0, not {value!r}")
+        if not isinstance(self.weight_mean, Real) or not 0 <= float(self.weight_mean) < np.inf:
+            raise DataError(f"weight_mean must be a number of at least 0, not {self.weight_mean!r}")
         chance = self.edge_probability
         if isinstance(chance, str):
             if chance != ADAPTIVE:

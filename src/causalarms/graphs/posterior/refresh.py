@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.graphs.posterior.graph_draws import draw_graph
-from causalarms.graphs.posterior.mechanism_weights import draw_mechanism
+from causalarms.graphs.posterior.mechanism_weights import draw_mechanism, mean_mechanism
 from causalarms.graphs.posterior.parent_scores import score_parent_sets
+from causalarms.graphs.posterior.signed_scores import score_signed_parent_sets
 from causalarms.graphs.posterior.subset_sums import subset_log_sums
 from causalarms.kernels import kernel
 
@@ -24,6 +25,7 @@ class Settings(NamedTuple):
     noise_mean: FloatArray  # (2, N)
     known_variance: FloatArray  # (2, N)
     log_sizes: FloatArray  # (N,)
+    weight_mean: float
     weight_precision: float
     intercept_precision: float
     noise_shape: float
@@ -38,6 +40,7 @@ def score_mechanisms(
     noise_mean: FloatArray,
     known_variance: FloatArray,
     log_sizes: FloatArray,
+    weight_mean: float,
     weight_precision: float,
     intercept_precision: float,
     noise_shape: float,
@@ -52,19 +55,35 @@ def score_mechanisms(
     for node in range(n):
         for regime in range(2):
             if changed[regime, node]:
-                score_parent_sets(
-                    gram[regime, node],
-                    node,
-                    allowed[regime, :, node],
-                    required[regime, :, node],
-                    noise_mean[regime, node],
-                    log_sizes,
-                    weight_precision,
-                    intercept_precision,
-                    noise_shape,
-                    known_variance[regime, node],
-                    scores[regime, node],
-                )
+                if weight_mean == 0.0:
+                    score_parent_sets(
+                        gram[regime, node],
+                        node,
+                        allowed[regime, :, node],
+                        required[regime, :, node],
+                        noise_mean[regime, node],
+                        log_sizes,
+                        weight_precision,
+                        intercept_precision,
+                        noise_shape,
+                        known_variance[regime, node],
+                        scores[regime, node],
+                    )
+                else:
+                    score_signed_parent_sets(
+                        gram[regime, node],
+                        node,
+                        allowed[regime, :, node],
+                        required[regime, :, node],
+                        noise_mean[regime, node],
+                        log_sizes,
+                        weight_mean,
+                        weight_precision,
+                        intercept_precision,
+                        noise_shape,
+                        known_variance[regime, node],
+                        scores[regime, node],
+                    )
                 subset_log_sums(scores[regime, node], within[regime, node], mantissa, exponent)
         if changed[0, node] or changed[1, node]:
             local[node] = within[0, node] + within[1, node]
@@ -80,10 +99,11 @@ def draw_all(
     noise_mean: FloatArray,
     known_variance: FloatArray,
     log_sizes: FloatArray,
+    weight_mean: float,
     weight_precision: float,
     intercept_precision: float,
     noise_shape: float,
-    uniforms: FloatArray,  # (n, N, 3)
+    uniforms: FloatArray,  # (n, N, 5)
     gammas: FloatArray,  # (n, 2, N)
     normals: FloatArray,  # (n, 2, N, N+1)
 ) -> tuple[IntArray, BoolArray, FloatArray, FloatArray, FloatArray]:
@@ -102,10 +122,12 @@ def draw_all(
                     node,
                     adjacency[t, regime, :, node],
                     noise_mean[regime, node],
+                    weight_mean,
                     weight_precision,
                     intercept_precision,
                     noise_shape,
                     known_variance[regime, node],
+                    uniforms[t, node, 3 + regime],
                     gammas[t, regime, node],
                     normals[t, regime, node],
                     weights[t, regime, :, node],
@@ -119,29 +141,28 @@ def estimate_all(
     noise_mean: FloatArray,
     known_variance: FloatArray,
     log_sizes: FloatArray,
+    weight_mean: float,
     weight_precision: float,
     intercept_precision: float,
     noise_shape: float,
     adjacency: BoolArray,  # (2, N, N)
-    shapes: FloatArray,  # (2, N)
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    size = shapes.shape[1]
+    size = adjacency.shape[1]
     weights = np.empty((2, size, size))
     intercept = np.empty((2, size))
     noise_std = np.empty((2, size))
     for regime in range(2):
         for node in range(size):
-            intercept[regime, node], noise_std[regime, node] = draw_mechanism(
+            intercept[regime, node], noise_std[regime, node] = mean_mechanism(
                 gram[regime, node],
                 node,
                 adjacency[regime, :, node],
                 noise_mean[regime, node],
+                weight_mean,
                 weight_precision,
                 intercept_precision,
                 noise_shape,
                 known_variance[regime, node],
-                shapes[regime, node],
-                np.zeros(size + 1),
                 weights[regime, :, node],
             )
     return weights, intercept, noise_std
