@@ -83,8 +83,10 @@ class ExactPosterior:
         shape = (2, n_nodes, n_nodes)
         every = np.ones(shape, dtype=bool) if allowed is None else np.asarray(allowed, dtype=bool)
         none = np.zeros(shape, dtype=bool) if required is None else np.asarray(required, dtype=bool)
-        self.allowed = np.broadcast_to(every, shape) & ~np.eye(n_nodes, dtype=bool)
-        self.required = np.array(np.broadcast_to(none, shape))
+        # in C order throughout: kernels are compiled anew for every other layout
+        self.allowed = np.array(np.broadcast_to(every, shape), order="C")
+        self.allowed &= ~np.eye(n_nodes, dtype=bool)
+        self.required = np.array(np.broadcast_to(none, shape), order="C")
         if (self.required & ~self.allowed).any():
             regime, parent, child = np.argwhere(self.required & ~self.allowed)[0]
             raise ModelError(f"edge {parent} -> {child} is required and forbidden ({regime=})")
@@ -112,7 +114,7 @@ class ExactPosterior:
         changed = (moments.gram != self._gram).any(axis=(2, 3))
         if not changed.any():
             return 0
-        self._gram = moments.gram.copy()
+        self._gram = np.array(moments.gram, order="C")
         refresh.score_mechanisms(
             self._gram,
             changed,
@@ -204,10 +206,11 @@ class ExactPosterior:
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""
-        return PointEstimate(*refresh.estimate_all(self._gram, *self._settings, adjacency))
+        edges = np.ascontiguousarray(adjacency)
+        return PointEstimate(*refresh.estimate_all(self._gram, *self._settings, edges))
 
 
 def _per_mechanism(given: npt.ArrayLike | None, n_nodes: int) -> FloatArray:
     """(2, N), nan where unknown."""
     values = np.nan if given is None else np.asarray(given, dtype=float)
-    return np.array(np.broadcast_to(values, (2, n_nodes)))
+    return np.array(np.broadcast_to(values, (2, n_nodes)), order="C")

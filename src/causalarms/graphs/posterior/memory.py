@@ -11,7 +11,7 @@ def table_bytes(n_nodes: int) -> int:
     """Bytes at the peak: scores, their sums, sums by node, and one more such table for a moment.
 
     >>> f"{table_bytes(20):,}"
-    '541,206,336'
+    '538,968,064'
     """
     n_sets = 1 << max(n_nodes - 1, 0)
     tables = 8 * n_nodes * n_sets * (2 + 2 + 1 + 1)

@@ -12,13 +12,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.kernels import inlined, kernel
+from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
-@inlined
+@kernel
 def without(mask: int, node: int) -> int:
     """The bits of the other nodes moved together.
 
@@ -28,7 +28,7 @@ def without(mask: int, node: int) -> int:
     return ((mask >> (node + 1)) << node) | (mask & ((1 << node) - 1))
 
 
-@inlined
+@kernel
 def with_gap(mask: int, node: int) -> int:
     """The inverse of `without` for a set that lacks the node."""
     return ((mask >> node) << (node + 1)) | (mask & ((1 << node) - 1))

@@ -13,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.kernels import inlined, kernel
+from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -39,7 +39,7 @@ def split(logs: FloatArray, mantissa: FloatArray, exponent: IntArray) -> float:
     return top
 
 
-@inlined
+@kernel
 def _factor(exponent: int, largest: int) -> float:
     """Terms two steps below the largest are less than 2^-490 of the sum."""
     return 1.0 if exponent == largest else (DOWN if exponent == largest - 1 else 0.0)
