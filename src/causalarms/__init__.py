@@ -7,7 +7,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from causalarms.graphs import CSL, DAGMA, GOLEM
+    from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
     from causalarms.policies import make_policy
     from causalarms.sem import LinearSEM, random_sem
     from causalarms.simulation import simulate
@@ -19,6 +19,7 @@ _HOME = {
     "CSL": "causalarms.graphs",
     "DAGMA": "causalarms.graphs",
     "GOLEM": "causalarms.graphs",
+    "GraphPosterior": "causalarms.graphs",
     "LinearSEM": "causalarms.sem",
     "make_policy": "causalarms.policies",
     "random_sem": "causalarms.sem",
@@ -29,6 +30,7 @@ __all__ = [
     "CSL",
     "DAGMA",
     "GOLEM",
+    "GraphPosterior",
     "LinearSEM",
     "__version__",
     "make_policy",

@@ -168,3 +168,35 @@ def test_real_data_get_an_honest_report() -> None:
     text = run("learn", SACHS).out
     assert "residuals are not Gaussian" in text
     assert "read edges as hypotheses" in text
+
+
+def test_the_posterior_prints_probabilities(tmp_path: Path, rounds: Rounds) -> None:
+    values, regimes = rounds
+    flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate(NODES)}
+    data = write(tmp_path / "data.csv", samples(values) | flags)
+    learn = ("learn", data, "--method", "posterior", "--noise-mean", 1)
+    shown = run(*learn, "--miss-per-edge", 0.2)
+    assert shown.code == 0
+    assert "probability that the graph lacks an edge" in shown.out
+    found = json.loads(run(*learn, "--forbid", "a->b", "--miss-whole-graph", 0.1, "--json").out)
+    assert all(0 < edge["probability"] <= 1 for edge in found["edges"])
+    assert set(found["edge_probability"]) == {"natural", "intervened"}
+    assert found["edge_probability"]["natural"][0][1] == 0
+    assert 0 <= found["whole_graph_miss_probability"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "owner"),
+    [
+        ("csl", ["--miss-per-edge", "0.1"], "is for posterior, not for csl"),
+        ("posterior", ["--bootstrap", "3"], "is for CSL, not for posterior"),
+        ("golem", ["--forbid", "a->b"], "is for CSL and posterior, not for golem"),
+    ],
+)
+def test_options_of_other_methods(
+    tmp_path: Path, rounds: Rounds, method: str, option: list[str], owner: str
+) -> None:
+    data = write(tmp_path / "data.csv", samples(rounds[0]))
+    outcome = run("learn", data, "--method", method, *option)
+    assert outcome.code == 2
+    assert owner in outcome.err

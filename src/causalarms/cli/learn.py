@@ -9,11 +9,12 @@ from typing import Any
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from causalarms.cli.learn_posterior import posterior_summary, print_posterior
 from causalarms.cli.learn_report import ENDINGS, LearnReport, write_graph
 from causalarms.cli.rounds_from_file import read_rounds
 from causalarms.cli.terminal import collected_warnings, err, out, print_json
 from causalarms.errors import DataError
-from causalarms.graphs import CSL, DAGMA, GOLEM
+from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
 from causalarms.graphs.csl import Removal
 
 CSL_METHODS: dict[str, dict[str, Any]] = {
@@ -22,8 +23,10 @@ CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl-literal": {"joint": False},
 }
 CONTINUOUS: dict[str, type[GOLEM] | type[DAGMA]] = {"golem": GOLEM, "dagma": DAGMA}
-METHODS = [*CSL_METHODS, *CONTINUOUS]
-CSL_ONLY = ("forbid", "require", "tier", "max_samples", "standardize", "bootstrap")
+METHODS = [*CSL_METHODS, *CONTINUOUS, "posterior"]
+CSL_ONLY = ("max_samples", "standardize", "bootstrap", "few_samples")
+KNOWLEDGE = ("forbid", "require", "tier")
+POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
 
 
 @click.command()
@@ -71,6 +74,25 @@ CSL_ONLY = ("forbid", "require", "tier", "max_samples", "standardize", "bootstra
     default=0,
     help="Refits on part of the rounds, for the stability of edges.",
 )
+@click.option(
+    "--miss-per-edge",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="posterior: leave out edges at most this probable.",
+)
+@click.option(
+    "--miss-whole-graph",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="posterior: instead, miss any edge at all with at most this probability.",
+)
+@click.option(
+    "--noise-scale",
+    default="1",
+    show_default=True,
+    metavar="NUMBER|estimate",
+    help="posterior: about the noise's standard deviation.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes for --bootstrap.")
 @click.option(
@@ -96,6 +118,9 @@ def learn(
     standardize: bool,
     few_samples: str,
     bootstrap: int,
+    miss_per_edge: float,
+    miss_whole_graph: float | None,
+    noise_scale: str,
     seed: int,
     jobs: int,
     outputs: tuple[Path, ...],
@@ -114,17 +139,31 @@ def learn(
         nodes=_names(nodes) or None,
         ignore=ignore,
     )
+    knowledge: dict[str, Any] = {
+        "forbidden": [_edge(text) for text in forbid],
+        "required": [_edge(text) for text in require],
+        "tiers": [_names(text) for text in tier] or None,
+    }
+    if method not in CSL_METHODS:
+        _refuse(CSL_ONLY, method, "CSL")
+    if method != "posterior":
+        _refuse(POSTERIOR_ONLY, method, "posterior")
     if method in CONTINUOUS:
-        _refuse_csl_options(method)
+        _refuse(KNOWLEDGE, method, "CSL and posterior")
         learner: Any = CONTINUOUS[method]()
+    elif method == "posterior":
+        learner = GraphPosterior(
+            miss_probability_per_edge=miss_per_edge,
+            miss_probability_whole_graph=miss_whole_graph,
+            noise_scale=_noise_scale(noise_scale),
+            **knowledge,
+        )
     else:
         learner = CSL(
             **CSL_METHODS[method],
+            **knowledge,
             max_samples=max_samples,
             standardize=standardize,
-            forbidden=[_edge(text) for text in forbid],
-            required=[_edge(text) for text in require],
-            tiers=[_names(text) for text in tier] or None,
             on_few_samples=few_samples,
             n_bootstrap=bootstrap,
             n_jobs=jobs,
@@ -141,9 +180,10 @@ def learn(
     for path in outputs:
         write_graph(learner.result_, path)
     if as_json:
-        print_json(report.as_dict() | {"warnings": messages})
+        print_json(report.as_dict() | posterior_summary(learner) | {"warnings": messages})
     else:
         report.print()
+        print_posterior(learner)
         for path in outputs:
             out().print(f"wrote {path}")
 
@@ -174,11 +214,11 @@ class _live_line:  # noqa: N801 — reads as a verb where it is used
         self._progress.update(self._task, advance=1, edge=f"{n_ordered} nodes in order")
 
 
-def _refuse_csl_options(method: str) -> None:
+def _refuse(options: tuple[str, ...], method: str, owner: str) -> None:
     context = click.get_current_context()
-    for name in CSL_ONLY:
+    for name in options:
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} is for CSL, not for {method}")
+            raise click.UsageError(f"--{name.replace('_', '-')} is for {owner}, not for {method}")
 
 
 def _check_endings(outputs: tuple[Path, ...]) -> None:
@@ -198,6 +238,13 @@ def _edge(text: str) -> tuple[str, str]:
     if not arrow or not parent.strip() or not child.strip():
         raise click.BadParameter(f"{text!r} is not of the form A->B")
     return parent.strip(), child.strip()
+
+
+def _noise_scale(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text  # refused by the learner unless it is a word it knows
 
 
 def _noise_mean(text: str | None) -> Any:

@@ -40,12 +40,12 @@ class Units:
         return (values - self.shift) / self.scale
 
     def weights(self, weights: FloatArray) -> FloatArray:
-        """Weights (2, N, N) in the original units."""
+        """Weights (..., N, N) in the original units."""
         return weights * (self.scale[None, :] / self.scale[:, None])
 
     def intercept(self, intercept: FloatArray, weights: FloatArray) -> FloatArray:
-        """Noise means (2, N) in the original units, given the original weights."""
-        carried = np.einsum("p,rpc->rc", self.shift, weights)
+        """Noise means (..., N) in the original units, given the original weights."""
+        carried = np.einsum("p,...pc->...c", self.shift, weights)
         return intercept * self.scale + self.shift - carried
 
 

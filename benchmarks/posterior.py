@@ -1,0 +1,194 @@
+"""The exact posterior over graphs: time and memory, calibration, errors beside CSL.
+
+`OMP_NUM_THREADS=1 python benchmarks/posterior.py [speed|calibration|graphs ...] [--systems 40]`,
+all topics without a name.
+Systems are of the paper's ensemble: edges with probability 1/2, weights sign * U(0.5, 2), noise
+N(1, 1) with known mean and unknown variance, rounds of uniformly random interventions. The
+matching prior has weights around ±1.25; the default prior believes in weak edges too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import warnings
+from time import process_time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+
+from causalarms import CSL, LinearSEM, random_sem
+from causalarms.graphs.metrics import graph_errors
+from causalarms.graphs.posterior.exact import ExactPosterior
+from causalarms.graphs.posterior.kept_graph import keep_per_edge, keep_whole_graph
+from causalarms.graphs.posterior.memory import table_bytes
+from causalarms.graphs.posterior.prior import MechanismPrior
+from causalarms.statistics.dataset import Dataset
+from causalarms.statistics.moments import Moments
+from timing import readable
+
+Array = npt.NDArray[Any]
+
+PRIORS = {
+    "default": MechanismPrior(),
+    # mean and standard deviation of U(0.5, 2)
+    "matching": MechanismPrior(weight_mean=1.25, weight_scale=0.433),
+}
+BINS = 10
+
+
+def rounds(n_nodes: int, n_rounds: int, seed: int) -> tuple[LinearSEM, Array, Array, Moments]:
+    sem = random_sem(n_nodes, seed=seed)
+    rng = np.random.default_rng(seed)
+    A = rng.integers(0, 2, (n_rounds, n_nodes)).astype(np.uint8)
+    X = sem.sample(A, rng)
+    data = Dataset(n_nodes)
+    data.append(X, A)
+    return sem, X, A, Moments.of(data)
+
+
+def table(title: str, *headings: str) -> Table:
+    made = Table(title=title, min_width=90)
+    for heading in headings:
+        made.add_column(heading, justify="right")
+    return made
+
+
+def speed(n_systems: int) -> list[Table]:
+    """Processor time; `one round` rescores the N mechanisms that one more round touches."""
+    tables = []
+    for prior, sizes in (("default", (10, 13, 15, 17, 18, 20)), ("matching", (10, 13, 15))):
+        found = table(
+            f"time of a refresh, {prior} prior, 400 rounds",
+            *("N", "all mechanisms", "one round", "edge probabilities", "draw", "best graph"),
+            *("tables, MB", "process at its peak, MB"),
+        )
+        for n in sizes:
+            sem, X, A, moments = rounds(n, 400, 1)
+            rng = np.random.default_rng(0)
+            warm = ExactPosterior(4, prior=PRIORS[prior])
+            _ = warm.draw(rng), warm.edge_probability, warm.most_probable()
+            posterior = ExactPosterior(n, noise_mean=sem.noise_mean, prior=PRIORS[prior])
+            times: list[float] = []
+
+            def clocked(call: Any, repetitions: int = 1, times: list[float] = times) -> None:
+                start = process_time()
+                for _ in range(repetitions):
+                    call()
+                times.append((process_time() - start) / repetitions)
+
+            clocked(lambda p=posterior, m=moments: p.update(m))
+            moments.add(X[0], A[0])
+            clocked(lambda p=posterior, m=moments: p.update(m))
+            clocked(lambda p=posterior: p.edge_probability)
+            clocked(lambda p=posterior, r=rng: p.draw(r), 50)
+            clocked(posterior.most_probable)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            megabytes = table_bytes(n) / 1e6
+            found.add_row(str(n), *map(readable, times), f"{megabytes:.1f}", f"{peak:.0f}")
+        tables.append(found)
+    return tables
+
+
+def calibration(n_systems: int) -> list[Table]:
+    """Among edges given probability p, the fraction that exists; the reward is known to be last."""
+    n, tables = 10, []
+    sink = np.ones((n, n), dtype=bool)
+    sink[n - 1] = False
+    for prior in PRIORS:
+        found = table(
+            f"calibration, {prior} prior, N = {n}, {n_systems} systems: edges, said, true",
+            *("bin", "T = 50", "T = 100", "T = 200"),
+        )
+        cells = []
+        for n_rounds in (50, 100, 200):
+            said, true = [], []
+            for seed in range(n_systems):
+                sem, _, _, moments = rounds(n, n_rounds, seed)
+                posterior = ExactPosterior(
+                    n, moments, noise_mean=sem.noise_mean, prior=PRIORS[prior], allowed=sink
+                )
+                there = np.broadcast_to(sink & ~np.eye(n, dtype=bool), (2, n, n))
+                said.append(posterior.edge_probability[there])
+                true.append(sem.adjacency[there])
+            p, t = np.concatenate(said), np.concatenate(true)
+            number = np.minimum((p * BINS).astype(int), BINS - 1)
+            cells.append(
+                [
+                    f"{(number == k).sum():6d}  {p[number == k].mean():.3f}  "
+                    f"{t[number == k].mean():.3f}"
+                    if (number == k).any()
+                    else "-"
+                    for k in range(BINS)
+                ]
+            )
+        for k in range(BINS):
+            found.add_row(f"{k / BINS:.1f} - {(k + 1) / BINS:.1f}", *(c[k] for c in cells))
+        tables.append(found)
+    return tables
+
+
+def graphs(n_systems: int) -> list[Table]:
+    """Errors of B (regime 0) as in the paper; nobody is told that the reward is last."""
+    per_edge, whole = (0.01, 0.05, 0.1, 0.2, 0.4), (0.05, 0.2)
+    tables = []
+    for n_rounds in (100, 200):
+        found = table(
+            f"graph-FN rate / precision of B, T = {n_rounds}, {n_systems} systems",
+            *("method", "N = 6", "N = 8", "N = 10", "N = 12"),
+        )
+        results: dict[str, list[str]] = {}
+        for n in (6, 8, 10, 12):
+            errors: dict[str, list[Any]] = {}
+            known = np.ones((2, n), dtype=bool)
+            for seed in range(n_systems):
+                sem, X, A, moments = rounds(n, n_rounds, seed)
+                truth = sem.adjacency[0]
+
+                def note(
+                    method: str, adjacency: Array, errors: Any = errors, t: Any = truth
+                ) -> None:
+                    errors.setdefault(method, []).append(graph_errors(t, adjacency[0]))
+
+                model = CSL().fit(X, interventions=A, noise_mean=sem.noise_mean)
+                note("CSL", model.adjacency_)
+                for prior, settings in PRIORS.items():
+                    posterior = ExactPosterior(
+                        n, moments, noise_mean=sem.noise_mean, prior=settings
+                    )
+                    for level in per_edge:
+                        kept = keep_per_edge(posterior, level, known)
+                        note(f"{prior}, per edge {level:g}", kept.adjacency)
+                    for level in whole:
+                        kept = keep_whole_graph(posterior, level, known)
+                        note(f"{prior}, whole graph {level:g}", kept.adjacency)
+            for method, each in errors.items():
+                rate = np.mean([e.false_negative for e in each])
+                precision = np.mean([e.precision for e in each])
+                results.setdefault(method, []).append(f"{rate:.2f} / {precision:.3f}")
+        for method, row in results.items():
+            found.add_row(method, *row)
+        tables.append(found)
+    return tables
+
+
+TOPICS = {"speed": speed, "calibration": calibration, "graphs": graphs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("topics", nargs="*", help=f"some of {', '.join(TOPICS)}")
+    parser.add_argument("--systems", type=int, default=40)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")  # CSL's and the posterior's remarks on single systems
+    console = Console(width=110)
+    for topic in arguments.topics or TOPICS:
+        for found in TOPICS[topic](arguments.systems):
+            console.print(found)
+
+
+if __name__ == "__main__":
+    main()

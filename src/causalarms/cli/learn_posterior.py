@@ -1,0 +1,50 @@
+"""What only `--method posterior` can say: how likely edges are that the graph does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from causalarms.cli.terminal import out, table
+from causalarms.graphs import GraphPosterior
+from causalarms.graphs.regime_names import REGIME_NAMES
+
+WORTH_PRINTING = 0.01
+
+
+def posterior_summary(learner: Any) -> dict[str, Any]:
+    """Nothing for other learners."""
+    if not isinstance(learner, GraphPosterior):
+        return {}
+    return {
+        "log_evidence": learner.log_evidence_,
+        "whole_graph_miss_probability": learner.whole_graph_miss_probability_,
+        "largest_dropped_probability": learner.largest_dropped_probability_,
+        "left_out": learner.left_out_,
+        "edge_probability": dict(
+            zip(REGIME_NAMES, learner.edge_probability_.tolist(), strict=True)
+        ),
+    }
+
+
+def print_posterior(learner: Any) -> None:
+    if not isinstance(learner, GraphPosterior):
+        return
+    probability = learner.edge_probability_
+    absent = ~learner.adjacency_ & learner.known_[:, None, :] & (probability > WORTH_PRINTING)
+    rows = [
+        [
+            REGIME_NAMES[r],
+            f"{learner.nodes_[p]} -> {learner.nodes_[c]}",
+            f"{probability[r, p, c]:.2f}",
+        ]
+        for r, p, c in sorted(np.argwhere(absent).tolist(), key=lambda e: -probability[tuple(e)])
+    ]
+    console = out()
+    if rows:
+        console.print(table(["regime", "edge left out", "probability"], rows))
+    console.print(
+        f"probability that the graph lacks an edge: {learner.whole_graph_miss_probability_:.2g}; "
+        f"log evidence {learner.log_evidence_:.1f}"
+    )

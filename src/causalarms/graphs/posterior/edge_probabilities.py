@@ -1,0 +1,52 @@
+"""Exact probabilities of edges: forward and backward sums over orders meet at every node.
+
+The probability of parent set P of a mechanism is exp(score) times the sum, over the sets S that
+contain P and come before the node, of what all other mechanisms contribute.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.graphs.posterior.orders import with_gap
+from causalarms.graphs.posterior.subset_sums import superset_log_sums
+from causalarms.kernels import kernel
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+
+
+@kernel
+def edge_probabilities(
+    scores: FloatArray,  # (2, N, 2^(N-1)), one per parent set
+    within: FloatArray,  # (2, N, 2^(N-1)), log sums over the subsets of a set
+    forward: FloatArray,  # (2^N,)
+    backward: FloatArray,  # (2^N,)
+    mantissa: FloatArray,  # (2^(N-1),), room to work
+    exponent: IntArray,
+) -> FloatArray:
+    """(2, N, N) as [regime, parent, child]."""
+    n, n_sets = scores.shape[1], scores.shape[2]
+    probability = np.zeros((2, n, n))
+    others = np.empty(n_sets)
+    total = forward[-1]
+    for regime in range(2):
+        for node in range(n):
+            other = within[1 - regime, node]
+            for before in range(n_sets):
+                mask = with_gap(before, node)
+                others[before] = (
+                    forward[mask] + other[before] + backward[mask | (1 << node)] - total
+                )
+            superset_log_sums(others, others, mantissa, exponent)
+            for parents in range(n_sets):
+                chance = math.exp(scores[regime, node, parents] + others[parents])
+                if chance == 0.0:
+                    continue
+                for j in range(n - 1):
+                    if parents >> j & 1:
+                        probability[regime, j + (j >= node), node] += chance
+    return np.minimum(probability, 1.0)

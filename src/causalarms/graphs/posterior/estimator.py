@@ -1,0 +1,217 @@
+"""`GraphPosterior`: exact probabilities of edges under the scikit-learn contract."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from causalarms.errors import DataError
+from causalarms.graphs.graph import Graph
+from causalarms.graphs.identifiability import warn_of_constant_regimes
+from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
+from causalarms.graphs.posterior.exact import Draws, ExactPosterior
+from causalarms.graphs.posterior.kept_graph import KeptGraph, keep_per_edge, keep_whole_graph
+from causalarms.graphs.posterior.noise_units import as_noise_std, noise_units
+from causalarms.graphs.posterior.open_directions import left_out_edges, warn_of_open_directions
+from causalarms.graphs.posterior.prior import MechanismPrior
+from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
+from causalarms.rng import Seed, generator
+from causalarms.statistics.dataset import Dataset
+from causalarms.statistics.moments import Moments
+
+
+class GraphPosterior(BaseEstimator):  # type: ignore[misc]
+    """The exact posterior over pairs of graphs with a common order, for up to about 20 nodes.
+
+    miss_probability_per_edge      (0.05) of every edge missing in `adjacency_`, the posterior
+                                   probability that it exists is at most this: the sparsest such DAG
+    miss_probability_whole_graph   (None) instead: the probability that any edge is missing is at
+                                   most this, kept by as few of the most probable edges as possible
+    edge_probability   prior probability of an edge (0.5), or "adaptive": see `MechanismPrior`
+    weight_mean, weight_scale, noise_shape, intercept_scale   prior of a mechanism, likewise
+    noise_scale        about what the noise's standard deviation is, a number or one per node (1):
+                       the units of the prior. "estimate": the spread of a node given all others
+    noise_std          the noise's standard deviation where it is known, (N,) or (2, N)
+    forbidden, required, tiers   prior knowledge by name, enforced exactly in both regimes
+    memory_limit       bytes for the tables (None: 1 GiB), checked before they are made
+
+    Both promises are posterior probabilities: they hold as far as the model (linear, Gaussian, no
+    hidden common cause) and the prior do, and only for mechanisms that have data. A DAG cannot
+    keep both directions of an edge: where the data leave directions open, no DAG honours a small
+    tolerance. Then `promise_kept_` is False and a warning says so, `left_out_` lists the edges
+    above the tolerance that were given up, and the promise holds for edges along `order_`. What
+    the graph misses all in all is always reported: `whole_graph_miss_probability_` is the exact
+    probability that it lacks any edge. With an unknown noise mean and regimes that never vary,
+    directions come from the prior and not from the data: a warning names the nodes.
+
+    Fitted: `edge_probability_` (2, N, N), `log_evidence_`, `adjacency_` and, given it, the
+    posterior means `weights_` (2, N, N) and `intercept_` (2, N), `noise_std_`, `known_`, `order_`,
+    `most_probable_` (a `Graph`), `largest_dropped_probability_`, `posterior_`, `graph_`, `result_`.
+    Columns of mechanisms without samples are unknown: nan in `weights_`, False in `known_`; their
+    probabilities are those of the prior and the order.
+
+    >>> from causalarms import random_sem
+    >>> sem = random_sem(5, seed=2)
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(0, 2, (300, 5))
+    >>> model = GraphPosterior()
+    >>> model = model.fit(sem.sample(A, rng), interventions=A, noise_mean=sem.noise_mean)
+    >>> bool((model.adjacency_ >= sem.adjacency).all())
+    True
+    >>> model.draw(rng, 3).weights.shape
+    (3, 2, 5, 5)
+    """
+
+    def __init__(
+        self,
+        *,
+        miss_probability_per_edge: float = 0.05,
+        miss_probability_whole_graph: float | None = None,
+        edge_probability: float | str = 0.5,
+        weight_mean: float = 0.0,
+        weight_scale: float = 1.5,
+        noise_shape: float = 0.5,
+        intercept_scale: float = 100.0,
+        noise_scale: npt.ArrayLike = 1.0,
+        noise_std: npt.ArrayLike | None = None,
+        forbidden: Edges | None = None,
+        required: Edges | None = None,
+        tiers: Tiers | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.miss_probability_per_edge = miss_probability_per_edge
+        self.miss_probability_whole_graph = miss_probability_whole_graph
+        self.edge_probability = edge_probability
+        self.weight_mean = weight_mean
+        self.weight_scale = weight_scale
+        self.noise_shape = noise_shape
+        self.intercept_scale = intercept_scale
+        self.noise_scale = noise_scale
+        self.noise_std = noise_std
+        self.forbidden = forbidden
+        self.required = required
+        self.tiers = tiers
+        self.memory_limit = memory_limit
+
+    def fit(
+        self, X: Any, y: None = None, *, interventions: Any = None, noise_mean: Any = None
+    ) -> Self:
+        """Learn from samples (n, N) and regimes 0/1 (n, N), arrays or frames with node names.
+
+        `noise_mean` of shape (N,) or (2, N) is used where it is known; None puts an intercept
+        into every mechanism, so that an intervention may shift a node's mean.
+        """
+        return self.fit_rounds(as_rounds(X, interventions), noise_mean)
+
+    def fit_rounds(self, rounds: Rounds, noise_mean: Any = None) -> Self:
+        """Learn from rounds that are checked already (`as_rounds`)."""
+        prior = self._prior()
+        values, regimes, nodes = rounds
+        mean = as_noise_mean(noise_mean, nodes)
+        std = as_noise_std(self.noise_std, nodes)
+        allowed, required = edge_constraints(
+            nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers
+        )
+        if mean is None:  # a known mean that is not zero tells directions apart without regimes
+            warn_of_constant_regimes(regimes, nodes)
+        units = noise_units(values, self.noise_scale, nodes, center=mean is None)
+        data = Dataset(len(nodes), nodes=nodes)
+        data.append(units.apply(values), regimes)
+        posterior = ExactPosterior(
+            len(nodes),
+            Moments.of(data),
+            noise_mean=None if mean is None else mean / units.scale,
+            noise_std=None if std is None else std / units.scale,
+            prior=prior,
+            allowed=allowed,
+            required=required,
+            memory_limit=self.memory_limit,
+        )
+        self.nodes_, self.n_features_in_ = nodes, len(nodes)
+        self.posterior_, self._units = posterior, units
+        self.known_ = data.counts > 0
+        self.edge_probability_ = posterior.edge_probability
+        # the density of the data as given, not of the data in units of the noise
+        self.log_evidence_ = posterior.log_evidence - float(
+            (data.counts * np.log(units.scale)).sum()
+        )
+        kept = self._kept()
+        self._keep(kept)
+        warn_of_open_directions(kept, self.left_out_)
+        return self
+
+    def draw(self, random_state: Seed = None, n: int = 1) -> Draws:
+        """Exact draws of order, graphs, weights, intercepts and noise, independent of each other.
+
+        Of mechanisms without data too: those come from the prior, given the drawn order.
+        """
+        check_is_fitted(self)
+        found = self.posterior_.draw(generator(random_state), n)
+        weights = self._units.weights(found.weights)
+        return found._replace(
+            weights=weights,
+            intercept=self._units.intercept(found.intercept, weights),
+            noise_std=found.noise_std * self._units.scale,
+        )
+
+    @property
+    def graph_(self) -> nx.DiGraph:
+        """Both regimes of `result_` in one networkx graph."""
+        return self.result_.to_networkx()
+
+    def _kept(self) -> KeptGraph:
+        if self.miss_probability_whole_graph is None:
+            return keep_per_edge(self.posterior_, self.miss_probability_per_edge, self.known_)
+        return keep_whole_graph(self.posterior_, self.miss_probability_whole_graph, self.known_)
+
+    def _keep(self, kept: KeptGraph) -> None:
+        self.adjacency_ = kept.adjacency
+        self.order_ = [self.nodes_[i] for i in kept.order]
+        self.promise_kept_ = kept.honoured
+        self.left_out_ = left_out_edges(kept, self.nodes_, self.edge_probability_)
+        self.largest_dropped_probability_ = kept.largest_dropped
+        self.whole_graph_miss_probability_ = kept.misses
+        self.weights_, self.intercept_, self.noise_std_ = self._estimates(kept.adjacency)
+        self.result_ = self._graph(kept.adjacency, kept.order)
+        best = self.posterior_.most_probable()
+        self.most_probable_ = self._graph(best.adjacency & self.known_[:, None, :], best.order)
+
+    def _estimates(
+        self, adjacency: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        found = self.posterior_.estimate(adjacency)
+        weights = self._units.weights(found.weights)
+        intercept = self._units.intercept(found.intercept, weights)
+        return (
+            np.where(self.known_[:, None, :], weights, np.nan),
+            np.where(self.known_, intercept, np.nan),
+            np.where(self.known_, found.noise_std * self._units.scale, np.nan),
+        )
+
+    def _graph(self, adjacency: npt.NDArray[np.bool_], order: npt.NDArray[np.int64]) -> Graph:
+        return Graph(
+            nodes=self.nodes_,
+            adjacency=adjacency,
+            weights=self._estimates(adjacency)[0],
+            known=self.known_,
+            order=tuple(self.nodes_[i] for i in order),
+            measures={"probability": self.edge_probability_},
+        )
+
+    def _prior(self) -> MechanismPrior:
+        for name in ("miss_probability_per_edge", "miss_probability_whole_graph"):
+            value = getattr(self, name)
+            if not (value is None and name.endswith("graph")) and not 0 <= value < 1:
+                raise DataError(f"{name} must be at least 0 and below 1, not {value!r}")
+        return MechanismPrior(
+            edge_probability=self.edge_probability,
+            weight_mean=self.weight_mean,
+            weight_scale=self.weight_scale,
+            noise_shape=self.noise_shape,
+            intercept_scale=self.intercept_scale,
+        )

@@ -1,0 +1,216 @@
+"""`ExactPosterior`: the posterior of Gram moments, kept up to date mechanism by mechanism."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.graphs.posterior import refresh
+from causalarms.graphs.posterior.edge_probabilities import edge_probabilities
+from causalarms.graphs.posterior.memory import check_memory
+from causalarms.graphs.posterior.orders import (
+    backward_sums,
+    best_order,
+    forward_sums,
+    restricted_log_sum,
+)
+from causalarms.graphs.posterior.prior import MechanismPrior
+from causalarms.graphs.posterior.prior_sum import log_prior_sum
+from causalarms.graphs.posterior.subset_sums import subset_maxima
+from causalarms.statistics.moments import Moments
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+class Draws(NamedTuple):
+    """n draws of everything that is unknown, jointly; unknown noise means are the intercepts."""
+
+    order: IntArray  # (n, N)
+    adjacency: BoolArray  # (n, 2, N, N)
+    weights: FloatArray  # (n, 2, N, N)
+    intercept: FloatArray  # (n, 2, N)
+    noise_std: FloatArray  # (n, 2, N)
+
+
+class OrderedGraph(NamedTuple):
+    """An order and a pair of graphs inside it, with their joint log posterior probability."""
+
+    order: IntArray  # (N,)
+    adjacency: BoolArray  # (2, N, N)
+    log_probability: float
+
+
+class PointEstimate(NamedTuple):
+    """Posterior means of weights and intercepts given a graph; 1/noise_std^2 is that of 1/s^2."""
+
+    weights: FloatArray  # (2, N, N)
+    intercept: FloatArray  # (2, N)
+    noise_std: FloatArray  # (2, N)
+
+
+class ExactPosterior:
+    """All pairs of graphs with a common order, given the moments of every mechanism.
+
+    noise_mean   (2, N) where it is known, None for an intercept per mechanism
+    noise_std    (2, N) where it is known, None for an inverse gamma prior
+    allowed, required   (N, N) or (2, N, N) as [.., parent, child]
+    memory_limit   in bytes, None for 1 GiB
+
+    Data are in units in which noise has a standard deviation of about one. `update` rescores only
+    mechanisms whose moments changed; everything else is derived from the scores when asked for.
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        moments: Moments | None = None,
+        *,
+        noise_mean: npt.ArrayLike | None = None,
+        noise_std: npt.ArrayLike | None = None,
+        prior: MechanismPrior | None = None,
+        allowed: npt.ArrayLike | None = None,
+        required: npt.ArrayLike | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.n_bytes = check_memory(n_nodes, memory_limit)
+        self.n_nodes = n_nodes
+        self.prior = prior or MechanismPrior()
+        shape = (2, n_nodes, n_nodes)
+        every = np.ones(shape, dtype=bool) if allowed is None else np.asarray(allowed, dtype=bool)
+        none = np.zeros(shape, dtype=bool) if required is None else np.asarray(required, dtype=bool)
+        # in C order throughout: kernels are compiled anew for every other layout
+        self.allowed = np.array(np.broadcast_to(every, shape), order="C")
+        self.allowed &= ~np.eye(n_nodes, dtype=bool)
+        self.required = np.array(np.broadcast_to(none, shape), order="C")
+        if (self.required & ~self.allowed).any():
+            regime, parent, child = np.argwhere(self.required & ~self.allowed)[0]
+            raise ModelError(f"edge {parent} -> {child} is required and forbidden ({regime=})")
+        self._settings = refresh.Settings(
+            noise_mean=_per_mechanism(noise_mean, n_nodes),
+            known_variance=_per_mechanism(noise_std, n_nodes) ** 2,
+            log_sizes=self.prior.log_sizes(n_nodes),
+            weight_mean=float(self.prior.weight_mean),
+            weight_precision=self.prior.weight_scale**-2.0,
+            intercept_precision=self.prior.intercept_scale**-2.0,
+            noise_shape=float(self.prior.noise_shape),
+        )
+        n_sets = 1 << (n_nodes - 1)
+        self.scores: FloatArray = np.empty((2, n_nodes, n_sets))
+        self.within: FloatArray = np.empty((2, n_nodes, n_sets))  # log sums over subsets
+        self._local: FloatArray = np.empty((n_nodes, n_sets))  # both regimes together
+        self._mantissa = np.empty(n_sets)
+        self._exponent = np.empty(n_sets, dtype=np.int32)
+        self._gram: FloatArray = np.full((2, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
+        self._log_prior_sum: float | None = None
+        self.update(Moments(n_nodes) if moments is None else moments)
+
+    def update(self, moments: Moments) -> int:
+        """Take over these moments; returns how many mechanisms were scored anew."""
+        changed = (moments.gram != self._gram).any(axis=(2, 3))
+        if not changed.any():
+            return 0
+        self._gram = np.array(moments.gram, order="C")
+        refresh.score_mechanisms(
+            self._gram,
+            changed,
+            self.allowed,
+            self.required,
+            *self._settings,
+            self.scores,
+            self.within,
+            self._local,
+            self._mantissa,
+            self._exponent,
+        )
+        self._forward = forward_sums(self._local)
+        if self._forward[-1] == -np.inf:
+            raise ModelError("no order of the nodes fits the required and forbidden edges")
+        self._edge_probability: FloatArray | None = None
+        return int(changed.sum())
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability density of the data, averaged over the whole prior."""
+        if self._log_prior_sum is None:
+            self._log_prior_sum = log_prior_sum(
+                self._settings.log_sizes, self.allowed, self.required
+            )
+        return float(self._forward[-1]) - self._log_prior_sum
+
+    @property
+    def edge_probability(self) -> FloatArray:
+        """Exact posterior probability of every edge, (2, N, N)."""
+        if self._edge_probability is None:
+            probability = edge_probabilities(
+                self.scores,
+                self.within,
+                self._forward,
+                backward_sums(self._local),
+                self._mantissa,
+                self._exponent,
+            )
+            probability[self.required] = 1.0  # their sum misses it by rounding
+            probability.setflags(write=False)
+            self._edge_probability = probability
+        return self._edge_probability
+
+    def probability_within(self, kept: BoolArray) -> float:
+        """Exact posterior probability that no edge lies outside `kept` (2, N, N), DAG or not."""
+        bits = 1 << np.arange(self.n_nodes - 1)
+        masks = np.empty((2, self.n_nodes), dtype=np.int64)
+        for regime, node in np.ndindex(2, self.n_nodes):
+            masks[regime, node] = bits @ np.delete(kept[regime, :, node], node)
+        log_sum = restricted_log_sum(self.within, masks)
+        return float(min(np.exp(log_sum - self._forward[-1]), 1.0))
+
+    def most_probable(self) -> OrderedGraph:
+        """The most probable (order, G_0, G_1) jointly.
+
+        Not quite the most probable pair of graphs: that one may fit many orders, each of them less
+        probable.
+        """
+        best = np.zeros_like(self._local)
+        room = self._mantissa
+        for regime, node in np.ndindex(2, self.n_nodes):
+            subset_maxima(self.scores[regime, node], room)
+            best[node] += room
+        order = best_order(best)
+        adjacency, log_score = refresh.best_parents(self.scores, order)
+        return OrderedGraph(order, adjacency, float(log_score - self._forward[-1]))
+
+    def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
+        """Independent exact draws of order, parents, weights, intercepts and noise."""
+        size = self.n_nodes
+        uniforms = rng.random((n, size, 5))
+        shapes = self._settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
+        gammas = rng.standard_gamma(shapes, (n, 2, size))
+        normals = rng.standard_normal((n, 2, size, size + 1))
+        return Draws(
+            *refresh.draw_all(
+                self.scores,
+                self.within,
+                self._local,
+                self._forward,
+                self._gram,
+                *self._settings,
+                uniforms,
+                gammas,
+                normals,
+            )
+        )
+
+    def estimate(self, adjacency: BoolArray) -> PointEstimate:
+        """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""
+        edges = np.ascontiguousarray(adjacency)
+        return PointEstimate(*refresh.estimate_all(self._gram, *self._settings, edges))
+
+
+def _per_mechanism(given: npt.ArrayLike | None, n_nodes: int) -> FloatArray:
+    """(2, N), nan where unknown."""
+    values = np.nan if given is None else np.asarray(given, dtype=float)
+    return np.array(np.broadcast_to(values, (2, n_nodes)), order="C")

@@ -1,0 +1,32 @@
+"""How much memory the tables of the exact posterior take, checked before they are made."""
+
+from __future__ import annotations
+
+from causalarms.errors import DataError
+
+DEFAULT_LIMIT = 2**30  # bytes; enough for 20 nodes
+
+
+def table_bytes(n_nodes: int) -> int:
+    """Bytes at the peak: scores, their sums, sums by node, and one more such table for a moment.
+
+    >>> f"{table_bytes(20):,}"
+    '538,968,064'
+    """
+    n_sets = 1 << max(n_nodes - 1, 0)
+    tables = 8 * n_nodes * n_sets * (2 + 2 + 1 + 1)
+    orders = 8 * 2 * n_sets * 3
+    room = (8 + 4 + 8) * n_sets
+    return tables + orders + room
+
+
+def check_memory(n_nodes: int, limit: int | None = None) -> int:
+    """The bytes needed, or a refusal that names them."""
+    needed = table_bytes(n_nodes)
+    limit = DEFAULT_LIMIT if limit is None else limit
+    if needed > limit:
+        raise DataError(
+            f"the exact posterior of {n_nodes} nodes needs {needed:,} bytes, above the limit of "
+            f"{limit:,} (memory_limit); every further node doubles it"
+        )
+    return needed

@@ -1,0 +1,86 @@
+"""Units in which the prior is said: every node divided by about the spread of its noise.
+
+The posterior depends on units only through the prior. A common wrong scale makes all weights look
+small or large beside the noise; wrong scales of single nodes do the same for their edges.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import DataError, ScaleWarning
+from causalarms.graphs.units import Units
+
+FloatArray = npt.NDArray[np.float64]
+
+ESTIMATE = "estimate"
+FAR_OFF = 10.0  # a node without parents varies like its noise; ten times off is worth a word
+
+
+def noise_units(
+    values: FloatArray, noise_scale: Any, nodes: tuple[str, ...], *, center: bool
+) -> Units:
+    shift = values.mean(axis=0) if center else np.zeros(len(nodes))
+    if isinstance(noise_scale, str):
+        if noise_scale != ESTIMATE:
+            raise DataError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
+        return Units(shift=shift, scale=spread_given_others(values))
+    scale = as_noise_std(noise_scale, nodes, "noise_scale")
+    assert scale is not None
+    if (scale[0] != scale[1]).any():
+        raise DataError(f"noise_scale must be a number or of shape ({len(nodes)},)")
+    _warn_of_far_off_scale(values.std(axis=0) / scale[0], nodes)
+    return Units(shift=shift, scale=scale[0])
+
+
+def spread_given_others(values: FloatArray) -> FloatArray:
+    """Standard deviation of each node once all others have explained what they can, (N,)."""
+    n_samples, n_nodes = values.shape
+    if n_samples < n_nodes + 2:
+        raise DataError(
+            f"noise_scale='estimate' needs at least {n_nodes + 2} rows for {n_nodes} nodes, "
+            f"there are {n_samples}"
+        )
+    centred = values - values.mean(axis=0)
+    size = centred.std(axis=0)
+    # the row of R that belongs to the last column is what the others do not explain of it
+    spreads = [
+        abs(np.linalg.qr(np.roll(centred / size, -1 - i, axis=1)).R[-1, -1]) for i in range(n_nodes)
+    ]
+    spread = size * np.array(spreads) / np.sqrt(n_samples - n_nodes)
+    return np.maximum(spread, 1e-6 * size)  # a node that the others determine exactly
+
+
+def as_noise_std(given: Any, nodes: tuple[str, ...], name: str = "noise_std") -> FloatArray | None:
+    """(2, N) from a number, (N,) or (2, N), all above zero; None stays unknown."""
+    if given is None:
+        return None
+    n_nodes = len(nodes)
+    try:
+        values = np.asarray(given, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be numbers, not {given!r}") from error
+    if values.shape not in ((), (n_nodes,), (2, n_nodes)):
+        raise DataError(
+            f"{name} must be a number or of shape ({n_nodes},) or (2, {n_nodes}), "
+            f"not {values.shape}"
+        )
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise DataError(f"{name} must be finite and above 0: {values.tolist()}")
+    return np.array(np.broadcast_to(values, (2, n_nodes)))
+
+
+def _warn_of_far_off_scale(relative: FloatArray, nodes: tuple[str, ...]) -> None:
+    least = int(np.argmin(relative))
+    if not 1 / FAR_OFF < relative[least] < FAR_OFF:
+        warnings.warn(
+            f"the least varying node, {nodes[least]!r}, varies {relative[least]:.1g} times as much "
+            "as noise_scale says of noise; the prior is said in units of the noise: give "
+            "noise_scale, or 'estimate'",
+            ScaleWarning,
+            stacklevel=5,
+        )
