@@ -23,6 +23,7 @@ from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.policies.ga_lcb import GALCB
 from causalarms.policies.linsem_ts import LinSEMTS
 from causalarms.policies.oracle import Oracle
+from causalarms.policies.posterior import Posterior
 from causalarms.policies.ucb import UCB
 from causalarms.policies.uniform import RandomPolicy
 
@@ -119,6 +120,7 @@ POLICIES: dict[str, Factory] = {
     "dagma-mab": dagma_mab,
     "linsem-ts": LinSEMTS,
     "ga-lcb": GALCB,
+    "posterior": Posterior,
     "random": RandomPolicy,
     "oracle": Oracle,
 }

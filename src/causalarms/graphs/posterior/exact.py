@@ -134,6 +134,11 @@ class ExactPosterior:
         return int(changed.sum())
 
     @property
+    def gram(self) -> FloatArray:
+        """The moments this is the posterior of, (2, N, N+1, N+1)."""
+        return self._gram
+
+    @property
     def log_evidence(self) -> float:
         """Log probability density of the data, averaged over the whole prior."""
         if self._log_prior_sum is None:
