@@ -73,7 +73,7 @@ def climb(problem: Problem, arm: Arm, mean: FloatArray, flow: FloatArray) -> flo
                 for j in range(k):
                     flow[j] += flow_k * (problem.base[k, j] + arm[k] * problem.diff[k, j])
         swept = value_of(problem, arm, mean)
-        if swept <= value + 1e-12 * abs(value):
+        if not swept > value + 1e-12 * abs(value):
             return swept
         value = swept
 
@@ -95,7 +95,7 @@ def kicked_climb(problem: Problem, start: Arm, kicks: int) -> tuple[Arm, float]:
             random ^= random << np.uint64(13)  # xorshift
             random ^= random >> np.uint64(7)
             random ^= random << np.uint64(17)
-            k = np.int64(random % np.uint64(n))
+            k = int(random % np.uint64(n))
             if problem.forced[k] != FREE or (arm[k] == 0 and n_on >= problem.limit):
                 continue
             arm[k] = 1 - arm[k]

@@ -104,6 +104,9 @@ class Allowed(NamedTuple):
                 return None
             limit -= int(forced[node] == FREE and regime == 1)
             forced[node] = regime
+        if not len(self.clauses.required):
+            start = (forced == 1).astype(np.uint8)
+            return None if limit < 0 else self._replace(forced=forced, limit=limit, start=start)
         parts = [
             Part("", "fixed", ((node, int(forced[node])),))
             for node in range(len(forced))
@@ -115,8 +118,8 @@ class Allowed(NamedTuple):
             literals = zip(self.clauses.node[span], self.clauses.regime[span], strict=True)
             kind = "required" if required else "forbidden"
             parts.append(Part("", kind, tuple((int(i), int(r)) for i, r in literals)))
-        start = allowed_start(parts, len(forced))
-        return None if start is None else self._replace(forced=forced, limit=limit, start=start)
+        found = allowed_start(parts, len(forced))
+        return None if found is None else self._replace(forced=forced, limit=limit, start=found)
 
 
 @cache

@@ -1,9 +1,9 @@
 """How far an intervention on a node can move its mean: the ranges that the bounds rest on.
 
 The range of a position needs only those of earlier ones, so they are found from the first to the
-last. Each end is itself a best-intervention problem over the earlier nodes. Solving it a little,
-by best-first search with a small budget, tightens every later range (Russian doll search, Verfaillie
-et al. 1996): the looseness that is removed early is not compounded through the order.
+last. Each end is itself a best-intervention problem over the earlier nodes. Solving it a little, by
+best-first search with a small budget, tightens every later range (Russian doll search, Verfaillie
+et al. 1996): looseness that is removed early is not compounded through the order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def highest(
     left: int,
     open_c: FloatArray,  # (budget + 2, n) room for the open nodes of the tree
 ) -> tuple[float, int]:
-    """A bound on constant + c . means from a best-first tree of a limited size, and its size."""
+    """A bound on constant + c . means - costs from a best-first tree, and the tree's size."""
     if last < 0:
         return constant, 0
     room = len(open_c)
@@ -77,10 +77,13 @@ def highest(
             if problem.forced[k] == 1 - a:
                 continue
             spent = 1 if a == 1 and problem.forced[k] == FREE and problem.limited else 0
-            if a == 1 and problem.forced[k] == FREE and (ck == 0.0 or lefts[top] < spent):
+            useless = ck == 0.0 and problem.cost[k] >= 0.0
+            if a == 1 and problem.forced[k] == FREE and (useless or lefts[top] < spent):
                 continue
-            constants[size] = constants[top] + ck * (
-                problem.base_mean[k] + a * problem.diff_mean[k]
+            constants[size] = (
+                constants[top]
+                + ck * (problem.base_mean[k] + a * problem.diff_mean[k])
+                - a * problem.cost[k]
             )
             if k == 0:
                 best_leaf = max(best_leaf, constants[size])
@@ -91,9 +94,7 @@ def highest(
                 )
                 work[j] = open_c[size, j]
             lasts[size], lefts[size] = k - 1, lefts[top] - spent
-            bound, _ = upper(
-                problem, ranges, work, k - 1, constants[size], lefts[size], price
-            )
+            bound, _ = upper(problem, ranges, work, k - 1, constants[size], lefts[size], price)
             bounds[size] = min(bounds[top], bound)
             if bounds[size] > best_leaf:
                 n_heap = _push(heap, n_heap, bounds, size)

@@ -100,6 +100,8 @@ def _question(
     w = np.array(weights, dtype=np.float64, order="C")
     mean = np.empty(w.shape[:2])
     mean[:] = noise_mean
+    if not (np.isfinite(w).all() and np.isfinite(mean).all()):
+        raise ModelError("weights and noise means must be finite")
     return Question(w, mean, np.array(order, dtype=np.int64), int(reward))
 
 
@@ -140,9 +142,7 @@ def _first_of_equals(
     return found._replace(intervention=a, nodes=nodes)
 
 
-def _one_after_another(
-    question: Question, allowed: Allowed, m: int, budget: int
-) -> list[BestArm]:
+def _one_after_another(question: Question, allowed: Allowed, m: int, budget: int) -> list[BestArm]:
     """Without its best, a set of interventions falls into parts by the first node that differs.
 
     (Murty 1968.) Each part's own best is found apart, so any number of ties does no harm.
