@@ -82,7 +82,8 @@ class Constraints:
                 raise ModelError(f"cost must have shape {cost.shape}, not {given.shape}")
             cost[:] = given
         if not np.isfinite(cost).all():
-            raise ModelError(f"cost of node {nodes[int(np.argmin(np.isfinite(cost)))]!r} is {cost}")
+            node = int(np.argmin(np.isfinite(cost)))
+            raise ModelError(f"cost of node {nodes[node]!r} is {cost[node]}")
         return cost
 
 

@@ -84,9 +84,9 @@ def pose(
         if keep[node]:
             nodes[at], position[node] = node, at
             at += 1
-    base, diff = np.zeros((n, n)), np.zeros((n, n))
-    base_mean, diff_mean, root = np.empty(n), np.empty(n), np.zeros(n)
-    n_free = 0
+    base, diff, root = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
+    base_mean, diff_mean, cost_at = np.empty(n), np.empty(n), np.empty(n)
+    forced_at, n_free = np.empty(n, np.int8), 0
     for k in range(n):
         child = nodes[k]
         base_mean[k] = noise_mean[0, child]
@@ -94,16 +94,22 @@ def pose(
         for j in range(k):
             base[k, j] = weights[0, nodes[j], child]
             diff[k, j] = weights[1, nodes[j], child] - weights[0, nodes[j], child]
+        cost_at[k], forced_at[k] = cost[child], forced[child]
         n_free += forced[child] == FREE
     root[position[reward]] = 1.0
-    in_clause = np.zeros(n, np.bool_)
-    literals = position[clauses.node]
-    in_clause[literals] = True
+    by_label, at = np.empty(n, np.int64), 0
+    for node in range(n_all):
+        if keep[node]:
+            by_label[at] = position[node]
+            at += 1
+    literals, in_clause = np.empty(len(clauses.node), np.int64), np.zeros(n, np.bool_)
+    for literal in range(len(literals)):
+        literals[literal] = position[clauses.node[literal]]
+        in_clause[literals[literal]] = True
     return Problem(
-        nodes, base, diff, base_mean, diff_mean, cost[nodes], forced[nodes], root,
+        nodes, base, diff, base_mean, diff_mean, cost_at, forced_at, root,
         min(limit, n_free), limit < n_free,
-        Clauses(clauses.required, clauses.start, literals, clauses.regime),
-        in_clause, np.argsort(nodes),
+        Clauses(clauses.required, clauses.start, literals, clauses.regime), in_clause, by_label,
     )  # fmt: skip
 
 

@@ -149,7 +149,8 @@ def _settled(
     if problem.in_clause[p]:
         return False, 0
     if m > 1:
-        return distinct and c == 0.0 and problem.cost[p] >= 0.0, 0
+        least, most = gain_range(problem, ranges, p, c, left, 0.0)
+        return distinct and least == 0.0 and most == 0.0 and problem.cost[p] >= 0.0, 0
     least, most = gain_range(problem, ranges, p, c, left, problem.cost[p])
     if most <= 0.0:
         return True, 0

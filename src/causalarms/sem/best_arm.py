@@ -134,9 +134,9 @@ def _first_of_equals(
         if narrowed is None or nodes >= budget:
             continue
         problem = question.problem(narrowed, keep_all=False)
-        arm, reached, used = reaches(problem, target, tie, budget - nodes)
+        arm, used = reaches(problem, target, tie, budget - nodes)
         nodes += used
-        if reached:
+        if arm is not None:
             a = np.zeros(len(a), dtype=np.uint8)
             a[problem.nodes] = arm
     return found._replace(intervention=a, nodes=nodes)
