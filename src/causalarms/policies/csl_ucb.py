@@ -9,6 +9,10 @@ Where the authors' text and program differ (paper-facts): they learn both regime
 (joint=False), use the first 100 samples of a mechanism, take alpha_0 = 0.5 max mean / max U at the
 first fit and let it fall as alpha_0 (1 + cos(pi (t - t_c) / (T - t_c))) / 2 after the last change
 t_c, and hold the chosen intervention between refreshes (hold=True).
+
+Beyond 20 nodes the score is evaluated on candidates only: the 20 best by estimated mean, found by
+branch and bound, and all that differ from one of them in one node. The best mean is then proven but
+the best score is not, and the largest mean and U in alpha_0 are those of the candidates.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from causalarms.changes.no_change import NoChange
 from causalarms.errors import ModelError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean
+from causalarms.models.best_of_model import MAX_SCORED_NODES
+from causalarms.models.candidates import candidates
 from causalarms.models.confidence import form_code
 from causalarms.models.scores import Scores, best_score, score_interventions
 from causalarms.models.weights import MechanismWeights, fit_weights
@@ -44,7 +50,6 @@ from causalarms.statistics.moments import Moments
 
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 MODEL_ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
-MAX_NODES = 20  # a million interventions are scored at every refresh
 
 
 class CSLUCB(Policy):
@@ -71,11 +76,6 @@ class CSLUCB(Policy):
         detector: MechanismGLR | NoChange | None = None,
     ) -> None:
         super().__init__(n_nodes, reward)
-        if n_nodes > MAX_NODES:
-            raise ModelError(
-                f"csl-ucb scores all 2^N interventions and takes at most {MAX_NODES} nodes, "
-                f"not {n_nodes}"
-            )
         self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
         if horizon <= 2 * self.min_samples:
             raise ModelError(
@@ -100,13 +100,14 @@ class CSLUCB(Policy):
         self.alpha = alpha
         self.hold = hold
         self.detector = detector or NoChange()
-        self.n_cyclic = 0  # interventions without an expected reward at the last refresh
+        self.n_cyclic = 0  # of those scored at the last refresh, how many have no expected reward
         self._data = Dataset(n_nodes, cap=max_samples)
         self._moments = Moments(n_nodes, cap=max_samples)
         self._chains: dict[tuple[int, int], Chain] = {}
         self._adjacency: npt.NDArray[np.bool_] | None = None
         self._model: MechanismWeights | None = None
         self._scores: Scores | None = None
+        self._candidates: npt.NDArray[np.uint8] | None = None  # None: all 2^N in order
         self._held = 0
         self._alpha_0 = 0.0
         self._graph_round = 0
@@ -133,7 +134,7 @@ class CSLUCB(Policy):
             )
         arm = self._held if self.hold else self._choose(self._scores)
         return Suggestion(
-            intervention_of(arm, self.n_nodes),
+            self._intervention(arm),
             EXPLOIT,
             float(self._scores.mean[arm]),
             float(self._scores.width[arm]),
@@ -199,15 +200,22 @@ class CSLUCB(Policy):
 
     def _score(self) -> None:
         assert self._model is not None
+        if self.n_nodes > MAX_SCORED_NODES:
+            self._candidates = candidates(self._model, self.reward)
         self._scores = score_interventions(
             self._model,
-            all_interventions(self.n_nodes),
+            all_interventions(self.n_nodes) if self._candidates is None else self._candidates,
             self.reward,
             delta=self.delta,
             bound=self.bound,
             known_mean=self.noise_mean is not None,
         )
         self.n_cyclic = self._scores.n_cyclic
+
+    def _intervention(self, arm: int) -> Intervention:
+        if self._candidates is None:
+            return intervention_of(arm, self.n_nodes)
+        return self._candidates[arm].copy()
 
     def _choose(self, scores: Scores | None) -> int:
         assert scores is not None

@@ -2,6 +2,7 @@
 
 `n_explore` rounds of a = 0 for B, as many of a = 1 for B', one fit, and the best intervention of
 the learned model for the rest of the horizon. With a whole-graph detector an alarm starts all over.
+Beyond 20 nodes, learned regimes that mix into large cycles leave the best intervention unproven.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.whole_graph import WholeGraphRatio
 from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
-from causalarms.models.scores import best_score, score_interventions
+from causalarms.models.best_of_model import best_of_model
 from causalarms.models.weights import MechanismWeights
 from causalarms.policies.base import (
     EXPLOIT,
@@ -26,7 +27,6 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.states import nested, unnested
-from causalarms.sem.rewards import all_interventions, check_enumerable, intervention_of
 from causalarms.sem.topology import topological_order
 
 
@@ -57,7 +57,6 @@ class ExploreThenCommit(Policy):
         detector: WholeGraphRatio | None = None,
     ) -> None:
         super().__init__(n_nodes, reward)
-        check_enumerable(n_nodes)
         if n_explore < n_nodes + 2:
             raise ModelError(f"{n_explore} rounds are too few to learn {n_nodes} nodes from")
         if horizon <= 2 * n_explore:
@@ -69,11 +68,12 @@ class ExploreThenCommit(Policy):
         self.n_explore = n_explore
         self.detector = detector
         self.noise_mean = as_noise_mean(noise_mean, self._nodes)
-        self.n_cyclic = 0  # interventions of the learned model without an expected reward
+        self.n_cyclic = 0  # interventions without an expected reward; -1: too many to count
+        self.proven = True  # that the committed intervention is the learned model's best
         self._samples = np.zeros((2, n_explore, n_nodes))
         self._counts = np.zeros(2, dtype=np.int64)
         self._model: MechanismWeights | None = None
-        self._arm = 0
+        self._arm = np.zeros(n_nodes, dtype=np.uint8)
         self._predicted = float("nan")
         self._fitted_round = 0
         window = 0 if detector is None else detector.window
@@ -89,7 +89,7 @@ class ExploreThenCommit(Policy):
             regime = 0 if self._counts[0] < self.n_explore else 1
             return Suggestion(np.full(self.n_nodes, regime, dtype=np.uint8), EXPLORE)
         return Suggestion(
-            intervention_of(self._arm, self.n_nodes),
+            self._arm.copy(),
             EXPLOIT,
             self._predicted,
             refreshed=self._fitted_round,
@@ -103,9 +103,7 @@ class ExploreThenCommit(Policy):
                 self._counts[regime] += 1
             if (self._counts == self.n_explore).all():
                 self._commit()
-        elif self.detector is not None and np.array_equal(
-            a, intervention_of(self._arm, self.n_nodes)
-        ):
+        elif self.detector is not None and np.array_equal(a, self._arm):
             self._watch(self.detector, x)
 
     def _commit(self) -> None:
@@ -124,10 +122,9 @@ class ExploreThenCommit(Policy):
         self._model = MechanismWeights(
             weights, intercept, noise_std, nothing, nothing.astype(np.int64), order
         )
-        scores = score_interventions(self._model, all_interventions(self.n_nodes), self.reward)
-        self._arm = best_score(scores.mean)
-        self._predicted = float(scores.mean[self._arm])
-        self.n_cyclic = scores.n_cyclic
+        best = best_of_model(self._model, self.reward)
+        self._arm, self._predicted = best.intervention, best.mean
+        self.n_cyclic, self.proven = best.n_cyclic, best.proven
         self._n_recent = 0
 
     def _watch(self, detector: WholeGraphRatio, x: FloatArray) -> None:
@@ -136,7 +133,7 @@ class ExploreThenCommit(Policy):
         self._n_recent += 1
         if self._n_recent < detector.window:
             return
-        a = intervention_of(self._arm, self.n_nodes)
+        a = self._arm
         chosen = np.where(a == 1, self._model.weights[1], self._model.weights[0])
         flow = np.linalg.inv(np.eye(self.n_nodes) - chosen)  # acyclic: det = 1
         mean = np.where(a == 1, self._model.intercept[1], self._model.intercept[0]) @ flow

@@ -1,8 +1,9 @@
 """`linsem-ts`: Thompson sampling with the true topology (Varici et al. 2023), the upper bound.
 
 Prior N(0, I) on the weights of the known parents and unit noise; each round one draw of all
-weights, and the intervention that is best for it. Under change it keeps the parents it was given;
-told `restarts`, it is the ceiling instead: it starts over with the right graph at each change.
+weights, and the intervention that is best for it, by branch and bound. Under change it keeps the
+parents it was given; told `restarts`, it is the ceiling instead: it starts over with the right
+graph at each change.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
-from causalarms.sem.rewards import all_expected_rewards, intervention_of
+from causalarms.sem.best_arm import best_arm
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import Moments
+
+ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
+SEARCH_BUDGET = 500_000  # tree nodes per round; where they do not suffice, the best found is played
 
 
 class LinSEMTS(Policy):
@@ -60,9 +64,8 @@ class LinSEMTS(Policy):
             self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
             self.noise_std, normals,
         )  # fmt: skip
-        rewards = all_expected_rewards(weights, self.noise_mean, self._order, self.reward)
-        arm = int(np.argmax(rewards))
-        return Suggestion(intervention_of(arm, self.n_nodes), EXPLOIT, float(rewards[arm]))
+        best = best_arm(weights, self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET)
+        return Suggestion(best.intervention, EXPLOIT, best.value)
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._moments.add(x, a)
@@ -123,6 +126,9 @@ def draw_weights(
                     value = moments[i, parents[b]] + (prior_precision if a == b else 0.0)
                     for c in range(b):
                         value -= factor[a, c] * factor[b, c]
+                    if a == b:
+                        # never below the prior; large values of many nodes hide it in rounding
+                        value = max(value, prior_precision, ROUNDING * moments[i, i])
                     factor[a, b] = np.sqrt(value) if a == b else value / factor[b, b]
                 value = moments[i, node] - noise_mean[regime, node] * moments[i, n]
                 for c in range(a):

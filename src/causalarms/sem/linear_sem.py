@@ -7,6 +7,7 @@ Arrays are indexed weights[regime, parent, child]: weights[0] is B, weights[1] i
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -14,9 +15,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.errors import CausalArmsWarning, ModelError
 from causalarms.files import write_atomically
 from causalarms.sem import rewards
+from causalarms.sem.arm_constraints import Allowed, Constraints
+from causalarms.sem.best_arm import BUDGET, BestArm, best_arm, top_arms
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.sem.topology import ancestors, find_cycle, topological_order
@@ -123,9 +126,64 @@ class LinearSEM:
             self.weights, self.mechanism_mean, self.order, self.reward
         )
 
+    def average_reward(self) -> float:
+        """Mean expected reward over all 2^N interventions, exact for any N.
+
+        A path to the reward meets every node at most once and the regimes of a uniformly random
+        intervention are independent, so the mean is the reward of the averaged mechanisms.
+        """
+        mixed = np.repeat(self.weights.mean(axis=0)[None], 2, axis=0)
+        nobody = np.zeros((1, self.n_nodes), dtype=np.uint8)
+        mean = np.repeat(self.mechanism_mean.mean(axis=0)[None], 2, axis=0)
+        return float(rewards.expected_values(mixed, mean, self.order, nobody)[0, self.reward])
+
     def best_intervention(self) -> npt.NDArray[np.uint8]:
-        """a* = argmax of the expected reward; the lexicographically first among equals."""
-        return rewards.intervention_of(int(np.argmax(self.all_expected_rewards())), self.n_nodes)
+        """a* = argmax of the expected reward; the lexicographically first among equals.
+
+        Warns where the budget of the search ends before the proof (hundreds of dense nodes).
+        """
+        best = self.best_arm()
+        if not best.exact:
+            warnings.warn(
+                f"the best intervention is not proven: after {best.nodes} tree nodes another may "
+                f"be better than {best.value:.6g} by up to {best.gap:.3g}",
+                CausalArmsWarning,
+                stacklevel=2,
+            )
+        return best.intervention
+
+    def best_arm(self, constraints: Constraints | None = None, *, budget: int = BUDGET) -> BestArm:
+        """The best allowed intervention with its value and what is proven about it.
+
+        >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
+        >>> best = sem.best_arm(Constraints(always_on=["x1"]))
+        >>> best.intervention.tolist(), best.value, best.exact
+        ([0, 1], 0.0, True)
+        """
+        return best_arm(
+            self.weights, self.mechanism_mean, self.order, self.reward,
+            allowed=self._allowed(constraints), budget=budget,
+        )  # fmt: skip
+
+    def top(
+        self,
+        m: int,
+        constraints: Constraints | None = None,
+        *,
+        distinct: bool = False,
+        budget: int = BUDGET,
+    ) -> list[BestArm]:
+        """The m best allowed interventions, best first.
+
+        With `distinct`, those that intervene where it has no effect on the reward are left out.
+        """
+        return top_arms(
+            self.weights, self.mechanism_mean, self.order, self.reward, m,
+            allowed=self._allowed(constraints), distinct=distinct, budget=budget,
+        )  # fmt: skip
+
+    def _allowed(self, constraints: Constraints | None) -> Allowed | None:
+        return None if constraints is None else constraints.over(self.nodes)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
         """One sample of all nodes per row of interventions, (n, N)."""

@@ -180,8 +180,8 @@ def trace_record(
 
 def _spread(world: World) -> float:
     """Best minus average expected reward of the last system."""
-    rewards = world.systems[-1].all_expected_rewards()
-    return float(rewards.max() - rewards.mean())
+    sem = world.systems[-1]
+    return float(sem.expected_reward(sem.best_intervention()[None])[0]) - sem.average_reward()
 
 
 def _played(trace: Trace, world: World) -> list[list[int]]:
