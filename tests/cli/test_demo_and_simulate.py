@@ -59,6 +59,6 @@ def test_wrong_policies_are_refused_before_anything_runs(tmp_path: Path) -> None
     outcome = run("simulate", "--nodes", 3, "--horizon", 20, "--policy", "csl-ucb", "--runs", 1)
     assert outcome.code == 1
     assert "too short" in outcome.err
-    outcome = run("simulate", "--nodes", 30, "--horizon", 200, "--policy", "csl-ucb", "--runs", 1)
+    outcome = run("simulate", "--nodes", 30, "--horizon", 200, "--policy", "ucb", "--runs", 1)
     assert outcome.code == 1
-    assert "at most 20 nodes" in outcome.err
+    assert "at most 24 nodes" in outcome.err
