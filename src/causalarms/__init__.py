@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from causalarms.policies import make_policy
     from causalarms.sem import LinearSEM, random_sem
     from causalarms.simulation import simulate
+    from causalarms.study import Study
 
 __version__ = _version("causalarms")
 
@@ -20,6 +21,7 @@ _HOME = {
     "DAGMA": "causalarms.graphs",
     "GOLEM": "causalarms.graphs",
     "LinearSEM": "causalarms.sem",
+    "Study": "causalarms.study",
     "make_policy": "causalarms.policies",
     "random_sem": "causalarms.sem",
     "simulate": "causalarms.simulation",
@@ -30,6 +32,7 @@ __all__ = [
     "DAGMA",
     "GOLEM",
     "LinearSEM",
+    "Study",
     "__version__",
     "make_policy",
     "random_sem",
