@@ -15,6 +15,7 @@ COMMANDS = {  # name -> what it is for; the module causalarms.cli.<name> holds a
     "demo": "The main job on a small unknown system, with pictures.",
     "learn": "Learn a graph from logged rounds in a table.",
     "simulate": "Compare policies on random systems.",
+    "study": "Run a real experiment: ask, tell, lose nothing.",
     "reproduce": "Regenerate every figure and number of the paper.",
 }
 

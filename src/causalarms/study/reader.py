@@ -25,14 +25,14 @@ class Reader:
     """Always as of now: every look first reads what others wrote."""
 
     def __init__(self, store: Store, clock: Clock = now) -> None:
-        self._store = store
+        self.store = store
         self._lock = threading.RLock()
         self._ledger = Ledger()
         self._log = Log(store, self._ledger.apply, clock)
         self._learner: Learner | None = None
 
     def close(self) -> None:
-        self._store.close()
+        self.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +80,7 @@ class Reader:
 
     def best(self) -> best.Best:
         """The best intervention known, how sure that is, and what being wrong would cost."""
-        return best.best(self._beliefs())
+        return best.best(self.beliefs())
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
         """Expected value of every node with a 95 % interval, per intervention."""
@@ -88,11 +88,11 @@ class Reader:
         if isinstance(rows, Mapping) or (rows and isinstance(rows[0], str | int)):
             rows = [rows]
         bits = [as_intervention(row, self.nodes) for row in rows]
-        return best.predict(self._beliefs(), bits)
+        return best.predict(self.beliefs(), bits)
 
     def graph(self) -> Graph:
         """Who causes whom, as far as the rounds so far show."""
-        return beliefs.graph(self._beliefs())
+        return beliefs.graph(self.beliefs())
 
     def alarms(self) -> list[dict[str, Any]]:
         """Mechanisms the policy believes to have changed."""
@@ -110,13 +110,14 @@ class Reader:
 
     def verify(self, *, replay: bool = False) -> verification.Verdict:
         """Check the whole log again; `replay` also asks whether it gives the same suggestions."""
-        return verification.verify_store(self._store, replay=replay)
+        return verification.verify_store(self.store, replay=replay)
 
     def export(self, path: str | Path) -> Path:
         """The whole log (.json), or the table of trials (.csv, .parquet)."""
-        return exchange.export(self._store, history.columns(self.ledger()), path)
+        return exchange.export(self.store, history.columns(self.ledger()), path)
 
-    def _beliefs(self) -> beliefs.Beliefs:
+    def beliefs(self) -> beliefs.Beliefs:
+        """The mechanisms as the rounds so far show them."""
         with self._lock:
             self._refresh()
             policy = self._follow()
@@ -130,9 +131,9 @@ class Reader:
         """The policy after the log read so far, from a snapshot the first time."""
         if self._learner is None:
             self._learner = Learner(self.settings)
-            snapshot = self._store.snapshot()
+            snapshot = self.store.snapshot()
             if snapshot is not None and snapshot.number <= self._log.number:
-                found = self._store.entries(snapshot.number - 1)[:1]
+                found = self.store.entries(snapshot.number - 1)[:1]
                 self._learner.restore(snapshot, self._ledger, found[0].hash if found else None)
         return self._learner.follow(self._ledger)
 

@@ -165,7 +165,7 @@ class SqliteStore:
                 self._check(connection)
             except sqlite3.OperationalError:
                 connection.close()
-                if "immutable" in mode or self.path.with_name(f"{self.path.name}-wal").exists():
+                if "immutable" in mode or self._has_unmerged_events():
                     raise
             except BaseException:
                 connection.close()
@@ -173,6 +173,10 @@ class SqliteStore:
             else:
                 break
         return connection
+
+    def _has_unmerged_events(self) -> bool:
+        log = self.path.with_name(f"{self.path.name}-wal")
+        return log.exists() and log.stat().st_size > 0
 
     def _check(self, connection: sqlite3.Connection) -> None:
         kind = connection.execute("PRAGMA application_id").fetchone()[0]

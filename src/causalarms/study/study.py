@@ -204,7 +204,7 @@ class Study(Reader):
         if learner.wants_snapshot:
             snapshot = learner.snapshot(self._log.number, self._log.hash)
             if snapshot is not None:
-                self._store.keep_snapshot(snapshot)
+                self.store.keep_snapshot(snapshot)
         first = len(self._ledger.trials)
         for number in range(first, first + n - len(self._ledger.pending_of(worker))):
             choice = learner.choose(number)
