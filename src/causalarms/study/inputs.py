@@ -110,7 +110,7 @@ def as_intervention(given: Any, nodes: tuple[str, ...]) -> list[int]:
 def _mapping(given: Any) -> dict[str, Any] | None:
     if isinstance(given, Mapping):
         return dict(given)
-    if hasattr(given, "to_dict") and hasattr(given, "index"):  # a pandas Series
+    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a pandas Series
         return {str(name): value for name, value in given.to_dict().items()}
     try:
         frame = as_frame(given)

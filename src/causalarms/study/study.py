@@ -244,7 +244,7 @@ class Study(Reader):
             dict(zip(self.nodes, record.intervention, strict=True)),
             record.worker,
             str(record.asked["reason"]),
-            float(record.asked.get("mean", "nan")),
+            record.asked.get("mean"),
         )
 
     def _warn(self, message: str) -> None:

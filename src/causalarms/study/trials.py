@@ -53,7 +53,7 @@ class Trial:
     intervention: dict[str, int]  # node -> 0 natural, 1 intervened
     worker: str
     reason: str  # "explore" or "exploit"
-    predicted: float  # reward; nan where the policy predicts none
+    predicted: float | None  # reward, where the policy predicts one
 
     @property
     def switch(self) -> list[str]:
