@@ -118,15 +118,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8])
     parser.add_argument("--optuna-python", default=sys.executable)
+    parser.add_argument("--no-optuna", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for workers in options.workers:
             print(json.dumps(measure(workers, options.seconds, folder)), flush=True)
-        print(
-            json.dumps(measure_optuna(options.optuna_python, 4, options.seconds, folder)),
-            flush=True,
-        )
+        if not options.no_optuna:
+            print(json.dumps(measure_optuna(options.optuna_python, 4, options.seconds, folder)))
 
 
 if __name__ == "__main__":

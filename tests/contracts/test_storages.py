@@ -25,6 +25,13 @@ def entry(number: int) -> Entry:
     return Entry(number, f"événement {number}", bytes([number]) * 32)
 
 
+def write_and_fail(store: Store) -> None:
+    with store.writing():
+        store.append(entry(2))
+        store.keep_snapshot(Snapshot(1, b"h", b"s", b"d"))
+        raise RuntimeError
+
+
 def test_empty(store: Store) -> None:
     assert store.entries() == []
     assert store.head() == (0, b"")
@@ -45,10 +52,8 @@ def test_what_is_appended_is_there_in_order(store: Store) -> None:
 def test_an_error_leaves_nothing_of_a_transaction(store: Store) -> None:
     with store.writing():
         store.append(entry(1))
-    with pytest.raises(RuntimeError), store.writing():
-        store.append(entry(2))
-        store.keep_snapshot(Snapshot(1, b"h", b"s", b"d"))
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        write_and_fail(store)
     assert store.entries() == [entry(1)]
     assert store.head() == (1, entry(1).hash)
     assert store.snapshot() is None

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 from study_rounds import NODES, SEM, SETTINGS, play, result, state_of
 
-from causalarms import Study, make_policy, simulate
+from causalarms import Study, make_policy
 from causalarms.errors import LearningWarning, StudyError
 from causalarms.rng import stream
+from causalarms.simulation import simulate
 
 
 def test_a_study_is_what_simulate_plays(tmp_path: Path) -> None:
@@ -264,4 +265,4 @@ def test_wrong_settings_are_refused_without_a_file(tmp_path: Path) -> None:
     Study.create(path, **SETTINGS).close()
     with pytest.raises(StudyError, match="exists already"):
         Study.create(path, **SETTINGS)
-    assert NODES == Study.open(path).nodes
+    assert Study.open(path).nodes == NODES

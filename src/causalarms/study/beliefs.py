@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
-from causalarms.errors import CausalArmsError, StudyError
+from causalarms.errors import CausalArmsError
 from causalarms.graphs.csl import csl
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import as_noise_mean
@@ -49,6 +49,7 @@ class Beliefs:
     weights: FloatArray  # (2, N, N)
     intercept: FloatArray  # (2, N)
     order: npt.NDArray[np.int64] | None
+    problem: str  # why no graph could be learned; empty where one could
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -100,16 +101,18 @@ def believe(ledger: Ledger, policy: Policy | None, *, first: int | None = None) 
     alarms = [] if policy is None else [a for a in policy.alarms if a.round <= len(records)]
     starts = _starts(alarms, n)
     mean = as_noise_mean(settings.noise_mean, settings.nodes)
-    data = _dataset(values, regimes, starts, None)
+    data = _dataset(values, regimes, starts, None, settings.nodes)
     adjacency = None if policy is None or limits.fixed.any() else policy.adjacency
+    problem = ""
     if adjacency is None:
-        adjacency = _own_graph(_dataset(values, regimes, starts, GRAPH_SAMPLES), mean)
+        recent = _dataset(values, regimes, starts, GRAPH_SAMPLES, settings.nodes)
+        adjacency, problem = _own_graph(recent, mean)
     moments = Moments.of(data)
     fits: dict[tuple[int, int], Regression] = {}
     weights, intercept = np.zeros((2, n, n)), np.zeros((2, n))
     for regime, node in np.ndindex(2, n):
         parents = np.flatnonzero(adjacency[regime, :, node])
-        if moments.counts[regime, node] < n + 2:
+        if problem or moments.counts[regime, node] < n + 2:
             continue
         known = None if mean is None else float(mean[regime, node])
         try:
@@ -121,7 +124,17 @@ def believe(ledger: Ledger, policy: Policy | None, *, first: int | None = None) 
         intercept[regime, node] = fit.weights[-1] if known is None else known
     order = topological_order((weights != 0).any(axis=0))
     return Beliefs(
-        settings, limits, values, regimes, starts, adjacency, fits, weights, intercept, order
+        settings,
+        limits,
+        values,
+        regimes,
+        starts,
+        adjacency,
+        fits,
+        weights,
+        intercept,
+        order,
+        problem,
     )
 
 
@@ -150,9 +163,13 @@ def _starts(alarms: list[Alarm], n_nodes: int) -> npt.NDArray[np.int64]:
 
 
 def _dataset(
-    values: FloatArray, regimes: Bits, starts: npt.NDArray[np.int64], cap: int | None
+    values: FloatArray,
+    regimes: Bits,
+    starts: npt.NDArray[np.int64],
+    cap: int | None,
+    nodes: tuple[str, ...],
 ) -> Dataset:
-    data = Dataset(values.shape[1], cap=cap, keep="newest")
+    data = Dataset(len(nodes), nodes=nodes, cap=cap, keep="newest")
     if len(values):
         data.append(values, regimes)
     for regime, node in np.argwhere(starts > 0).tolist():
@@ -160,11 +177,11 @@ def _dataset(
     return data
 
 
-def _own_graph(data: Dataset, mean: FloatArray | None) -> npt.NDArray[np.bool_]:
+def _own_graph(data: Dataset, mean: FloatArray | None) -> tuple[npt.NDArray[np.bool_], str]:
     try:
-        return csl(data, noise_mean=mean, min_samples=data.n_nodes + 2).adjacency
+        return csl(data, noise_mean=mean, min_samples=data.n_nodes + 2).adjacency, ""
     except CausalArmsError as error:
-        raise StudyError(f"no graph can be learned from these rounds: {error}") from error
+        return np.zeros((2, data.n_nodes, data.n_nodes), dtype=bool), str(error)
 
 
 def _covariance(fit: Regression) -> FloatArray:

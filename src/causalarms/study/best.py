@@ -130,6 +130,8 @@ def _best_average(beliefs: Beliefs) -> Best:
 
 
 def _refuse_unknown(beliefs: Beliefs, rows: Bits) -> None:
+    if beliefs.problem:
+        raise StudyError(f"no graph can be learned from these rounds: {beliefs.problem}")
     for i in np.flatnonzero(~beliefs.predictable(rows)):
         known = beliefs.known
         for node in range(beliefs.settings.n_nodes):

@@ -43,6 +43,13 @@ def canonical(value: Any) -> str:
     )
 
 
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
 def encode(event: Event) -> str:
     return canonical(event._asdict())
 
@@ -50,7 +57,7 @@ def encode(event: Event) -> str:
 def decode(text: str, number: int) -> Event:
     """The event of a stored text that must be the one with this number."""
     try:
-        record = json.loads(text, parse_constant=_no_constant)
+        record = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise CorruptStudyError(f"event {number} is no JSON: {error}", number) from error
     if not (
@@ -67,7 +74,3 @@ def decode(text: str, number: int) -> Event:
 
 def chain(previous: bytes, text: str) -> bytes:
     return hashlib.sha256(previous + text.encode("utf-8", "surrogatepass")).digest()
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")

@@ -57,6 +57,8 @@ def explain(ledger: Ledger, number: int) -> dict[str, Any]:
     }
     if beliefs.predictable(a)[0]:
         result |= _with_model(beliefs, a, text)
+    elif beliefs.problem:
+        text.append(f"No graph could be learned from the rounds before it: {beliefs.problem}.")
     else:
         few = result["samples"][0]
         text.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from importlib.metadata import version
 from typing import NamedTuple
@@ -117,7 +118,12 @@ class Learner:
                 self.policy.tell(told, values)
         except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
             # the round is in the log and in the policy's data; the policy goes on without a new fit
-            self.problem = Problem(record.number, str(error))
+            self.problem = Problem(record.number, self._by_name(str(error)))
+
+    def _by_name(self, message: str) -> str:
+        """Policies number their nodes; people know their names."""
+        nodes = self.settings.nodes
+        return re.sub(r"'x(\d+)'", lambda found: repr(nodes[int(found[1])]), message)
 
 
 def _digest(state: bytes, hash_: bytes) -> bytes:

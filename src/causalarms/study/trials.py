@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
-
-import numpy as np
 
 from causalarms.errors import CausalArmsError, CorruptStudyError, StudyError
 from causalarms.study import events as kinds
@@ -185,8 +184,9 @@ class Ledger:
         if len(given) != self.settings.n_nodes:
             raise StudyError(f"{len(given)} values for {self.settings.n_nodes} nodes")
         values = tuple(None if value is None else float(value) for value in given)
-        if not np.isfinite([0.0 if v is None else v for v in values]).all():
-            raise StudyError("a value is not finite")
+        for value in values:
+            if value is not None and not isfinite(value):
+                raise StudyError("a value is not finite")
         return values
 
 
