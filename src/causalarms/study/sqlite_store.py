@@ -76,14 +76,27 @@ class SqliteStore:
             return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
     def entries(self, after: int = 0) -> list[Entry]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT number, text, hash FROM events WHERE number > ? ORDER BY number", (after,)
-            ).fetchall()
+        try:
+            with self._reading() as connection:
+                rows = connection.execute(
+                    "SELECT number, text, hash FROM events WHERE number > ? ORDER BY number",
+                    (after,),
+                ).fetchall()
+        except CorruptStudyError as error:
+            number = after + 1 + len(self.readable(after))
+            raise CorruptStudyError(f"event {number} cannot be read: {error}", number) from error
         return [_entry(row) for row in rows]
 
+    def readable(self, after: int = 0) -> list[Entry]:
+        """What is left of a damaged file: events one by one, until one cannot be read."""
+        found: list[Entry] = []
+        with suppress(StudyError):
+            while (entry := self.entry(after + len(found) + 1)) is not None:
+                found.append(entry)
+        return found
+
     def entry(self, number: int) -> Entry | None:
-        """One event, for reading what is left of a damaged file."""
+        """One event."""
         with self._reading() as connection:
             row = connection.execute(
                 "SELECT number, text, hash FROM events WHERE number = ?", (number,)
@@ -183,6 +196,11 @@ class SqliteStore:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if kind != APPLICATION_ID:
             raise StudyError(f"{self.path} is a file of another program, not a study")
+        strange = connection.execute(
+            "SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')"
+        ).fetchone()[0]
+        if strange:
+            raise CorruptStudyError(f"{self.path} holds triggers or views, which no study has")
         if version > VERSION:
             raise StudyError(
                 f"{self.path} was written by a newer causalarms (file version {version}, this "
@@ -230,6 +248,8 @@ class SqliteStore:
             if "readonly" in str(error):
                 raise StudyError(f"{self.path} cannot be written: it is read-only") from error
             raise StudyError(f"cannot {what} {self.path}: {error}") from error
+        except UnicodeDecodeError as error:  # a message of SQLite that quotes damaged bytes
+            raise CorruptStudyError(f"cannot {what} {self.path}: it is damaged") from error
         except sqlite3.DatabaseError as error:
             if "not a database" in str(error):
                 raise StudyError(f"{self.path} is not a study: {error}") from error
@@ -244,13 +264,20 @@ def _entry(row: tuple[int, object, object]) -> Entry:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
         timeout=PATIENCE,
         isolation_level=None,  # transactions are begun by hand
         check_same_thread=False,  # a study has its own lock
     )
+    connection.text_factory = _lenient
+    return connection
+
+
+def _lenient(content: bytes) -> str:
+    """Damaged text is found by its hash, which then also names the event."""
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _busy(error: sqlite3.Error) -> bool:

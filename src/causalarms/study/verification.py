@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -42,7 +42,8 @@ def verify_store(store: Store, *, replay: bool = False) -> Verdict:
     hash_, before = ROOT, ""
     try:
         head, head_hash = store.head()
-        for entry in store.entries():
+        entries, error = _entries(store)
+        for entry in entries:
             hash_ = check(entry, verdict.events, hash_)
             event = decode(entry.text, entry.number)
             if replay and event.kind == events.ASKED:
@@ -57,6 +58,8 @@ def verify_store(store: Store, *, replay: bool = False) -> Verdict:
             verdict.events, verdict.head = event.number, hash_.hex()
             if entry.number == head and entry.hash != head_hash:
                 raise CorruptStudyError(f"event {head} is not the one noted as the last", head)
+        if error is not None:
+            raise error
         if verdict.events < head:
             missing = verdict.events + 1
             raise CorruptStudyError(f"event {missing} is missing: {head} were written", missing)
@@ -112,18 +115,24 @@ def copy_entries(entries: list[Entry], path: str | Path) -> None:
         store.close()
 
 
-def _intact(source: SqliteStore) -> list[Entry]:
-    """One event at a time, until one is damaged or its page cannot be read."""
-    entries: list[Entry] = []
-    ledger, hash_ = Ledger(), ROOT
+def _entries(store: Store) -> tuple[list[Entry], CorruptStudyError | None]:
+    """All events, or those before the first that cannot be read."""
     try:
-        while (entry := source.entry(len(entries) + 1)) is not None:
-            hash_ = check(entry, len(entries), hash_)
+        return store.entries(), None
+    except CorruptStudyError as error:
+        return (store.readable() if isinstance(store, SqliteStore) else []), error
+
+
+def _intact(source: SqliteStore) -> list[Entry]:
+    """The events before the first that is damaged or cannot be read."""
+    intact: list[Entry] = []
+    ledger, hash_ = Ledger(), ROOT
+    with suppress(CausalArmsError):
+        for entry in source.readable():
+            hash_ = check(entry, len(intact), hash_)
             ledger.apply(decode(entry.text, entry.number))
-            entries.append(entry)
-    except (CausalArmsError, sqlite3.Error):
-        pass
-    return entries
+            intact.append(entry)
+    return intact
 
 
 def _compare(learner: Learner, ledger: Ledger, event: events.Event, verdict: Verdict) -> None:
