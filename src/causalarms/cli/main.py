@@ -49,9 +49,9 @@ def main() -> None:
     from causalarms.errors import CausalArmsError
 
     try:
-        cli(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        code = cli(standalone_mode=False)  # click turns its own exits into a return value
+        if code:
+            sys.exit(code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
