@@ -33,5 +33,5 @@ def test_shell(tmp_path: Path) -> None:
     script = f'set -e\ncd "{tmp_path}"\nPATH="{tmp_path}:$PATH"\n{block}'
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "3 told" in done.stdout
+    assert "2 told" in done.stdout
     assert "ok: intact" in done.stdout
