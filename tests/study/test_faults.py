@@ -221,14 +221,14 @@ def test_a_clock_that_goes_back_changes_nothing_but_is_mentioned(tmp_path: Path)
 
 
 def test_an_older_file_is_upgraded_on_request(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from causalarms.study import sqlite_store, upgrade
+    from causalarms.study import sqlite_file, upgrade
 
     assert upgrade.upgrade(path) == (1, 1)
 
     def to_2(connection: sqlite3.Connection) -> None:
         connection.execute("CREATE TABLE added (x INTEGER)")
 
-    monkeypatch.setattr(sqlite_store, "VERSION", 2)
+    monkeypatch.setattr(sqlite_file, "VERSION", 2)
     with pytest.raises(StudyError, match="study upgrade"):
         Study.open(path)
     with pytest.raises(StudyError, match="cannot be upgraded"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study_rounds import SETTINGS, play, state_of
+from study_rounds import SEM, SETTINGS, play, state_of
 
 from causalarms import Study
 from causalarms.errors import DataError
@@ -105,3 +105,26 @@ def test_states_that_were_not_packed_are_refused(content: bytes) -> None:
 def test_objects_are_not_packed() -> None:
     with pytest.raises(DataError, match="cannot keep"):
         pack({"x": np.array([object()])})
+
+
+@pytest.mark.parametrize("policy", ["csl-ucb-cd", "ucb", "ga-lcb"])
+def test_going_on_from_a_snapshot_is_going_on(
+    policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after alarms, when mechanisms have forgotten."""
+    monkeypatch.setattr(learner, "SNAPSHOT_AFTER_ROUNDS", 30)
+    settings = SETTINGS | {"policy": policy, "horizon": 600, "noise_mean": 1.0}
+    changed = SEM.replace(noise_mean=np.full(3, 30.0))
+    through = Study.create(None, **settings)
+    for rounds, sem in ((240, SEM), (45, changed), (40, changed)):
+        play(through, rounds, sem)
+    path = tmp_path / "s.db"
+    Study.create(path, **settings).close()
+    for rounds, sem in ((240, SEM), (45, changed), (40, changed)):
+        with Study.open(path) as study:
+            play(study, rounds, sem)
+    with Study.open(path) as study:
+        assert study.store.snapshot() is not None
+        assert bool(study.alarms()) == (policy == "csl-ucb-cd")
+        assert state_of(study) == state_of(through)
+        assert study.ask() == through.ask()

@@ -147,7 +147,10 @@ def in_words(check: MechanismCheck) -> str:
     """What the tests of one mechanism mean."""
     if math.isnan(check.explained):
         return "constant: there is nothing to explain"
-    words = [f"explains {100 * max(check.explained, 0):.0f} % of the variance"]
+    share = 100 * max(check.explained, 0)
+    words = [
+        f"its causes explain {share:.0f} % of the variance" if share >= 0.5 else "no cause known"
+    ]
     if check.linear_p < DOUBT:
         words.append("the effect of its causes looks bent, not linear: predictions may be off")
     if check.gaussian_p < DOUBT:

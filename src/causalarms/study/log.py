@@ -72,9 +72,9 @@ class Log:
         return event
 
     def _take(self, entry: Entry) -> None:
-        self.hash = check(entry, self.number, self.hash)
+        hash_ = check(entry, self.number, self.hash)
         self._apply(decode(entry.text, entry.number))
-        self.number = entry.number
+        self.number, self.hash = entry.number, hash_
 
 
 def check(entry: Entry, last: int, previous: bytes) -> bytes:

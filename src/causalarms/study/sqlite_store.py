@@ -14,19 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from causalarms.errors import CorruptStudyError, StudyBusyError, StudyError
+from causalarms.study.sqlite_file import PATIENCE, check_file, connect, create_file
 from causalarms.study.store import Entry, Snapshot
-
-APPLICATION_ID = 0x63617573  # "caus"
-VERSION = 1  # of the tables; docs say how a newer version reads older files
-PATIENCE = 60.0  # seconds to wait for other writers
-
-TABLES = (
-    "CREATE TABLE events (number INTEGER PRIMARY KEY, text TEXT NOT NULL, hash BLOB NOT NULL)",
-    "CREATE TABLE head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB)",
-    "CREATE TABLE snapshot (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB,"
-    " state BLOB, digest BLOB)",
-    "INSERT INTO head VALUES (1, 0, x'')",
-)
 
 
 class SqliteStore:
@@ -44,30 +33,7 @@ class SqliteStore:
     @classmethod
     def create(cls, path: str | Path) -> SqliteStore:
         """A new, empty store. An existing file of any kind is refused."""
-        path = Path(path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.open("xb").close()
-        except FileExistsError:
-            raise StudyError(f"{path} exists already; open it, or choose another name") from None
-        except OSError as error:
-            raise StudyError(f"cannot create {path}: {error.strerror}") from error
-        try:
-            connection = _connect(path, "rw")
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
-                connection.execute(f"PRAGMA user_version = {VERSION:d}")
-                for statement in TABLES:
-                    connection.execute(statement)
-                connection.execute("COMMIT")
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            path.unlink(missing_ok=True)
-            raise StudyError(f"cannot create {path}: {error}") from error
+        create_file(Path(path))
         return cls(path)
 
     @property
@@ -160,9 +126,9 @@ class SqliteStore:
         with self._translated("open"):
             if self.read_only:
                 return self._open_read_only()
-            connection = _connect(self.path, "rw")
+            connection = connect(self.path, "rw")
             try:
-                self._check(connection)
+                check_file(connection, self.path, any_version=self._any_version)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
             except BaseException:
@@ -173,9 +139,9 @@ class SqliteStore:
     def _open_read_only(self) -> sqlite3.Connection:
         """A file on a read-only disk has no room for the index of its log: it cannot change."""
         for mode in ("ro", "ro&immutable=1"):
-            connection = _connect(self.path, mode)
+            connection = connect(self.path, mode)
             try:
-                self._check(connection)
+                check_file(connection, self.path, any_version=self._any_version)
             except sqlite3.OperationalError:
                 connection.close()
                 if "immutable" in mode or self._has_unmerged_events():
@@ -190,27 +156,6 @@ class SqliteStore:
     def _has_unmerged_events(self) -> bool:
         log = self.path.with_name(f"{self.path.name}-wal")
         return log.exists() and log.stat().st_size > 0
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        kind = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if kind != APPLICATION_ID:
-            raise StudyError(f"{self.path} is a file of another program, not a study")
-        strange = connection.execute(
-            "SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')"
-        ).fetchone()[0]
-        if strange:
-            raise CorruptStudyError(f"{self.path} holds triggers or views, which no study has")
-        if version > VERSION:
-            raise StudyError(
-                f"{self.path} was written by a newer causalarms (file version {version}, this "
-                f"one reads up to {VERSION}): upgrade the package"
-            )
-        if version < VERSION and not self._any_version:
-            raise StudyError(
-                f"{self.path} has the older file version {version}: run "
-                f"`causalarms study upgrade {self.path}` once"
-            )
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -261,23 +206,6 @@ def _entry(row: tuple[int, object, object]) -> Entry:
     if not (isinstance(text, str) and isinstance(hash_, bytes)):
         raise CorruptStudyError(f"event {number} is damaged", number)
     return Entry(number, text, hash_)
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
-        uri=True,
-        timeout=PATIENCE,
-        isolation_level=None,  # transactions are begun by hand
-        check_same_thread=False,  # a study has its own lock
-    )
-    connection.text_factory = _lenient
-    return connection
-
-
-def _lenient(content: bytes) -> str:
-    """Damaged text is found by its hash, which then also names the event."""
-    return content.decode("utf-8", "surrogateescape")
 
 
 def _busy(error: sqlite3.Error) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from causalarms.errors import StudyError
-from causalarms.study import sqlite_store
+from causalarms.study import sqlite_file
 from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.verification import verify_store
 
@@ -23,17 +23,17 @@ def upgrade(path: str | Path) -> tuple[int, int]:
     store = SqliteStore(path, any_version=True)
     try:
         before = store.version
-        if before == sqlite_store.VERSION:
+        if before == sqlite_file.VERSION:
             return before, before
         verdict = verify_store(store)
         if not verdict.ok:
             raise StudyError(f"{path} is damaged and was left alone: {verdict.message}")
         with store.writing():
-            for version in range(before, sqlite_store.VERSION):
+            for version in range(before, sqlite_file.VERSION):
                 if version not in UPGRADES:
                     raise StudyError(f"file version {version} cannot be upgraded by this package")
                 UPGRADES[version](store.connection)
-            store.connection.execute(f"PRAGMA user_version = {sqlite_store.VERSION:d}")
-        return before, sqlite_store.VERSION
+            store.connection.execute(f"PRAGMA user_version = {sqlite_file.VERSION:d}")
+        return before, sqlite_file.VERSION
     finally:
         store.close()
