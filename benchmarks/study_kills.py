@@ -90,7 +90,7 @@ def run(kills: int, workers: int, seed: int, folder: Path) -> dict[str, Any]:
     for _ in range(-(-kills // workers)):
         children = [start(path, f"worker {i}") for i in range(workers)]
         for child, receive in children:
-            time.sleep(chance.uniform(0.0, 0.15 / workers + 0.02))
+            time.sleep(chance.uniform(0.0, 0.3 / workers + 0.05))
             done, killed = finish(child, receive)
             acknowledged += done
             own_errors += not killed

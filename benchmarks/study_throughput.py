@@ -1,5 +1,7 @@
 """Several processes asking and telling at once, and the same loop on Optuna's SQLite storage.
 
+Optuna commits each of the ten parameters of a trial by itself; a study commits twice per round.
+
 python benchmarks/study_throughput.py --seconds 60 --optuna-python PYTHON_WITH_OPTUNA
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 import tempfile
@@ -113,19 +116,49 @@ def measure_optuna(python: str, workers: int, seconds: float, folder: Path) -> d
     }
 
 
+def fsync_ms(folder: Path, times: int = 100) -> float:
+    """Median of the disk's own time to make a page durable: all commits wait for it."""
+    took = []
+    with (folder / "probe").open("ab") as file:
+        for _ in range(times):
+            file.write(bytes(4096))
+            file.flush()
+            began = time.perf_counter()
+            os.fsync(file.fileno())
+            took.append(time.perf_counter() - began)
+    return round(1e3 * float(np.median(took)), 2)
+
+
+def compare(python: str, seconds: float, repeats: int) -> None:
+    """Both with 4 workers in turns: the speed of a shared disk changes from minute to minute."""
+    for _ in range(repeats):
+        for ours in (True, False):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                before = fsync_ms(folder)
+                record = (
+                    measure(4, seconds, folder)
+                    if ours
+                    else measure_optuna(python, 4, seconds, folder)
+                )
+                probe = {"fsync_ms_before": before, "fsync_ms_after": fsync_ms(folder)}
+                print(json.dumps(record | probe), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8])
+    parser.add_argument("--workers", type=int, nargs="*", default=[2, 4, 8])
     parser.add_argument("--optuna-python", default=sys.executable)
     parser.add_argument("--no-optuna", action="store_true")
+    parser.add_argument("--repeats", type=int, default=3, help="of the comparison, in turns")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for workers in options.workers:
             print(json.dumps(measure(workers, options.seconds, folder)), flush=True)
-        if not options.no_optuna:
-            print(json.dumps(measure_optuna(options.optuna_python, 4, options.seconds, folder)))
+    if not options.no_optuna:
+        compare(options.optuna_python, options.seconds, options.repeats)
 
 
 if __name__ == "__main__":

@@ -108,3 +108,13 @@ def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:
     assert reader.entries() == [entry(1)]
     reader.close()
     store.close()
+
+
+def test_every_connection_that_writes_waits_for_the_disk(tmp_path: Path) -> None:
+    made = SqliteStore.create(tmp_path / "s.db")
+    opened = SqliteStore(tmp_path / "s.db")
+    for store in (made, opened):
+        full = 2
+        assert store.connection.execute("PRAGMA synchronous").fetchone() == (full,)
+        assert store.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        store.close()
