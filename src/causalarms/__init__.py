@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from causalarms.policies import make_policy
     from causalarms.sem import LinearSEM, random_sem
     from causalarms.simulation import simulate
+    from causalarms.study import Study
 
 __version__ = _version("causalarms")
 
@@ -21,6 +22,7 @@ _HOME = {
     "GOLEM": "causalarms.graphs",
     "GraphPosterior": "causalarms.graphs",
     "LinearSEM": "causalarms.sem",
+    "Study": "causalarms.study",
     "make_policy": "causalarms.policies",
     "random_sem": "causalarms.sem",
     "simulate": "causalarms.simulation",
@@ -32,6 +34,7 @@ __all__ = [
     "GOLEM",
     "GraphPosterior",
     "LinearSEM",
+    "Study",
     "__version__",
     "make_policy",
     "random_sem",

@@ -17,6 +17,22 @@ class ModelError(CausalArmsError, ValueError):
     """A system, graph or prior knowledge that contradicts itself."""
 
 
+class StudyError(CausalArmsError, ValueError):
+    """A study that cannot be opened, or a request it refuses; nothing was written."""
+
+
+class StudyBusyError(StudyError):
+    """Another process kept the study's file locked for too long; ask again."""
+
+
+class CorruptStudyError(StudyError):
+    """A study file that is damaged; `event` is the first that cannot be trusted, where known."""
+
+    def __init__(self, message: str, event: int | None = None) -> None:
+        super().__init__(message)
+        self.event = event
+
+
 class CausalArmsWarning(UserWarning):
     """The result stands, but the user should know something about it."""
 
@@ -27,3 +43,7 @@ class IdentifiabilityWarning(CausalArmsWarning):
 
 class ScaleWarning(CausalArmsWarning):
     """The units of the nodes differ so much that they influence the learned graph."""
+
+
+class LearningWarning(CausalArmsWarning):
+    """A round is kept in the log of a study and left out of learning."""

@@ -152,7 +152,6 @@ def test_a_single_node_is_a_choice_between_two_means() -> None:
     [
         (4, {"horizon": 40}, r"40 rounds is too short: 40 random rounds"),
         (20, {"horizon": 44}, r"44 rounds is too short"),
-        (21, {"horizon": 1000}, r"at most 20 nodes, not 21"),
         (4, {"horizon": 300, "max_samples": 19}, r"max_samples is 19: .* never have the 20"),
         (4, {"horizon": 300, "bound": "wide"}, r"unknown bound 'wide'; there are theorem"),
         (4, {"horizon": 300, "noise_mean": [1.0]}, r"noise_mean must be a number or of shape"),

@@ -15,6 +15,7 @@ COMMANDS = {  # name -> what it is for; the module causalarms.cli.<name> holds a
     "demo": "The main job on a small unknown system, with pictures.",
     "learn": "Learn a graph from logged rounds in a table.",
     "simulate": "Compare policies on random systems.",
+    "study": "Run a real experiment: ask, tell, lose nothing.",
     "reproduce": "Regenerate every figure and number of the paper.",
 }
 
@@ -48,9 +49,9 @@ def main() -> None:
     from causalarms.errors import CausalArmsError
 
     try:
-        cli(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        code = cli(standalone_mode=False)  # click turns its own exits into a return value
+        if code:
+            sys.exit(code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -1,10 +1,17 @@
 """From a Dataset to a Graph: learners and the errors they make."""
 
-from causalarms.graphs.continuous.estimators import DAGMA, GOLEM
-from causalarms.graphs.csl_estimator import CSL
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.metrics import GraphErrors, graph_errors, varsortability
-from causalarms.graphs.posterior.estimator import GraphPosterior
+
+if TYPE_CHECKING:
+    from causalarms.graphs.continuous.estimators import DAGMA, GOLEM
+    from causalarms.graphs.csl_estimator import CSL
+    from causalarms.graphs.posterior.estimator import GraphPosterior
 
 __all__ = [
     "CSL",
@@ -16,3 +23,18 @@ __all__ = [
     "graph_errors",
     "varsortability",
 ]
+
+# Loaded on first use: scikit-learn takes long to import, and a study asked from a shell needs only
+# the functions beneath these classes.
+_HOME = {
+    "CSL": "causalarms.graphs.csl_estimator",
+    "DAGMA": "causalarms.graphs.continuous.estimators",
+    "GOLEM": "causalarms.graphs.continuous.estimators",
+    "GraphPosterior": "causalarms.graphs.posterior.estimator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'causalarms.graphs' has no attribute {name!r}")

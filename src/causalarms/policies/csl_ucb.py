@@ -217,17 +217,35 @@ class CSLUCB(Policy):
             return intervention_of(arm, self.n_nodes)
         return self._candidates[arm].copy()
 
+    def upper_bounds(self) -> FloatArray | None:
+        """mean + alpha U in the order of `all_interventions`; None while exploring.
+
+        For those who may not play every intervention and look for the best one they may; up to 20
+        nodes, beyond which not all interventions are scored.
+        """
+        if self._candidates is not None:
+            raise ModelError(f"not all interventions of {self.n_nodes} nodes are scored")
+        return None if self.exploring or self._scores is None else self._bounds(self._scores)
+
+    def score_of(self, arm: int) -> tuple[float, float]:
+        """Predicted reward and bound of one intervention by its index; nan while exploring."""
+        if self._scores is None:
+            return float("nan"), float("nan")
+        return float(self._scores.mean[arm]), float(self._scores.width[arm])
+
     def _choose(self, scores: Scores | None) -> int:
         assert scores is not None
-        if self.alpha is not None:
-            alpha = self.alpha
-        else:
-            if self._alpha_0 == 0.0:
-                widest = float(np.nanmax(scores.width))  # 0 where no mechanism has a parent
-                self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean)) / widest if widest else 0.0
+        if self.alpha is None and self._alpha_0 == 0.0:
+            widest = float(np.nanmax(scores.width))  # 0 where no mechanism has a parent
+            self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean)) / widest if widest else 0.0
+        return best_score(self._bounds(scores))
+
+    def _bounds(self, scores: Scores) -> FloatArray:
+        alpha = self.alpha
+        if alpha is None:
             share = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
             alpha = self._alpha_0 * (1 + np.cos(np.pi * min(share, 1.0))) / 2
-        return best_score(scores.mean + alpha * scores.width)
+        return scores.mean + alpha * scores.width
 
     def _whiten_again(self) -> None:
         """The detector judges recent samples by the new weights."""

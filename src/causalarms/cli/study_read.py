@@ -1,0 +1,172 @@
+"""Commands that look at a study; they never wait for those who write to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causalarms.cli.study_options import FILE, JSON, names, switched
+from causalarms.cli.study_screen import show_study
+from causalarms.cli.terminal import out, print_json, table
+from causalarms.study import Study
+from causalarms.study.history import columns
+
+
+@click.command()
+@FILE
+@JSON
+def show(file: Path, as_json: bool) -> None:
+    """Reward so far, best intervention, learned edges, alarms."""
+    with Study.open(file, read_only=True) as study:
+        show_study(study, as_json=as_json)
+
+
+@click.command()
+@FILE
+@JSON
+def best(file: Path, as_json: bool) -> None:
+    """The best intervention known, its probability and what being wrong would cost."""
+    with Study.open(file, read_only=True) as study:
+        found, reward = study.best(), study.settings.reward
+    if as_json:
+        print_json(found.as_dict())
+        return
+    click.echo(f"switch {switched(found.switch)}")
+    click.echo(
+        f"{reward} {found.reward:.4g} (95 % interval {found.low:.4g} to {found.high:.4g}), "
+        f"from {found.basis}"
+    )
+    if found.probability == found.probability:
+        click.echo(
+            f"best with probability {found.probability:.3f}, expected loss "
+            f"{found.expected_loss:.3g}, given the learned graph"
+        )
+
+
+@click.command()
+@FILE
+@click.option("--switch", "nodes", default="", metavar="A,B,...", help="Nodes to switch.")
+@JSON
+def predict(file: Path, nodes: str, as_json: bool) -> None:
+    """Expected value of every node with its 95 % interval."""
+    with Study.open(file, read_only=True) as study:
+        found = study.predict([names(nodes) or []])[0]
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        [node, *(f"{e[k]:.4g}" for k in ("mean", "low", "high"))]
+        for node, e in found["expected"].items()
+    ]
+    _print(["node", "expected", "low", "high"], rows)
+
+
+@click.command()
+@FILE
+@click.option("--out", "path", type=click.Path(path_type=Path), help="JSON, CSV, GraphML, DOT.")
+@JSON
+def graph(file: Path, path: Path | None, as_json: bool) -> None:
+    """The learned edges of both regimes."""
+    with Study.open(file, read_only=True) as study:
+        found = study.graph()
+    if path is not None:
+        found.save(path)
+    if as_json:
+        unknown = [{"regime": r, "node": node} for r, node in found.unknown()]
+        print_json({"nodes": found.nodes, "edges": found.edges(), "unknown": unknown})
+        return
+    rows = [
+        [e["regime"], e["parent"], e["child"], f"{e['weight']:+.3f}", _error(e)]
+        for e in found.edges()
+    ]
+    _print(["regime", "parent", "child", "weight", "+-"], rows)
+    if found.unknown():
+        click.echo("too few rounds: " + ", ".join(f"{n} ({r})" for r, n in found.unknown()))
+
+
+@click.command()
+@FILE
+@JSON
+def alarms(file: Path, as_json: bool) -> None:
+    """Mechanisms that seem to have changed."""
+    with Study.open(file, read_only=True) as study:
+        found, policy = study.alarms(), study.settings.policy
+    if as_json:
+        print_json(found)
+    elif not found:
+        watches = policy.endswith("-cd")
+        click.echo("no alarm" if watches else f"no alarm: policy {policy} does not watch for any")
+    else:
+        keys = ["alarm", "trial", "regime", "node", "changed_after", "acknowledged", "note"]
+        _print(keys, [[str(a[key]) for key in keys] for a in found])
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@JSON
+def explain(file: Path, trial: int, as_json: bool) -> None:
+    """Why a TRIAL was suggested."""
+    with Study.open(file, read_only=True) as study:
+        found = study.explain(trial)
+    if as_json:
+        print_json(found)
+        return
+    click.echo(f"trial {trial} ({found['state']}): switch {switched(found['switch'])}")
+    click.echo(found["text"])
+    if found.get("edges"):
+        click.echo("edges that carry most of the expected reward:")
+        for e in found["edges"]:
+            click.echo(
+                f"  {e['parent']} -> {e['child']} ({e['regime']}): weight {e['weight']:+.2f}, "
+                f"carries {e['carries']:+.3g}"
+            )
+    for m in found.get("mechanisms", [])[:3]:
+        share = 100 * m["share_of_uncertainty"]
+        click.echo(f"  {share:.0f} % of the uncertainty comes from {m['node']} ({m['regime']})")
+
+
+@click.command()
+@FILE
+@click.option("--last", type=click.IntRange(min=1), help="Only the newest so many.")
+@JSON
+def history(file: Path, last: int | None, as_json: bool) -> None:
+    """All trials; every value with --json or `export`."""
+    with Study.open(file, read_only=True) as study:
+        ledger, settings = study.ledger(), study.settings
+    if as_json:
+        found = columns(ledger)
+        rows = list(zip(*found.values(), strict=True))[-(last or 0) :]
+        print_json([dict(zip(found, row, strict=True)) for row in rows])
+        return
+    lines = [
+        [
+            str(r.number),
+            r.state,
+            r.worker,
+            switched([n for n, bit in zip(settings.nodes, r.intervention, strict=True) if bit]),
+            _cell(r.values[settings.reward_index] if r.values else None),
+            r.done_at or r.asked_at,
+            r.reason,
+        ]
+        for r in ledger.trials[-(last or 0) :]
+    ]
+    _print(["trial", "state", "worker", "switched", settings.reward, "at", "remark"], lines)
+
+
+def _print(header: list[str], rows: list[list[str]]) -> None:
+    from rich.markup import escape
+
+    out().print(table([escape(h) for h in header], [[escape(c) for c in row] for row in rows]))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _error(edge: dict[str, Any]) -> str:
+    return "" if edge["standard_error"] is None else f"{edge['standard_error']:.3f}"

@@ -1,0 +1,188 @@
+"""The report of a study: one web page without anything outside it, every text escaped."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from causalarms.cli.study_screen import summary
+from causalarms.errors import StudyError
+from causalarms.graphs.graph import Graph
+from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
+from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.study import Study
+from causalarms.study.history import columns
+
+STYLE = (
+    "body{font:16px/1.5 sans-serif;max-width:68rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;font-size:.85rem;display:block;overflow-x:auto}"
+    "td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #ddd;white-space:nowrap}"
+    "img{max-width:100%}.bad{color:#a03000}"
+)
+DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
+MAX_TRIALS = 2000
+
+
+def page(study: Study, name: str) -> str:
+    """The whole page."""
+    facts = summary(study)
+    try:
+        graph = study.graph()
+    except StudyError:
+        graph = None
+    parts = [_head(facts, name), _best(facts), _rewards(facts), _graph(graph, facts)]
+    parts += [_alarms(facts), _checks(study, graph), _trials(study)]
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f"<title>{escape(name)}</title><style>{STYLE}</style>" + "".join(parts) + "</html>\n"
+    )
+
+
+def _head(facts: dict[str, Any], name: str) -> str:
+    counts = ", ".join(f"{n} {state}" for state, n in facts["trials"].items()) or "no trial yet"
+    problem = (
+        f'<p class="bad">The policy could not learn from its last round: '
+        f"{escape(facts['problem'])}</p>"
+        if facts["problem"]
+        else ""
+    )
+    return (
+        f"<h1>{escape(name)}</h1><p>{escape(facts['direction'])} {escape(facts['reward'])} of "
+        f"{len(facts['nodes'])} nodes with policy {escape(facts['policy'])}: {counts}.</p>{problem}"
+    )
+
+
+def _best(facts: dict[str, Any]) -> str:
+    best = facts["best"]
+    if best is None:
+        return "<h2>Best intervention</h2><p>No result yet.</p>"
+    switch = ", ".join(map(escape, best["switch"])) or "nothing: leave all nodes natural"
+    sure = (
+        ""
+        if math.isnan(best["probability"])
+        else f" Best with probability {best['probability']:.2f}, expected loss "
+        f"{best['expected_loss']:.3g}, if the learned graph is right."
+    )
+    return (
+        f"<h2>Best intervention</h2><p>Switch <b>{switch}</b>: {escape(facts['reward'])} "
+        f"{best['reward']:.4g} (95 % interval {best['low']:.4g} to {best['high']:.4g}), from "
+        f"{escape(best['basis'])}.{sure}</p>"
+    )
+
+
+def _rewards(facts: dict[str, Any]) -> str:
+    if not facts["rewards"]:
+        return ""
+    from matplotlib.figure import Figure
+
+    from causalarms.pictures import style
+
+    rewards = np.array(facts["rewards"])
+    block = max(1, len(rewards) // 50)
+    whole = len(rewards) // block * block
+    with style.figure_style():
+        figure = Figure(figsize=(style.TWO_COLUMNS, 2.4), layout="constrained")
+        axes = figure.add_subplot()
+        axes.plot(np.arange(1, len(rewards) + 1), rewards, ".", markersize=2, color=style.GREY)
+        means = rewards[:whole].reshape(-1, block).mean(axis=1)
+        axes.plot((np.arange(len(means)) + 0.5) * block + 0.5, means)
+        axes.set_xlabel("round")
+        axes.set_ylabel(facts["reward"], parse_math=False)
+        picture = _image(figure, "reward of every round, and averages")
+    return f"<h2>Reward so far</h2>{picture}"
+
+
+def _graph(graph: Graph | None, facts: dict[str, Any]) -> str:
+    if graph is None or not graph.adjacency.any():
+        return "<h2>Learned graph</h2><p>Not yet: too few rounds of some mechanism.</p>"
+    from causalarms.pictures.graph import draw_graph
+
+    rows = [
+        [e["regime"], e["parent"], e["child"], _shown(e["weight"]), _shown(e["standard_error"])]
+        for e in graph.edges()
+    ]
+    missing = ", ".join(f"{node} ({regime})" for regime, node in graph.unknown())
+    note = f"<p>Too few rounds to say anything of {escape(missing)}.</p>" if missing else ""
+    picture = _image(draw_graph(graph, reward=facts["reward"]), "who causes whom, per regime")
+    return (
+        f"<h2>Learned graph</h2>{picture}{note}"
+        + _table(["regime", "parent", "child", "weight", "standard error"], rows)
+        + "<p>Standard errors take the graph as given; the policies of this version give no "
+        "probabilities of edges.</p>"
+    )
+
+
+def _alarms(facts: dict[str, Any]) -> str:
+    if not facts["alarms"]:
+        return "<h2>Alarms</h2><p>None.</p>"
+    keys = ["alarm", "trial", "regime", "node", "changed_after", "acknowledged", "note"]
+    return "<h2>Alarms</h2>" + _table(keys, [[str(a[k]) for k in keys] for a in facts["alarms"]])
+
+
+def _checks(study: Study, graph: Graph | None) -> str:
+    if graph is None or not graph.known.any():
+        return ""
+    beliefs = study.beliefs()
+    rows: list[list[str]] = []
+    for regime, node in np.argwhere(graph.known).tolist():
+        only = np.zeros_like(graph.known)
+        only[regime, node] = True
+        start = int(beliefs.starts[regime, node])
+        (found,) = check_mechanisms(
+            beliefs.values[start:], beliefs.regimes[start:], graph.nodes, graph.adjacency,
+            graph.weights, only,
+        )  # fmt: skip
+        rows.append(
+            [graph.nodes[node], REGIME_NAMES[regime], str(found.n_samples), in_words(found)]
+        )
+    return "<h2>Does the model fit?</h2>" + _table(["node", "regime", "rounds", "verdict"], rows)
+
+
+def in_words(check: MechanismCheck) -> str:
+    """What the tests of one mechanism mean."""
+    if math.isnan(check.explained):
+        return "constant: there is nothing to explain"
+    share = 100 * max(check.explained, 0)
+    words = [
+        f"its causes explain {share:.0f} % of the variance" if share >= 0.5 else "no cause known"
+    ]
+    if check.linear_p < DOUBT:
+        words.append("the effect of its causes looks bent, not linear: predictions may be off")
+    if check.gaussian_p < DOUBT:
+        words.append("residuals are not Gaussian (outliers, skew): intervals may be too narrow")
+    if len(words) == 1:
+        words.append("nothing speaks against a linear Gaussian mechanism")
+    return "; ".join(words)
+
+
+def _trials(study: Study) -> str:
+    table = columns(study.ledger())
+    rows = [[_shown(cell) for cell in row] for row in zip(*table.values(), strict=True)]
+    note = f"<p>The last {MAX_TRIALS} of {len(rows)}.</p>" if len(rows) > MAX_TRIALS else ""
+    return f"<h2>Trials</h2>{note}" + _table(list(table), rows[-MAX_TRIALS:])
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _image(figure: Any, text: str) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="{escape(text)}" src="data:image/png;base64,{data}">'

@@ -1,0 +1,106 @@
+"""`study show`: the state of a study on one screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+
+from causalarms.cli.study_options import switched
+from causalarms.cli.terminal import print_json
+from causalarms.errors import StudyError
+from causalarms.study import Study
+
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 60
+EDGES = 8
+
+
+def show_study(study: Study, *, as_json: bool) -> None:
+    record = summary(study)
+    if as_json:
+        print_json(record)
+        return
+    counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
+    click.echo(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
+    if record["rewards"]:
+        click.echo(f"reward  {sparkline(record['rewards'])}  last {record['rewards'][-1]:.4g}")
+    best = record["best"]
+    if best is not None:
+        chance = best["probability"]
+        sure = "" if chance != chance else f", best with probability {chance:.2f}"
+        click.echo(
+            f"best    switch {switched(best['switch'])}: {best['reward']:.4g} "
+            f"({best['low']:.4g} to {best['high']:.4g}){sure}"
+        )
+    for edge in record["edges"][:EDGES]:
+        click.echo(
+            f"edge    {edge['parent']} -> {edge['child']} ({edge['regime']}) {edge['weight']:+.2f}"
+        )
+    if len(record["edges"]) > EDGES:
+        click.echo(f"        and {len(record['edges']) - EDGES} more: causalarms study graph")
+    for alarm in record["alarms"]:
+        seen = "acknowledged" if alarm["acknowledged"] else "NEW"
+        click.echo(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
+    for trial in record["pending"]:
+        click.echo(
+            f"pending trial {trial['trial']} of {trial['worker']}: switch "
+            f"{switched(trial['switch'])}"
+        )
+    if record["problem"]:
+        click.echo(f"problem {record['problem']}")
+
+
+def summary(study: Study) -> dict[str, Any]:
+    """Everything the screen shows, as plain values; edges by falling weight."""
+    ledger, settings = study.ledger(), study.settings
+    states: dict[str, int] = {}
+    for record in ledger.trials:
+        states[record.state] = states.get(record.state, 0) + 1
+    try:
+        best = study.best().as_dict()
+    except StudyError:
+        best = None
+    try:
+        edges = sorted(study.graph().edges(), key=lambda e: -abs(e["weight"]))
+    except StudyError:
+        edges = []
+    rewards = [r.values[settings.reward_index] for r in ledger.learnable() if r.values]
+    return {
+        "nodes": list(settings.nodes),
+        "reward": settings.reward,
+        "direction": settings.direction,
+        "policy": settings.policy,
+        "trials": states,
+        "rewards": rewards,
+        "best": best,
+        "edges": edges,
+        "alarms": study.alarms(),
+        "pending": [
+            {
+                "trial": n,
+                "worker": ledger.trials[n].worker,
+                "switch": [
+                    node
+                    for node, bit in zip(settings.nodes, ledger.trials[n].intervention, strict=True)
+                    if bit
+                ],
+            }
+            for n in ledger.pending
+        ],
+        "problem": study.problem,
+    }
+
+
+def sparkline(values: list[float]) -> str:
+    """Averages of equal blocks as bars.
+
+    >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7])
+    '▁▂▃▄▅▆▇█'
+    """
+    blocks = np.array_split(np.asarray(values, dtype=float), min(WIDTH, len(values)))
+    means = np.array([block.mean() for block in blocks])
+    span = means.max() - means.min()
+    scaled = np.zeros(len(means)) if span == 0 else (means - means.min()) / span
+    return "".join(BARS[min(int(level * len(BARS)), len(BARS) - 1)] for level in scaled)

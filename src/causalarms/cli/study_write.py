@@ -1,0 +1,206 @@
+"""Commands that write to a study."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causalarms.cli.study_options import FILE, JSON, names, pairs_or_json, switched
+from causalarms.cli.terminal import collected_warnings, out, print_json
+from causalarms.study import Study, Trial
+
+
+@click.command()
+@FILE
+@click.option("--nodes", required=True, metavar="A,B,...", help="All measured quantities.")
+@click.option("--reward", required=True, metavar="NODE", help="The node that matters.")
+@click.option("--minimize", is_flag=True, help="A small reward is wanted.")
+@click.option("--policy", default="csl-ucb", show_default=True, metavar="NAME[,SETTING=VALUE...]")
+@click.option("--horizon", type=int, help="Rounds you expect to run  [default: 100 per node]")
+@click.option("--intervenable", metavar="A,B,...", help="Nodes that may be switched.")
+@click.option("--max-interventions", type=int, help="Nodes switched at a time.")
+@click.option("--forbid", multiple=True, metavar="A,B", help="Nodes not to switch together.")
+@click.option("--cost", multiple=True, metavar="NODE=COST", help="Of switching, in reward units.")
+@click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@JSON
+def create(
+    file: Path,
+    nodes: str,
+    reward: str,
+    minimize: bool,
+    policy: str,
+    horizon: int | None,
+    intervenable: str | None,
+    max_interventions: int | None,
+    forbid: tuple[str, ...],
+    cost: tuple[str, ...],
+    noise_mean: float | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Begin a study in a new FILE."""
+    constraints: dict[str, Any] = {"forbidden": [names(group) or [] for group in forbid]}
+    if max_interventions is not None:
+        constraints["max_interventions"] = max_interventions
+    name, settings = _policy(policy)
+    with Study.create(
+        file,
+        nodes=names(nodes) or [],
+        reward=reward,
+        direction="minimize" if minimize else "maximize",
+        policy=name,
+        policy_settings=settings,
+        horizon=horizon,
+        intervenable=names(intervenable),
+        constraints=constraints,
+        costs=pairs_or_json(cost) if cost else {},
+        noise_mean=noise_mean,
+        seed=seed,
+    ) as study:
+        if as_json:
+            print_json({"file": str(file), "settings": study.settings.as_dict()})
+        else:
+            out().print(f"created {file}: {len(study.nodes)} nodes, reward {reward}", markup=False)
+
+
+@click.command()
+@FILE
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=1, show_default=True)
+@click.option("--worker", default="main", show_default=True, help="Who asks.")
+@JSON
+def ask(file: Path, count: int, worker: str, as_json: bool) -> None:
+    """The next intervention; a worker with a pending trial gets that one again."""
+    with Study.open(file) as study:
+        given = study.ask(count, worker)
+    trials: list[Trial] = given if isinstance(given, list) else [given]
+    if as_json:
+        records = [_record(trial) for trial in trials]
+        print_json(records[0] if count == 1 else records)
+        return
+    for trial in trials:
+        click.echo(f"trial {trial.number}: switch {switched(trial.switch)}  ({trial.reason})")
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
+@JSON
+def tell(file: Path, trial: int, values: tuple[str, ...], as_json: bool) -> None:
+    """The result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
+    _with_values(file, trial, values, as_json, "told")
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
+@click.option("--withdraw", is_flag=True, help="The result was wrong and there is no other.")
+@click.option("--reason", default="", help="Why.")
+@JSON
+def correct(
+    file: Path, trial: int, values: tuple[str, ...], withdraw: bool, reason: str, as_json: bool
+) -> None:
+    """Replace the result of a TRIAL, or withdraw it."""
+    if withdraw and values:
+        raise click.UsageError("--withdraw takes no values")
+    given = None if withdraw else pairs_or_json(values)
+    with Study.open(file) as study:
+        study.correct(trial, given, reason)
+    _done(trial, "corrected", as_json)
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@click.option("--reason", default="", help="Why.")
+@JSON
+def fail(file: Path, trial: int, reason: str, as_json: bool) -> None:
+    """A TRIAL was carried out and gave no result."""
+    with Study.open(file) as study:
+        study.fail(trial, reason)
+    _done(trial, "failed", as_json)
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@click.option("--reason", default="", help="Why.")
+@JSON
+def abandon(file: Path, trial: int, reason: str, as_json: bool) -> None:
+    """A TRIAL will not be carried out."""
+    with Study.open(file) as study:
+        study.abandon(trial, reason)
+    _done(trial, "abandoned", as_json)
+
+
+@click.command()
+@FILE
+@click.argument("text")
+@click.option("--trial", type=int, help="The trial it is about.")
+@JSON
+def note(file: Path, text: str, trial: int | None, as_json: bool) -> None:
+    """A remark for the log."""
+    with Study.open(file) as study:
+        study.note(text, trial)
+    if as_json:
+        print_json({"noted": text})
+
+
+@click.command()
+@FILE
+@click.argument("alarm", type=int)
+@click.option("--note", "text", default="", help="What was found.")
+@JSON
+def acknowledge(file: Path, alarm: int, text: str, as_json: bool) -> None:
+    """Say that an ALARM (its number in `alarms`) was seen."""
+    with Study.open(file) as study:
+        study.acknowledge(alarm, text)
+    if as_json:
+        print_json({"alarm": alarm, "acknowledged": True})
+
+
+def _with_values(
+    file: Path, trial: int, values: tuple[str, ...], as_json: bool, state: str
+) -> None:
+    given, messages = pairs_or_json(values), list[str]()
+    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
+        study.tell(trial, given)
+    _done(trial, state, as_json, messages)
+
+
+def _done(trial: int, state: str, as_json: bool, warnings: list[str] | None = None) -> None:
+    if as_json:
+        print_json({"trial": trial, "state": state, "warnings": warnings or []})
+    else:
+        click.echo(f"trial {trial}: {state}")
+
+
+def _record(trial: Trial) -> dict[str, Any]:
+    return {
+        "trial": trial.number,
+        "intervention": trial.intervention,
+        "switch": trial.switch,
+        "worker": trial.worker,
+        "reason": trial.reason,
+        "predicted": trial.predicted,
+    }
+
+
+def _policy(text: str) -> tuple[str, dict[str, Any]]:
+    """`name,setting=value,...`; values are numbers, True, False, lists or text."""
+    name, *pairs = text.split(",")
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is not of the form setting=value")
+        try:
+            settings[key.strip()] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            settings[key.strip()] = value.strip()
+    return name.strip(), settings

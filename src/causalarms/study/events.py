@@ -1,0 +1,76 @@
+"""Events: what happened, as canonical JSON, chained by hashes.
+
+The hash of an event is SHA-256 over the hash of the event before it and the stored text, so a
+changed, removed or inserted event is found at its place. It guards against accidents, not against
+somebody who rewrites the whole file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+from causalarms.errors import CorruptStudyError
+
+CREATED, ASKED, TOLD, FAILED, ABANDONED = "created", "asked", "told", "failed", "abandoned"
+IMPORTED, ACKNOWLEDGED, CHANGED = "imported", "alarm acknowledged", "settings changed"
+NOTE, CORRECTED = "note", "corrected"
+KINDS = (
+    CREATED, ASKED, TOLD, FAILED, ABANDONED, IMPORTED, ACKNOWLEDGED, CHANGED, NOTE, CORRECTED,
+)  # fmt: skip
+
+ROOT = hashlib.sha256(b"causalarms study 1").digest()  # what the first event is chained to
+
+
+class Event(NamedTuple):
+    """Numbered from 1; `at` is the writer's clock, for people: the order is that of numbers."""
+
+    number: int
+    kind: str
+    at: str
+    data: dict[str, Any]
+
+
+def canonical(value: Any) -> str:
+    """One text per value: sorted keys, no spaces, no numbers that are not finite.
+
+    >>> canonical({"b": 1.0, "a": None})
+    '{"a":null,"b":1.0}'
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def encode(event: Event) -> str:
+    return canonical(event._asdict())
+
+
+def decode(text: str, number: int) -> Event:
+    """The event of a stored text that must be the one with this number."""
+    try:
+        record = DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptStudyError(f"event {number} is no JSON: {error}", number) from error
+    if not (
+        isinstance(record, dict)
+        and set(record) == set(Event._fields)
+        and record["number"] == number
+        and record["kind"] in KINDS
+        and isinstance(record["at"], str)
+        and isinstance(record["data"], dict)
+    ):
+        raise CorruptStudyError(f"event {number} is not an event of this package", number)
+    return Event(**record)
+
+
+def chain(previous: bytes, text: str) -> bytes:
+    return hashlib.sha256(previous + text.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,79 @@
+"""Trials and alarms as tables."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.policies.base import Policy
+from causalarms.study.inputs import PREFIX
+from causalarms.study.limits import Limits
+from causalarms.study.trials import Ledger, Record
+
+FIRST = ("trial", "state", "worker", "reason", "predicted", "learned", "corrected")
+LAST = ("asked_at", "done_at", "remark")
+
+
+def columns(ledger: Ledger) -> dict[str, list[Any]]:
+    """One entry per trial. A node called like another column appears as `node:NAME`."""
+    settings = ledger.settings
+    assert settings is not None
+    limits, trials = Limits(settings), ledger.trials
+    table: dict[str, list[Any]] = {
+        "trial": [r.number for r in trials],
+        "state": [r.state for r in trials],
+        "worker": [r.worker for r in trials],
+        "reason": [str(r.asked.get("reason", "")) for r in trials],
+        "predicted": [r.asked.get("mean") for r in trials],
+        "learned": [limits.learnable(r) for r in trials],
+        "corrected": [r.corrected for r in trials],
+    }
+    for i, node in enumerate(settings.nodes):
+        table[PREFIX + node] = [r.intervention[i] for r in trials]
+    for i, node in enumerate(settings.nodes):
+        name = f"node:{node}" if node in (*FIRST, *LAST) else node
+        table[name] = [None if r.values is None else r.values[i] for r in trials]
+    table["asked_at"] = [r.asked_at for r in trials]
+    table["done_at"] = [r.done_at for r in trials]
+    table["remark"] = [r.reason for r in trials]
+    return table
+
+
+def frame(ledger: Ledger) -> Any:
+    """A pandas frame where pandas is installed, else polars, else the dict of columns."""
+    table = columns(ledger)
+    for library in ("pandas", "polars"):
+        try:
+            module = importlib.import_module(library)
+        except ImportError:
+            continue
+        return module.DataFrame(table)
+    return table
+
+
+def alarms(ledger: Ledger, policy: Policy) -> list[dict[str, Any]]:
+    """The policy's alarms with the trial that raised each."""
+    settings = ledger.settings
+    assert settings is not None
+    limits = Limits(settings)
+    learned = [r for r in map(ledger.trials.__getitem__, ledger.order) if limits.learnable(r)]
+    return [
+        {
+            "alarm": number,
+            "trial": learned[alarm.round - 1].number,
+            "regime": "all" if alarm.node < 0 else REGIME_NAMES[alarm.regime],
+            "node": "all" if alarm.node < 0 else settings.nodes[alarm.node],
+            "changed_after": _after(learned, alarm.change_point),
+            "statistic": alarm.statistic,
+            "threshold": alarm.threshold,
+            "acknowledged": number in ledger.acknowledged,
+            "note": ledger.acknowledged.get(number, ""),
+        }
+        for number, alarm in enumerate(policy.alarms)
+    ]
+
+
+def _after(learned: list[Record], point: int) -> int | None:
+    """The trial of the last round before the estimated change."""
+    return learned[point - 1].number if 0 < point <= len(learned) else None

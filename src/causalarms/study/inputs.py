@@ -1,0 +1,153 @@
+"""Results and past rounds as users give them, turned into plain values or refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from causalarms.errors import DataError, StudyError
+from causalarms.tables import as_frame
+
+PREFIX = "do:"  # 0/1 columns of a frame that say which nodes were switched
+LARGEST = 1e100  # squares of larger numbers overflow in every regression
+
+Values = list[float | None]
+
+
+class PastRounds(NamedTuple):
+    interventions: list[list[int]]
+    values: list[Values]
+
+
+def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
+    """One value per node from a dict, a Series, a row of a frame or a sequence in node order.
+
+    None is a value that was not measured; a node that is not mentioned is an error.
+    """
+    mapping = _mapping(given)
+    if mapping is None:
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+            raise StudyError(f"values are a number per node, not {given!r}")
+        if len(given) != len(nodes):
+            raise StudyError(f"{len(given)} values for {len(nodes)} nodes ({', '.join(nodes)})")
+        mapping = dict(zip(nodes, given, strict=True))
+    for name in mapping:
+        if name not in nodes:
+            near = get_close_matches(str(name), nodes, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise StudyError(f"there is no node {name!r}{hint}")
+    missing = [node for node in nodes if node not in mapping]
+    if missing:
+        raise StudyError(
+            f"the value of node {missing[0]!r} is missing; say None (null) if it was not measured"
+        )
+    return [_number(mapping[node], f"node {node!r}") for node in nodes]
+
+
+def as_past_rounds(given: Any, nodes: tuple[str, ...], interventions: Any = None) -> PastRounds:
+    """Rows of a frame: a column per node, and 0/1 columns `do:NODE` (absent ones: natural).
+
+    An empty cell (null, NaN) is a value that was not measured.
+    """
+    frame = as_frame(given, "observations")
+    if frame is None and isinstance(given, Mapping):
+        columns = {str(name): list(column) for name, column in given.items()}
+    elif frame is not None:
+        columns = {str(c.name): c.to_list() for c in frame.iter_columns()}
+    else:
+        raise StudyError("observations are a frame (or a dict of columns) with a column per node")
+    if interventions is not None:
+        extra = as_frame(interventions, "interventions")
+        flags = (
+            interventions if extra is None else {c.name: c.to_list() for c in extra.iter_columns()}
+        )
+        columns |= {f"{PREFIX}{name}": list(column) for name, column in flags.items()}
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1 or lengths == {0}:
+        raise StudyError(
+            "observations have no rows" if lengths <= {0} else "columns differ in length"
+        )
+    for name in columns:
+        if name.removeprefix(PREFIX) not in nodes:
+            raise StudyError(f"column {name!r} is no node; the nodes are {', '.join(nodes)}")
+    for node in nodes:
+        if node not in columns:
+            raise StudyError(f"there is no column for node {node!r}")
+    n_rows = lengths.pop()
+    values = [
+        [_cell(columns[node][row], f"row {row} of column {node!r}") for node in nodes]
+        for row in range(n_rows)
+    ]
+    regimes = [
+        [_regime(columns[PREFIX + node][row], row, node) if PREFIX + node in columns else 0
+         for node in nodes]
+        for row in range(n_rows)
+    ]  # fmt: skip
+    return PastRounds(regimes, values)
+
+
+def as_intervention(given: Any, nodes: tuple[str, ...]) -> list[int]:
+    """0/1 per node from a dict (absent nodes: natural), switched names, or a row of 0/1."""
+    if isinstance(given, Mapping):
+        names, regimes = list(given), [_regime(v, 0, str(k)) for k, v in given.items()]
+        chosen = dict(zip(names, regimes, strict=True))
+    elif not isinstance(given, str) and all(isinstance(name, str) for name in given):
+        chosen = dict.fromkeys(given, 1)
+    elif not isinstance(given, str) and len(given) == len(nodes):
+        chosen = {node: _regime(v, 0, node) for node, v in zip(nodes, given, strict=True)}
+    else:
+        raise StudyError(f"{given!r} is no intervention: name the switched nodes")
+    for name in chosen:
+        if name not in nodes:
+            raise StudyError(f"there is no node {name!r}; the nodes are {', '.join(nodes)}")
+    return [chosen.get(node, 0) for node in nodes]
+
+
+def _mapping(given: Any) -> dict[str, Any] | None:
+    if isinstance(given, Mapping):
+        return dict(given)
+    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a pandas Series
+        return {str(name): value for name, value in given.to_dict().items()}
+    try:
+        frame = as_frame(given)
+    except DataError as error:
+        raise StudyError(str(error)) from error
+    if frame is None:
+        return None
+    if len(frame) != 1:
+        raise StudyError(f"a result is one row, not {len(frame)}")
+    return {str(c.name): c.to_list()[0] for c in frame.iter_columns()}
+
+
+def _number(value: Any, where: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool | np.bool_ | str | bytes | complex):
+        raise StudyError(f"{where} is {value!r}, not a number")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise StudyError(f"{where} is {value!r}, not a number") from None
+    if not math.isfinite(number):
+        raise StudyError(f"{where} is {number}, which is not finite; None says: not measured")
+    if abs(number) > LARGEST:
+        raise StudyError(f"{where} is {number:g}: too large to compute with")
+    return number
+
+
+def _cell(value: Any, where: str) -> float | None:
+    if isinstance(value, float | np.floating) and math.isnan(value):
+        return None
+    return _number(value, where)
+
+
+def _regime(value: Any, row: int, node: str) -> int:
+    if isinstance(value, int | float | np.number | np.bool_) and value in (0, 1):
+        return int(value)
+    raise StudyError(
+        f"row {row} of node {node!r}: regime {value!r} is neither 0 (natural) nor 1 (intervened)"
+    )

@@ -1,0 +1,144 @@
+"""What can be read from a study: its policy after the log so far, and all that follows from it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from causalarms.errors import StudyError
+from causalarms.graphs.graph import Graph
+from causalarms.policies.base import Policy
+from causalarms.study import beliefs, best, exchange, history, verification
+from causalarms.study.explanation import explain
+from causalarms.study.inputs import as_intervention
+from causalarms.study.learner import Learner
+from causalarms.study.log import Clock, Log, now
+from causalarms.study.settings import Settings
+from causalarms.study.store import Store
+from causalarms.study.trials import Ledger, Trial
+
+
+class Reader:
+    """Always as of now: every look first reads what others wrote."""
+
+    def __init__(self, store: Store, clock: Clock = now) -> None:
+        self.store = store
+        self._lock = threading.RLock()
+        self._ledger = Ledger()
+        self._log = Log(store, self._ledger.apply, clock)
+        self._learner: Learner | None = None
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def settings(self) -> Settings:
+        if self._ledger.settings is None:
+            raise StudyError("the study was never finished being created: remove its file")
+        return self._ledger.settings
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.settings.nodes
+
+    @property
+    def policy(self) -> Policy:
+        """The policy after everything told so far; for looking, not for telling."""
+        with self._lock:
+            self._refresh()
+            return self._follow()
+
+    @property
+    def problem(self) -> str | None:
+        """Why the policy could not learn from the last round, if it could not."""
+        with self._lock:
+            self._refresh()
+            self._follow()
+            assert self._learner is not None
+            found = self._learner.problem
+        return None if found is None else f"trial {found.trial}: {found.message}"
+
+    def ledger(self) -> Ledger:
+        """All trials as of now; for looking only."""
+        with self._lock:
+            self._refresh()
+            return self._ledger
+
+    def best(self) -> best.Best:
+        """The best intervention known, how sure that is, and what being wrong would cost."""
+        return best.best(self.beliefs())
+
+    def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
+        """Expected value of every node with a 95 % interval, per intervention."""
+        rows = [[]] if interventions is None else interventions
+        if isinstance(rows, Mapping) or (rows and isinstance(rows[0], str | int)):
+            rows = [rows]
+        bits = [as_intervention(row, self.nodes) for row in rows]
+        return best.predict(self.beliefs(), bits)
+
+    def graph(self) -> Graph:
+        """Who causes whom, as far as the rounds so far show."""
+        return beliefs.graph(self.beliefs())
+
+    def alarms(self) -> list[dict[str, Any]]:
+        """Mechanisms the policy believes to have changed."""
+        with self._lock:
+            self._refresh()
+            return history.alarms(self._ledger, self._follow())
+
+    def history(self) -> Any:
+        """One row per trial: a pandas or polars frame where one is installed, else columns."""
+        return history.frame(self.ledger())
+
+    def explain(self, trial: Trial | int) -> dict[str, Any]:
+        """Why this intervention: what was predicted, what it teaches, what matters, what else."""
+        return explain(self.ledger(), trial_number(trial))
+
+    def verify(self, *, replay: bool = False) -> verification.Verdict:
+        """Check the whole log again; `replay` also asks whether it gives the same suggestions."""
+        return verification.verify_store(self.store, replay=replay)
+
+    def export(self, path: str | Path) -> Path:
+        """The whole log (.json), or the table of trials (.csv, .parquet)."""
+        return exchange.export(self.store, history.columns(self.ledger()), path)
+
+    def beliefs(self) -> beliefs.Beliefs:
+        """The mechanisms as the rounds so far show them."""
+        with self._lock:
+            self._refresh()
+            policy = self._follow()
+            return beliefs.believe(self._ledger, policy)
+
+    def _refresh(self) -> None:
+        self._log.catch_up()
+        _ = self.settings
+
+    def _follow(self) -> Policy:
+        """The policy after the log read so far, from a snapshot the first time."""
+        if self._learner is None:
+            self._learner = Learner(self.settings)
+            snapshot = self.store.snapshot()
+            if snapshot is not None and snapshot.number <= self._log.number:
+                found = self.store.entries(snapshot.number - 1)[:1]
+                self._learner.restore(snapshot, self._ledger, found[0].hash if found else None)
+        return self._learner.follow(self._ledger)
+
+
+def trial_number(trial: Trial | int) -> int:
+    if isinstance(trial, bool) or not isinstance(trial, Trial | int):
+        raise StudyError(f"{trial!r} is no trial: give the trial or its number")
+    return int(trial)

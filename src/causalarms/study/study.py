@@ -1,0 +1,261 @@
+"""`Study`: ask what to try next, tell what was measured, lose nothing.
+
+The log is the truth. Telling writes one event and returns when it is on the disk; asking brings the
+policy up to the log, draws from the generator of (seed, trial number) and writes what it suggests.
+Several processes may do both at once: a study object never trusts what it read earlier.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from causalarms.errors import LearningWarning, StudyError
+from causalarms.study import events, exchange
+from causalarms.study.inputs import as_past_rounds, as_values
+from causalarms.study.learner import Learner
+from causalarms.study.log import Clock, now
+from causalarms.study.reader import Reader, trial_number
+from causalarms.study.settings import Settings
+from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.store import MemoryStore
+from causalarms.study.trials import Record, Trial
+
+MAIN = "main"  # the worker who gave no name
+CALM = 3  # how often to try to learn outside the lock before holding other writers up
+
+
+class Study(Reader):
+    """Made by `Study.create` or `Study.open`; use as a context manager or `close` it.
+
+    >>> study = Study.create(None, nodes=["heat", "yield"], reward="yield", seed=1)
+    >>> trial = study.ask()
+    >>> study.tell(trial, {"heat": 1.5, "yield": 0.3})
+    >>> study.history()["state"][0]
+    'told'
+    """
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path | None,
+        nodes: Sequence[str],
+        reward: str,
+        direction: str = "maximize",
+        policy: str = "csl-ucb",
+        policy_settings: Mapping[str, Any] | None = None,
+        horizon: int | None = None,
+        intervenable: Sequence[str] | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        costs: Mapping[str, float] | None = None,
+        noise_mean: Any = None,
+        seed: int = 0,
+        *,
+        clock: Clock = now,
+    ) -> Self:
+        """A new study in a new file (None: in memory).
+
+        `horizon` is the number of rounds you expect to run, by which the policy stops exploring
+        (default: 100 per node, at least 500); running longer is fine. `constraints` may hold
+        "max_interventions" and "forbidden" (lists of nodes not to be switched together).
+        """
+        limits = dict(constraints or {})
+        wrong = sorted(set(limits) - {"max_interventions", "forbidden"})
+        if wrong:
+            raise StudyError(
+                f"constraint {wrong[0]!r} cannot be kept; there are max_interventions and forbidden"
+            )
+        settings = Settings.from_dict(
+            {
+                "nodes": nodes, "reward": reward, "direction": direction, "policy": policy,
+                "policy_settings": policy_settings or {}, "horizon": horizon,
+                "intervenable": intervenable, "costs": costs or {}, "noise_mean": noise_mean,
+                "seed": seed, **limits,
+            }
+        )  # fmt: skip
+        Learner(settings)  # refuse what cannot run before there is a file
+        study = cls(MemoryStore() if path is None else SqliteStore.create(path), clock)
+        study._write(events.CREATED, {"format": 1, "settings": settings.as_dict()})
+        return study
+
+    @classmethod
+    def open(cls, path: str | Path, *, read_only: bool = False, clock: Clock = now) -> Self:
+        """A study that exists; its log is verified from the first event to the last."""
+        study = cls(SqliteStore(path, read_only=read_only), clock)
+        try:
+            study._refresh()
+        except BaseException:
+            study.close()
+            raise
+        return study
+
+    def ask(self, n: int = 1, worker: str = MAIN) -> Any:
+        """The next trial (n = 1), or a list of n; a worker with pending trials gets those first."""
+        if type(n) is not int or not 1 <= n <= 1000:
+            raise StudyError(f"ask for 1 to 1000 trials at a time, not {n!r}")
+        worker = _text(worker, "the worker")
+        with self._lock:
+            self._refresh()
+            for attempt in range(CALM + 1):
+                if len(self._ledger.pending_of(worker)) >= n:
+                    break
+                self._follow()
+                seen = self._log.number
+                with self._log.writing():
+                    if self._log.number != seen and attempt < CALM:
+                        continue  # others wrote meanwhile: learn from it without holding them up
+                    self._ask_inside(n, worker)
+                    break
+            trials = [self._trial(record) for record in self._ledger.pending_of(worker)[:n]]
+        return trials[0] if n == 1 else trials
+
+    def tell(self, trial: Trial | int, values: Any) -> None:
+        """The result of a pending trial: a dict, Series, row or sequence with every node."""
+        plain = as_values(values, self.nodes)
+        number = trial_number(trial)
+        with self._lock, self._log.writing():
+            self._ledger.check_open(number)
+            self._log.write(events.TOLD, {"trial": number, "values": plain})
+        if None in plain:
+            node = self.nodes[plain.index(None)]
+            self._warn(f"trial {number} is kept and left out of learning: {node!r} not measured")
+
+    def fail(self, trial: Trial | int, reason: str = "") -> None:
+        """The trial was carried out and gave no result."""
+        self._end(events.FAILED, trial, reason)
+
+    def abandon(self, trial: Trial | int, reason: str = "") -> None:
+        """The trial will not be carried out."""
+        self._end(events.ABANDONED, trial, reason)
+
+    def add_observations(self, frame: Any, interventions: Any = None, source: str = "") -> int:
+        """Rounds nobody asked for: a column per node, 0/1 columns `do:NODE`; how many there were.
+
+        `interventions` may hold the 0/1 columns instead, named like the nodes.
+        """
+        rounds = as_past_rounds(frame, self.nodes, interventions)
+        with self._lock, self._log.writing():
+            self._log.write(
+                events.IMPORTED,
+                {
+                    "first": len(self._ledger.trials),
+                    "interventions": rounds.interventions,
+                    "values": rounds.values,
+                    "source": _text(source, "the source", empty=True),
+                },
+            )
+        left_out = sum(None in row for row in rounds.values)
+        if left_out:
+            self._warn(f"{left_out} of {len(rounds.values)} rows are kept and left out of learning")
+        return len(rounds.values)
+
+    def correct(self, trial: Trial | int, values: Any, reason: str = "") -> None:
+        """Replace a told or imported result (None: withdraw it); both stay in the log."""
+        plain = None if values is None else as_values(values, self.nodes)
+        number = trial_number(trial)
+        with self._lock, self._log.writing():
+            record = self._ledger.trial(number)
+            if record.values is None:
+                raise StudyError(f"trial {number} is {record.state}: it has no result to correct")
+            self._log.write(
+                events.CORRECTED,
+                {"trial": number, "values": plain, "reason": _text(reason, "", empty=True)},
+            )
+
+    def change_settings(self, **changes: Any) -> None:
+        """Go on with another horizon, policy, intervenable, ...; the past is learned anew."""
+        frozen = sorted(set(changes) & {"nodes", "reward", "direction", "seed"})
+        if frozen:
+            raise StudyError(f"{frozen[0]} cannot change: results were measured under it")
+        new = Settings.from_dict(self.settings.as_dict() | changes)
+        Learner(new)
+        plain = {name: new.as_dict()[name] for name in changes}
+        self._write(events.CHANGED, {"settings": plain})
+
+    def note(self, text: str, trial: Trial | int | None = None) -> None:
+        """A remark for the log."""
+        data: dict[str, Any] = {"text": _text(text, "the note")}
+        with self._lock, self._log.writing():
+            if trial is not None:
+                data["trial"] = self._ledger.trial(trial_number(trial)).number
+            self._log.write(events.NOTE, data)
+
+    def acknowledge(self, alarm: int, note: str = "") -> None:
+        """Say that an alarm (its number in `alarms()`) was seen."""
+        if not 0 <= alarm < len(self.alarms()):
+            raise StudyError(f"there is no alarm {alarm}; there are {len(self.alarms())}")
+        self._write(
+            events.ACKNOWLEDGED, {"alarm": alarm, "note": _text(note, "the note", empty=True)}
+        )
+
+    @classmethod
+    def import_from(cls, exported: str | Path, path: str | Path) -> Self:
+        """The same study again, in a new file, from its exported log."""
+        exchange.import_log(exported, path)
+        return cls.open(path)
+
+    def _ask_inside(self, n: int, worker: str) -> None:
+        """Write the missing trials of a worker, inside a transaction."""
+        policy = self._follow()
+        assert self._learner is not None
+        learner = self._learner
+        if learner.wants_snapshot:
+            snapshot = learner.snapshot(self._log.number, self._log.hash)
+            if snapshot is not None:
+                self.store.keep_snapshot(snapshot)
+        first = len(self._ledger.trials)
+        for number in range(first, first + n - len(self._ledger.pending_of(worker))):
+            choice = learner.choose(number)
+            data: dict[str, Any] = {
+                "trial": number,
+                "worker": worker,
+                "intervention": choice.intervention.tolist(),
+                "reason": choice.suggestion.reason,
+                "learned": policy.n_told,
+            }
+            if choice.wanted.tolist() != data["intervention"] or self.settings.fixed.any():
+                data["wanted"] = choice.wanted.tolist()
+            for name, value in (
+                ("mean", self.settings.sign * choice.suggestion.mean),
+                ("width", choice.suggestion.width),
+            ):
+                if value == value and abs(value) != float("inf"):
+                    data[name] = float(value)
+            if learner.problem is not None:
+                data["problem"] = f"trial {learner.problem.trial}: {learner.problem.message}"
+            self._log.write(events.ASKED, data)
+
+    def _end(self, kind: str, trial: Trial | int, reason: str) -> None:
+        number = trial_number(trial)
+        reason = _text(reason, "the reason", empty=True)
+        with self._lock, self._log.writing():
+            self._ledger.check_open(number)
+            self._log.write(kind, {"trial": number, "reason": reason})
+
+    def _write(self, kind: str, data: dict[str, Any]) -> None:
+        with self._lock, self._log.writing():
+            self._log.write(kind, data)
+
+    def _trial(self, record: Record) -> Trial:
+        return Trial(
+            record.number,
+            dict(zip(self.nodes, record.intervention, strict=True)),
+            record.worker,
+            str(record.asked["reason"]),
+            record.asked.get("mean"),
+        )
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(message, LearningWarning, stacklevel=3)
+
+
+def _text(given: Any, what: str, *, empty: bool = False) -> str:
+    if not isinstance(given, str) or len(given) > 10_000 or (not empty and not given.strip()):
+        raise StudyError(f"{what or 'the reason'} must be a text, not {given!r:.80}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{what or 'the reason'} holds characters that cannot be stored") from None
+    return given

@@ -1,0 +1,204 @@
+"""The trials of a study as its events leave them: a fold over the log, no learning in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+from causalarms.errors import CausalArmsError, CorruptStudyError, StudyError
+from causalarms.study import events as kinds
+from causalarms.study.events import Event
+from causalarms.study.settings import Settings
+
+PENDING = kinds.ASKED
+WITH_VALUES = (kinds.TOLD, kinds.IMPORTED)
+
+Values = tuple[float | None, ...]
+Bits = tuple[int, ...]
+
+
+@dataclass
+class Record:
+    """One trial."""
+
+    number: int
+    state: str  # asked | told | failed | abandoned | imported
+    intervention: Bits
+    wanted: Bits | None = None  # what the policy is told where it differs
+    worker: str = ""
+    values: Values | None = None
+    asked: dict[str, Any] = field(default_factory=dict)  # the suggestion's diagnostics
+    asked_at: str = ""
+    done_at: str = ""
+    reason: str = ""
+    corrected: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether a policy can learn from it."""
+        return (
+            self.state in WITH_VALUES
+            and self.values is not None
+            and all(value is not None for value in self.values)
+        )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An intervention to carry out; tell what was measured under its `number`."""
+
+    number: int
+    intervention: dict[str, int]  # node -> 0 natural, 1 intervened
+    worker: str
+    reason: str  # "explore" or "exploit"
+    predicted: float | None  # reward, where the policy predicts one
+
+    @property
+    def switch(self) -> list[str]:
+        """The nodes to intervene on."""
+        return [node for node, regime in self.intervention.items() if regime]
+
+    def __int__(self) -> int:
+        return self.number
+
+
+class Ledger:
+    """All trials, and what else the log says. `revision` grows when the past is corrected."""
+
+    def __init__(self) -> None:
+        self.settings: Settings | None = None
+        self.trials: list[Record] = []
+        self.order: list[int] = []  # trials with a result, as results came in
+        self.pending: dict[int, None] = {}
+        self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
+        self.notes: list[dict[str, Any]] = []
+        self.revision = 0  # the last event that changed what was learned before it
+
+    def apply(self, event: Event) -> None:
+        """Take in one event; CorruptStudyError where it cannot follow those before it."""
+        if (self.settings is None) != (event.kind == kinds.CREATED):
+            raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
+        try:
+            _APPLY[event.kind](self, event)
+        except (CausalArmsError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+            raise CorruptStudyError(
+                f"event {event.number} ({event.kind}) makes no sense: {error}", event.number
+            ) from error
+
+    def trial(self, number: int) -> Record:
+        if not 0 <= number < len(self.trials):
+            raise StudyError(f"there is no trial {number}; the study has {len(self.trials)}")
+        return self.trials[number]
+
+    def pending_of(self, worker: str) -> list[Record]:
+        return [self.trials[n] for n in self.pending if self.trials[n].worker == worker]
+
+    def learnable(self) -> list[Record]:
+        """Rounds a policy learns from, in the order their results came in."""
+        return [self.trials[n] for n in self.order if self.trials[n].complete]
+
+    def check_open(self, number: int) -> Record:
+        """The pending trial with this number, or an error that says what it is instead."""
+        record = self.trial(number)
+        if record.state != PENDING:
+            raise StudyError(f"trial {number} is not pending: it was {record.state} already")
+        return record
+
+    def _created(self, event: Event) -> None:
+        self.settings = Settings.from_dict(event.data["settings"])
+
+    def _asked(self, event: Event) -> None:
+        data = event.data
+        if data["trial"] != len(self.trials):
+            raise StudyError(f"trial {data['trial']} instead of {len(self.trials)}")
+        bits = self._bits(data["intervention"])
+        wanted = self._bits(data["wanted"]) if "wanted" in data else None
+        record = Record(data["trial"], PENDING, bits, wanted, str(data["worker"]))
+        record.asked, record.asked_at = data, event.at
+        self.trials.append(record)
+        self.pending[record.number] = None
+
+    def _told(self, event: Event) -> None:
+        record = self._close(event, kinds.TOLD)
+        record.values = self._values(event.data["values"])
+        self.order.append(record.number)
+
+    def _failed(self, event: Event) -> None:
+        self._close(event, kinds.FAILED)
+
+    def _abandoned(self, event: Event) -> None:
+        self._close(event, kinds.ABANDONED)
+
+    def _close(self, event: Event, state: str) -> Record:
+        record = self.check_open(event.data["trial"])
+        record.state, record.done_at = state, event.at
+        record.reason = str(event.data.get("reason", ""))
+        del self.pending[record.number]
+        return record
+
+    def _imported(self, event: Event) -> None:
+        data = event.data
+        if data["first"] != len(self.trials):
+            raise StudyError(f"first trial {data['first']} instead of {len(self.trials)}")
+        for bits, values in zip(data["interventions"], data["values"], strict=True):
+            number = len(self.trials)
+            record = Record(number, kinds.IMPORTED, self._bits(bits))
+            record.values, record.done_at = self._values(values), event.at
+            record.reason = str(data.get("source", ""))
+            self.trials.append(record)
+            self.order.append(number)
+
+    def _corrected(self, event: Event) -> None:
+        record = self.trial(event.data["trial"])
+        if record.state not in WITH_VALUES:
+            raise StudyError(f"trial {record.number} has no result to correct")
+        values = event.data["values"]
+        if values is None:
+            record.state, record.values = kinds.FAILED, None
+        else:
+            record.values = self._values(values)
+        record.corrected, record.reason = True, str(event.data.get("reason", ""))
+        self.revision = event.number
+
+    def _changed(self, event: Event) -> None:
+        assert self.settings is not None
+        self.settings = Settings.from_dict(self.settings.as_dict() | event.data["settings"])
+        self.revision = event.number
+
+    def _acknowledged(self, event: Event) -> None:
+        self.acknowledged[int(event.data["alarm"])] = str(event.data.get("note", ""))
+
+    def _note(self, event: Event) -> None:
+        text, trial = str(event.data["text"]), event.data.get("trial")
+        self.notes.append({"event": event.number, "at": event.at, "trial": trial, "text": text})
+
+    def _bits(self, given: Any) -> Bits:
+        assert self.settings is not None
+        if len(given) != self.settings.n_nodes or any(bit not in (0, 1) for bit in given):
+            raise StudyError(f"{given!r} is no intervention")
+        return tuple(int(bit) for bit in given)
+
+    def _values(self, given: Any) -> Values:
+        assert self.settings is not None
+        if len(given) != self.settings.n_nodes:
+            raise StudyError(f"{len(given)} values for {self.settings.n_nodes} nodes")
+        values = tuple(None if value is None else float(value) for value in given)
+        for value in values:
+            if value is not None and not isfinite(value):
+                raise StudyError("a value is not finite")
+        return values
+
+
+_APPLY = {
+    kinds.CREATED: Ledger._created,
+    kinds.ASKED: Ledger._asked,
+    kinds.TOLD: Ledger._told,
+    kinds.FAILED: Ledger._failed,
+    kinds.ABANDONED: Ledger._abandoned,
+    kinds.IMPORTED: Ledger._imported,
+    kinds.CORRECTED: Ledger._corrected,
+    kinds.CHANGED: Ledger._changed,
+    kinds.ACKNOWLEDGED: Ledger._acknowledged,
+    kinds.NOTE: Ledger._note,
+}

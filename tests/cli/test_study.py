@@ -1,0 +1,210 @@
+"""The study from the shell."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Outcome, run
+
+from causalarms import Study, random_sem
+
+NODES = "feed,heat,yield"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "line.db"
+    made = run("study", "create", path, "--nodes", NODES, "--reward", "yield", "--seed", 1)
+    assert (made.code, made.err) == (0, "")
+    return path
+
+
+@pytest.fixture
+def played(file: Path, tmp_path: Path) -> Path:
+    names = tuple(NODES.split(","))
+    random_sem(3, seed=3).replace(nodes=names, reward="yield").save(tmp_path / "system.json")
+    system = tmp_path / "system.json"
+    assert run("study", "simulate-on", file, "--sem", system, "--rounds", 90).code == 0
+    return file
+
+
+def as_json(*arguments: object) -> Any:
+    outcome = run("study", *arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out)
+
+
+def with_input(monkeypatch: pytest.MonkeyPatch, text: str, *arguments: object) -> Outcome:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    return run("study", *arguments)
+
+
+def test_ask_and_tell(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = as_json("ask", file)
+    assert trial["trial"] == 0
+    assert set(trial["intervention"]) == set(NODES.split(","))
+    assert as_json("ask", file) == trial
+    assert run("study", "ask", file).out.startswith("trial 0: switch ")
+    told = run("study", "tell", file, 0, "feed=1", "heat=-2.5e0", "yield=3")
+    assert (told.code, told.out) == (0, "trial 0: told\n")
+    assert as_json("ask", file, "-n", 2, "--worker", "b")[1]["trial"] == 2
+    text = '{"feed": 1, "heat": null, "yield": 2}'
+    outcome = with_input(monkeypatch, text, "tell", file, 1, "-")
+    assert outcome.code == 0
+    assert "left out of learning" in outcome.err
+    assert run("study", "fail", file, 2, "--reason", "broke").code == 0
+    assert [row["state"] for row in as_json("history", file)] == ["told", "told", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "message"),
+    [
+        (("feed=1", "heat=2"), 1, "node 'yield' is missing"),
+        (("feed=1", "heat=2", "yield=x"), 1, "'x', not a number"),
+        (("feed=1", "heat=2", "yield=nan"), 1, "not finite"),
+        (("feed=1", "heat=2", "yield=1", "yield=2"), 1, "given twice"),
+        (("feed=1", "heat=2", "yeild=1"), 1, "did you mean 'yield'"),
+        (("feed",), 2, "not of the form node=value"),
+        ((), 2, "node=value for every node"),
+    ],
+)
+def test_wrong_values(file: Path, values: tuple[str, ...], code: int, message: str) -> None:
+    as_json("ask", file)
+    outcome = run("study", "tell", file, 0, *values)
+    assert outcome.code == code
+    assert message in outcome.err
+    assert as_json("show", file)["trials"] == {"asked": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[1]", '{"feed": 1', '{"feed": 1, "feed": 2}', "[" * 100_000, '{"feed": NaN}', "\x00"],
+)
+def test_hostile_standard_input(file: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_json("ask", file)
+    outcome = with_input(monkeypatch, text, "tell", file, 0, "-")
+    assert outcome.code == 1
+    assert outcome.err.startswith("error: ")
+
+
+def test_exit_codes(file: Path, tmp_path: Path) -> None:
+    assert run("study", "tell", file, 7, "feed=1", "heat=1", "yield=1").code == 1
+    assert run("study", "ask", tmp_path / "none.db").code == 1
+    assert run("study", "frob", file).code == 2
+    assert run("study", "create", file).code == 2
+    assert run("study", "create", file, "--nodes", NODES, "--reward", "yield").code == 1
+    assert run("study", "--help").code == 0
+
+
+def test_what_is_known(played: Path) -> None:
+    shown = run("study", "show", played).out
+    for word in ("90 told", "reward  ", "best    switch", "edge    "):
+        assert word in shown
+    best = as_json("best", played)
+    assert 0 <= best["probability"] <= 1
+    assert "switch" in run("study", "best", played).out
+    assert as_json("graph", played)["edges"]
+    assert "parent" in run("study", "graph", played).out
+    assert as_json("alarms", played) == []
+    assert "does not watch" in run("study", "alarms", played).out
+    assert as_json("predict", played, "--switch", "feed")["intervention"]["feed"] == 1
+    assert "expected" in run("study", "predict", played).out
+    assert "trial 80" in run("study", "explain", played, 80).out
+    assert as_json("explain", played, 80)["reason"] in ("explore", "exploit")
+    assert len(run("study", "history", played, "--last", 4).out.splitlines()) == 5
+
+
+def test_export_import_verify_and_upgrade(played: Path, tmp_path: Path) -> None:
+    for name in ("log.json", "trials.csv", "trials.parquet"):
+        assert run("study", "export", played, "--out", tmp_path / name).code == 0
+    copy = tmp_path / "copy.db"
+    assert run("study", "import", copy, tmp_path / "log.json").code == 0
+    assert as_json("verify", copy) == as_json("verify", played, "--replay")
+    assert run("study", "export", copy).out == run("study", "export", played).out
+    other = tmp_path / "other.db"
+    run("study", "create", other, "--nodes", NODES, "--reward", "yield")
+    outcome = run("study", "import", other, tmp_path / "trials.csv")
+    assert (outcome.code, outcome.out) == (0, "imported 90 rounds\n")
+    assert as_json("show", other)["trials"] == {"imported": 90}
+    assert as_json("upgrade", other) == {"before": 1, "now": 1}
+    assert run("study", "export", played, "--out", tmp_path / "x.txt").code == 1
+
+
+def test_past_rounds_with_a_column_of_names(file: Path, tmp_path: Path) -> None:
+    table = tmp_path / "past.csv"
+    table.write_text("feed,heat,yield,what\n1,2,3,heat;feed\n4,5,6,\n")
+    assert as_json("import", file, table, "--intervened", "what")["imported"] == 2
+    with Study.open(file) as study:
+        assert [r.intervention for r in study.ledger().trials] == [(1, 1, 0), (0, 0, 0)]
+    table.write_text("feed,heat\n1,2\n")
+    outcome = run("study", "import", file, table)
+    assert outcome.code == 1
+    assert "no column for node 'yield'" in outcome.err
+
+
+def test_damage_is_reported_and_repaired(played: Path, tmp_path: Path) -> None:
+    store = Study.open(played).store
+    store.connection.execute(  # type: ignore[attr-defined]
+        "UPDATE events SET text = replace(text, 'told', 'tolt') WHERE number = 51"
+    )
+    store.close()
+    outcome = run("study", "verify", played)
+    assert outcome.code == 1
+    assert "DAMAGED: event 51 is damaged" in outcome.out
+    assert "event 51" in run("study", "ask", played).err
+    saved = tmp_path / "saved.db"
+    assert run("study", "recover", played, saved).code == 0
+    assert run("study", "verify", saved).code == 0
+
+
+def test_corrections_notes_and_limits(file: Path, tmp_path: Path) -> None:
+    as_json("ask", file)
+    run("study", "tell", file, 0, "feed=1", "heat=1", "yield=1")
+    assert run("study", "correct", file, 0, "feed=2", "heat=1", "yield=1").code == 0
+    assert as_json("history", file)[0]["feed"] == 2.0
+    assert run("study", "correct", file, 0, "--withdraw", "--reason", "wrong tube").code == 0
+    assert as_json("history", file)[0]["state"] == "failed"
+    assert run("study", "note", file, "hello").code == 0
+    assert run("study", "acknowledge", file, 0).code == 1
+    limited = tmp_path / "limited.db"
+    outcome = run(
+        "study", "create", limited, "--nodes", NODES, "--reward", "yield", "--minimize",
+        "--intervenable", "feed,heat", "--max-interventions", 1, "--cost", "feed=0.5",
+        "--policy", "csl-ucb-cd,joint=False", "--json",
+    )  # fmt: skip
+    settings = json.loads(outcome.out)["settings"]
+    assert settings["policy_settings"] == {"joint": False}
+    assert settings["costs"] == {"feed": 0.5}
+    assert len(as_json("ask", limited)["switch"]) <= 1
+
+
+def test_the_report_is_one_page_and_escapes_everything(tmp_path: Path) -> None:
+    evil = '<script>alert("x")</script>$x^2$'
+    names = (evil, "heat", "yield")
+    path = tmp_path / "evil.db"
+    sem = random_sem(3, seed=3).replace(nodes=names, reward="yield")
+    sem.save(tmp_path / "system.json")
+    with Study.create(path, nodes=names, reward="yield", seed=1) as study:
+        study.fail(study.ask(), f"reason {evil}")
+    run("study", "simulate-on", path, "--sem", tmp_path / "system.json", "--rounds", 90)
+    page = tmp_path / "report.html"
+    outcome = run("study", "report", path, "--out", page)
+    assert outcome.code == 0, outcome.err
+    text = page.read_text()
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert not re.search(r'(?:src|href)="(?!data:)', text)
+    for title in ("Reward so far", "Learned graph", "Alarms", "Does the model fit?", "Trials"):
+        assert title in text
+    assert "% of the variance" in text
+
+
+def test_the_report_of_an_empty_study(file: Path, tmp_path: Path) -> None:
+    assert run("study", "report", file, "--out", tmp_path / "r.html").code == 0
+    assert "No result yet" in (tmp_path / "r.html").read_text()
+    assert "no trial yet" in run("study", "show", file).out

@@ -1,0 +1,120 @@
+"""What every store of events does, in memory and on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from causalarms.errors import StudyError
+from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.store import Entry, MemoryStore, Snapshot, Store
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store = (
+        MemoryStore() if request.param == "memory" else SqliteStore.create(tmp_path / "s.db")
+    )
+    yield made
+    made.close()
+
+
+def entry(number: int) -> Entry:
+    return Entry(number, f"événement {number}", bytes([number]) * 32)
+
+
+def write_and_fail(store: Store) -> None:
+    with store.writing():
+        store.append(entry(2))
+        store.keep_snapshot(Snapshot(1, b"h", b"s", b"d"))
+        raise RuntimeError
+
+
+def test_empty(store: Store) -> None:
+    assert store.entries() == []
+    assert store.head() == (0, b"")
+    assert store.snapshot() is None
+
+
+def test_what_is_appended_is_there_in_order(store: Store) -> None:
+    with store.writing():
+        store.append(entry(1))
+        store.append(entry(2))
+    with store.writing():
+        store.append(entry(3))
+    assert store.entries() == [entry(1), entry(2), entry(3)]
+    assert store.entries(after=2) == [entry(3)]
+    assert store.head() == (3, entry(3).hash)
+
+
+def test_an_error_leaves_nothing_of_a_transaction(store: Store) -> None:
+    with store.writing():
+        store.append(entry(1))
+    with pytest.raises(RuntimeError):
+        write_and_fail(store)
+    assert store.entries() == [entry(1)]
+    assert store.head() == (1, entry(1).hash)
+    assert store.snapshot() is None
+    with store.writing():
+        store.append(entry(2))
+    assert len(store.entries()) == 2
+
+
+def test_a_gap_is_refused(store: Store) -> None:
+    with pytest.raises(StudyError, match="cannot follow"), store.writing():
+        store.append(entry(2))
+    assert store.entries() == []
+
+
+def test_writing_needs_a_transaction(store: Store) -> None:
+    with pytest.raises(StudyError, match="inside a transaction"):
+        store.append(entry(1))
+    with pytest.raises(StudyError, match="inside a transaction"):
+        store.keep_snapshot(Snapshot(1, b"h", b"s", b"d"))
+
+
+def test_the_newest_snapshot_replaces_the_one_before(store: Store) -> None:
+    with store.writing():
+        store.append(entry(1))
+        store.keep_snapshot(Snapshot(1, b"h", b"old", b"d"))
+    with store.writing():
+        store.keep_snapshot(Snapshot(1, b"h", b"new", b"d"))
+    assert store.snapshot() == Snapshot(1, b"h", b"new", b"d")
+
+
+def test_a_file_outlives_its_store(tmp_path: Path) -> None:
+    store = SqliteStore.create(tmp_path / "s.db")
+    with store.writing():
+        store.append(entry(1))
+    again = SqliteStore(tmp_path / "s.db", read_only=True)
+    assert again.entries() == [entry(1)]
+    with pytest.raises(StudyError, match="reading only"), again.writing():
+        pass
+    again.close()
+    store.close()
+    with pytest.raises(StudyError, match="was closed"):
+        store.entries()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["s.db"]
+
+
+def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:
+    store = SqliteStore.create(tmp_path / "s.db")
+    reader = SqliteStore(tmp_path / "s.db", read_only=True)
+    with store.writing():
+        store.append(entry(1))
+        assert reader.entries() == []  # at once, and nothing unfinished
+    assert reader.entries() == [entry(1)]
+    reader.close()
+    store.close()
+
+
+def test_every_connection_that_writes_waits_for_the_disk(tmp_path: Path) -> None:
+    made = SqliteStore.create(tmp_path / "s.db")
+    opened = SqliteStore(tmp_path / "s.db")
+    for store in (made, opened):
+        full = 2
+        assert store.connection.execute("PRAGMA synchronous").fetchone() == (full,)
+        assert store.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        store.close()

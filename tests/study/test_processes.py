@@ -1,0 +1,72 @@
+"""Killed processes, and several at once: the short form of benchmarks/study_*.py."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from study_rounds import SETTINGS, result
+
+from causalarms import Study
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def run(script: str, *arguments: str) -> list[dict[str, object]]:
+    command = [sys.executable, str(BENCHMARKS / script), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_killed_processes_lose_nothing() -> None:
+    for record in run("study_kills.py", "--kills", "16"):
+        assert record["own_errors"] == 0
+        assert record["lost"] == 0
+        assert record["acknowledged_twice"] == 0
+        assert record["wrong_values"] == 0
+        assert record["verify_with_replay"]
+        assert record["same_as_uninterrupted"]
+
+
+def test_processes_at_once_lose_and_double_nothing() -> None:
+    two, *_ = run("study_throughput.py", "--seconds", "2", "--workers", "2", "--no-optuna")
+    assert two["errors"] == []
+    assert two["acknowledged"] == two["told_in_file"]
+    assert two["verify"]
+
+
+def test_threads_share_a_study() -> None:
+    study = Study.create(None, **SETTINGS)
+
+    def loop(worker: str) -> None:
+        for _ in range(20):
+            trial = study.ask(worker=worker)
+            study.tell(trial, result(trial))
+
+    threads = [threading.Thread(target=loop, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    verdict = study.verify(replay=True)
+    assert (verdict.ok, verdict.told) == (True, 60)
+
+
+def test_two_studies_of_one_file_see_each_other(tmp_path: Path) -> None:
+    one = Study.create(tmp_path / "s.db", **SETTINGS)
+    two = Study.open(tmp_path / "s.db")
+    for turn in range(60):
+        study = one if turn % 2 else two
+        trial = study.ask(worker=str(turn % 2))
+        assert trial.number == turn
+        (two if turn % 3 else one).tell(trial, result(trial))
+    assert one.ask(worker="x") == two.ask(worker="x")
+    assert one.verify(replay=True).ok
+    one.close()
+    two.close()
