@@ -49,7 +49,7 @@ class Limits:
             if settings.n_nodes > MAX_SCORED_NODES:
                 raise StudyError(
                     f"constraints and costs are for at most {MAX_SCORED_NODES} nodes, not "
-                    f"{settings.n_nodes}: all interventions must be scored; intervenable= has no limit"
+                    f"{settings.n_nodes}, which are all scored; intervenable= has no limit"
                 )
             self._check_reachable()
 
