@@ -50,9 +50,9 @@ class GALCB(Policy):
         alpha: float = 0.1,
         eta: float = 0.5,
         penalty: float = 0.1,
-        cycles: int = 10,
+        cycles: int = 5,
         n_observe: int = 50,
-        bound: float = 10.0,
+        bound: float = 1.0,
     ) -> None:
         super().__init__(n_nodes, reward)
         check_enumerable(n_nodes)
