@@ -48,7 +48,7 @@ def _draw(
     scale: float = 1.0,
 ) -> Figure:
     with style.figure_style():
-        figure = Figure(figsize=(style.ONE_COLUMN, 2.6), layout="constrained")
+        figure = Figure(figsize=(style.ONE_COLUMN, 2.9), layout="constrained")
         axes = figure.add_subplot()
         for contestant in experiment.contestants:
             curves = scale * np.array(
@@ -69,5 +69,5 @@ def _draw(
         axes.set_xlabel("round")
         axes.set_ylabel(label)
         axes.set_xlim(0, experiment.horizon)
-        axes.legend()
+        figure.legend(loc="outside upper center", ncols=2)
     return figure

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
+from causalarms.changes.misfit import misfits
 from causalarms.errors import DataError, ModelError
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
@@ -70,6 +71,11 @@ class Policy(ABC):
     @abstractmethod
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         """Take in round number `n_told`."""
+
+    @property
+    def misfits(self) -> list[tuple[int, int]]:
+        """Mechanisms (regime, node) that alarm again and again: an edge may be missing."""
+        return misfits(self.alarms)
 
     @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:

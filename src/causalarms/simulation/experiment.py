@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from causalarms.changes.misfit import misfits
 from causalarms.environments.worlds import World, switching_world
 from causalarms.errors import ModelError
 from causalarms.policies.base import Policy
@@ -168,6 +169,7 @@ def trace_record(
             [int(a.round), int(a.regime), int(a.node), int(a.change_point), float(a.statistic)]
             for a in trace.alarms
         ],
+        "misfits": [list(mechanism) for mechanism in misfits(trace.alarms)],
         "changes": [
             {"after": change.after, "mechanisms": [list(m) for m in change.mechanisms]}
             for change in world.changes
