@@ -48,6 +48,7 @@ from causalarms.sem.topology import topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
+NEVER = -1
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 MODEL_ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
 
@@ -108,6 +109,7 @@ class CSLUCB(Policy):
         self._model: MechanismWeights | None = None
         self._scores: Scores | None = None
         self._candidates: npt.NDArray[np.uint8] | None = None  # None: all 2^N in order
+        self._fitted = np.full((2, 2, n_nodes), NEVER)  # counts and starts the model was fitted to
         self._held = 0
         self._alpha_0 = 0.0
         self._graph_round = 0
@@ -182,19 +184,24 @@ class CSLUCB(Policy):
             neighbors=self.k,
             chains=self._chains,
         )
+        if self._adjacency is None or not np.array_equal(fit.adjacency, self._adjacency):
+            self._fitted[:] = NEVER
         self._adjacency = fit.adjacency
         self._graph_round = self.n_told
 
     def _learn_weights(self) -> None:
         assert self._adjacency is not None
-        self._model = fit_weights(
-            self._moments,
-            self._adjacency,
-            noise_mean=self.noise_mean,
-            noise_std=self.noise_std,
-        )
+        samples = np.stack([self._moments.counts, self._data.starts])
+        if not np.array_equal(samples, self._fitted):  # else the same fit would come out again
+            self._model = fit_weights(
+                self._moments,
+                self._adjacency,
+                noise_mean=self.noise_mean,
+                noise_std=self.noise_std,
+            )
+            self._score()
+            self._fitted = samples
         self._weights_round = self.n_told
-        self._score()
         self._held = self._choose(self._scores)
         self._whiten_again()
 
@@ -266,6 +273,7 @@ class CSLUCB(Policy):
             **nested("detector", self.detector.state()),
             **nested("model", model),
             **{name: getattr(self, f"_{name}") for name in SCALARS},
+            "fitted": self._fitted.copy(),
         } | ({} if self._adjacency is None else {"adjacency": self._adjacency})
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -274,6 +282,7 @@ class CSLUCB(Policy):
         self.detector.restore(unnested("detector", state))
         for name in SCALARS:
             setattr(self, f"_{name}", state[name])
+        self._fitted = np.array(state.get("fitted", np.full_like(self._fitted, NEVER)))
         self._adjacency = state.get("adjacency")
         self._model = self._scores = None
         self._chains.clear()
