@@ -78,10 +78,17 @@ def graph(file: Path, path: Path | None, as_json: bool) -> None:
         print_json({"nodes": found.nodes, "edges": found.edges(), "unknown": unknown})
         return
     rows = [
-        [e["regime"], e["parent"], e["child"], f"{e['weight']:+.3f}", _error(e)]
+        [
+            e["regime"],
+            e["parent"],
+            e["child"],
+            f"{e['weight']:+.3f}",
+            _number(e["standard_error"]),
+            _number(e.get("probability")),
+        ]
         for e in found.edges()
     ]
-    _print(["regime", "parent", "child", "weight", "+-"], rows)
+    _print(["regime", "parent", "child", "weight", "+-", "probability"], rows)
     if found.unknown():
         click.echo("too few rounds: " + ", ".join(f"{n} ({r})" for r, n in found.unknown()))
 
@@ -168,5 +175,5 @@ def _cell(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def _error(edge: dict[str, Any]) -> str:
-    return "" if edge["standard_error"] is None else f"{edge['standard_error']:.3f}"
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -103,7 +103,14 @@ def _graph(graph: Graph | None, facts: dict[str, Any]) -> str:
     from causalarms.pictures.graph import draw_graph
 
     rows = [
-        [e["regime"], e["parent"], e["child"], _shown(e["weight"]), _shown(e["standard_error"])]
+        [
+            e["regime"],
+            e["parent"],
+            e["child"],
+            _shown(e["weight"]),
+            _shown(e["standard_error"]),
+            _shown(e.get("probability")),
+        ]
         for e in graph.edges()
     ]
     missing = ", ".join(f"{node} ({regime})" for regime, node in graph.unknown())
@@ -111,9 +118,9 @@ def _graph(graph: Graph | None, facts: dict[str, Any]) -> str:
     picture = _image(draw_graph(graph, reward=facts["reward"]), "who causes whom, per regime")
     return (
         f"<h2>Learned graph</h2>{picture}{note}"
-        + _table(["regime", "parent", "child", "weight", "standard error"], rows)
-        + "<p>Standard errors take the graph as given; the policies of this version give no "
-        "probabilities of edges.</p>"
+        + _table(["regime", "parent", "child", "weight", "standard error", "probability"], rows)
+        + "<p>Standard errors take the graph as given. Probabilities come from the exact posterior "
+        "over graphs (up to 15 nodes) and do not.</p>"
     )
 
 

@@ -24,6 +24,7 @@ from causalarms.sem.topology import topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 from causalarms.statistics.regression import Regression, SingularError, regress
+from causalarms.study.edge_probabilities import edge_probabilities
 from causalarms.study.limits import Limits
 from causalarms.study.settings import Settings
 from causalarms.study.trials import Ledger
@@ -149,7 +150,11 @@ def graph(beliefs: Beliefs) -> Graph:
             if column < len(nodes):
                 error[regime, column, node] = value
     order = None if beliefs.order is None else tuple(nodes[i] for i in beliefs.order)
-    return Graph(nodes, adjacency, weights, known, order, {"standard_error": error})
+    data = _dataset(beliefs.values, beliefs.regimes, beliefs.starts, None, nodes)
+    mean = as_noise_mean(beliefs.settings.noise_mean, nodes)
+    probability = edge_probabilities(data, mean, known)
+    measures = {} if probability is None else {"probability": probability}
+    return Graph(nodes, adjacency, weights, known, order, measures | {"standard_error": error})
 
 
 def _starts(alarms: list[Alarm], n_nodes: int) -> npt.NDArray[np.int64]:
