@@ -7,6 +7,8 @@ distinct ones as a bootstrap sample of full size holds.
 
 from __future__ import annotations
 
+from math import e
+
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
@@ -15,7 +17,7 @@ from causalarms.graphs.csl import csl
 from causalarms.rng import stream
 from causalarms.statistics.dataset import Dataset
 
-SHARE = 1 - 1 / np.e
+SHARE = 1 - 1 / e
 
 FloatArray = npt.NDArray[np.float64]
 
