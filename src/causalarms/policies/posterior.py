@@ -1,10 +1,17 @@
-"""`posterior`: Thompson sampling and its average on the exact posterior over graphs.
+"""`posterior` and `posterior-cd`: optimism over draws of the exact posterior over graphs.
 
-Nobody tells it the topology: every round it holds the posterior over orders, parent sets, weights
-and noise of all mechanisms (`graphs/posterior`). With probability `explore` it plays the best
-intervention of one draw, else the best on the average of `draws` draws. The average wastes less on
-what is merely unknown; the single draw keeps every intervention that may be best in play, so that
-no wrong one is locked in.
+Nobody tells it the topology: it holds the posterior over orders, parent sets, weights and noise of
+all mechanisms (`graphs/posterior`). Every round it draws the whole system `draws` times and plays
+the intervention whose expected reward is highest by the `quantile` of the draws: high where it is
+known to be good, or where enough draws say that it may be. What is merely unlikely costs nothing,
+and what is poorly known keeps being tried until it is known.
+
+With a detector (`changes/evidence.py`) each round is first predicted from the posterior; a
+mechanism that no longer produces what it should forgets all rounds from before its change, and
+a few random interventions then look for other mechanisms that changed with it.
+
+Beyond 20 nodes the posterior is sampled instead of summed (`graphs/posterior/sampled.py`), and the
+best intervention is searched for instead of enumerated: no certificate.
 """
 
 from __future__ import annotations
@@ -14,10 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.changes.alarm import Alarm
+from causalarms.changes.evidence import ChangeEvidence
+from causalarms.changes.predictive import predictive_scores
 from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
-from causalarms.graphs.posterior.exact import Draws, ExactPosterior
+from causalarms.graphs.posterior.exact import ExactPosterior
 from causalarms.graphs.posterior.prior import MechanismPrior
+from causalarms.models.over_draws import Recommendation, most_optimistic, recommend
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -26,19 +37,24 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.sem.rewards import all_expected_rewards, check_enumerable, intervention_of
-from causalarms.statistics.moments import Moments
+from causalarms.policies.states import nested, unnested
+from causalarms.policies.uniform import random_intervention
+from causalarms.statistics.moments import Moments, gram_matrix
+from causalarms.statistics.recent_rounds import RecentRounds
 
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`
+SETTLED = 0.05  # a mechanism is tested where no node before it is likelier than this to be a child
+MIN_TESTED = 4  # samples of a mechanism before its rounds are predicted
 
 
 class Posterior(Policy):
     """Is told nothing but, where known, the noise means (and standard deviations).
 
-    explore        share of rounds that play the best intervention of a single draw
-    draws          draws averaged in the other rounds
-    refresh        after the first 300 rounds the posterior takes in rounds in groups of this size
-    edge_probability, weight_scale, noise_shape   the prior (`MechanismPrior`)
+    draws, quantile   the upper value of an intervention: this quantile of its reward over the draws
+    refresh           after the first 300 rounds the posterior takes in rounds in groups of this size
+    edge_probability, weight_mean, weight_scale, noise_shape   the prior (`MechanismPrior`)
+    detector          finds changed mechanisms; None where nothing changes
+    probes            random interventions after an alarm
     """
 
     def __init__(
@@ -48,38 +64,51 @@ class Posterior(Policy):
         *,
         noise_mean: npt.ArrayLike | None = None,
         noise_std: npt.ArrayLike | None = None,
-        explore: float = 0.3,
-        draws: int = 10,
+        draws: int = 20,
+        quantile: float = 0.9,
         refresh: int = 5,
         edge_probability: float | str = 0.5,
         weight_mean: float = 0.0,
         weight_scale: float = 1.5,
         noise_shape: float = 0.5,
         memory_limit: int | None = None,
+        detector: ChangeEvidence | None = None,
+        probes: int = 0,
     ) -> None:
         super().__init__(n_nodes, reward)
-        check_enumerable(n_nodes)
-        if not 0 < explore <= 1:
-            raise ModelError(f"explore must lie in (0, 1], not {explore}")
-        if draws < 1 or refresh < 1:
-            raise ModelError(f"draws and refresh must be at least 1, not {draws} and {refresh}")
-        self.explore = explore
+        if not 0 <= quantile <= 1:
+            raise ModelError(f"quantile must lie in [0, 1], not {quantile}")
+        if draws < 1 or refresh < 1 or probes < 0:
+            raise ModelError(
+                "draws and refresh must be at least 1 and probes at least 0, "
+                f"not {draws}, {refresh} and {probes}"
+            )
         self.draws = draws
+        self.quantile = quantile
         self.refresh = refresh
+        self.detector = detector
+        self.probes = probes
         self._moments = Moments(n_nodes)
-        self._posterior = ExactPosterior(
-            n_nodes,
-            noise_mean=as_noise_mean(noise_mean, self._nodes),
-            noise_std=as_noise_mean(noise_std, self._nodes),
-            prior=MechanismPrior(
+        self._known: dict[str, Any] = {
+            "noise_mean": as_noise_mean(noise_mean, self._nodes),
+            "noise_std": as_noise_mean(noise_std, self._nodes),
+            "prior": MechanismPrior(
                 edge_probability=edge_probability,
                 weight_mean=weight_mean,
                 weight_scale=weight_scale,
                 noise_shape=noise_shape,
             ),
-            memory_limit=memory_limit,
-        )
+            "memory_limit": memory_limit,
+        }
+        self._posterior = self._make_posterior()
+        self._recent = RecentRounds(n_nodes)
         self._refreshed = 0
+        self._probes_left = 0
+        self._order = np.arange(n_nodes)
+        self._settled = np.zeros(n_nodes, dtype=bool)
+
+    def _make_posterior(self) -> ExactPosterior:
+        return ExactPosterior(self.n_nodes, **self._known)
 
     @property
     def edge_probability(self) -> FloatArray:
@@ -92,45 +121,103 @@ class Posterior(Policy):
         return self.edge_probability > 0.5
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
-        single = rng.random() < self.explore
-        rewards = self._rewards(self._posterior.draw(rng, 1 if single else self.draws))
-        mean = rewards.mean(axis=0)
-        arm = int(np.argmax(mean))
+        if self._probes_left:
+            arm = random_intervention(rng, self.n_nodes)
+            return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
+        best = most_optimistic(self._posterior.draw(rng, self.draws), self.reward, self.quantile)
         return Suggestion(
-            intervention_of(arm, self.n_nodes),
-            EXPLORE if single else EXPLOIT,
-            float(mean[arm]),
-            float(rewards[:, arm].std()) if len(rewards) > 1 else float("nan"),
-            self._refreshed,
+            best.intervention, EXPLOIT, best.mean, best.upper - best.mean, self._refreshed
         )
 
-    def _rewards(self, draws: Draws) -> FloatArray:
-        """Expected rewards of all interventions under every draw, (n, 2^N)."""
-        return np.stack(
-            [
-                all_expected_rewards(weights, intercept, order, self.reward)
-                for weights, intercept, order in zip(
-                    draws.weights, draws.intercept, draws.order, strict=True
-                )
-            ]
-        )
+    def recommend(
+        self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
+    ) -> Recommendation:
+        """The intervention to settle on now, how likely it is the best, and what stopping costs."""
+        return recommend(self._posterior.draw(rng, draws), self.reward, tolerance=tolerance)
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
+        alarms = self._detect(a, x)
         self._moments.add(x, a)
-        if self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
+        self._recent.add(self.n_told, a, x)
+        self._probes_left = max(self._probes_left - 1, 0)
+        for alarm in alarms:
+            self._forget(alarm)
+        if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
             self._posterior.update(self._moments)
             self._refreshed = self.n_told
+            if alarms or self.n_told % self.refresh == 0:
+                self._judge()
+
+    def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
+        if self.detector is None:
+            return []
+        counts = self._moments.counts[a, np.arange(self.n_nodes)]
+        settings = self._posterior.settings
+        scores = predictive_scores(
+            self._moments.gram,
+            self._order,
+            self._settled & (counts >= MIN_TESTED),
+            a,
+            x,
+            settings.noise_mean,
+            settings.known_variance,
+            1.0 / (settings.weight_mean**2 + 1.0 / settings.weight_precision),
+            settings.intercept_precision,
+            settings.noise_shape,
+        )
+        return self.detector.observe(self.n_told, a, scores)
+
+    def _forget(self, alarm: Alarm) -> None:
+        """Only rounds after the change count for the mechanism from now on, but for the order."""
+        assert self.detector is not None
+        self.alarms.append(alarm)
+        regime, node = alarm.regime, alarm.node
+        self._posterior.retire(regime, node)
+        kept = self._recent.samples(regime, node, after=alarm.change_point)
+        self._moments.gram[regime, node] = gram_matrix(np.ascontiguousarray(kept.T))
+        self._moments.counts[regime, node] = len(kept)
+        self.detector.forget(regime, node)
+        self._probes_left = self.probes
+
+    def _judge(self) -> None:
+        """The order in which rounds are predicted, and for which nodes it is certain enough."""
+        if self.detector is None:
+            return
+        self._order = self._posterior.most_probable().order
+        position = np.argsort(self._order)
+        child = self.edge_probability.max(axis=0) > SETTLED  # (from, to)
+        self._settled = ~(child & (position[:, None] > position[None, :])).any(axis=1)
 
     def _state(self) -> dict[str, Any]:
+        detector = {} if self.detector is None else self.detector.state()
         return {
             **self._moments.state(),
             "seen": self._posterior.gram.copy(),
+            "retired": np.array([m[:2] for m in self._posterior.retired]).reshape(-1, 2),
+            "retired_gram": np.array([m[2] for m in self._posterior.retired]),
             "refreshed": self._refreshed,
+            "probes_left": self._probes_left,
+            "order": self._order.copy(),
+            "settled": self._settled.copy(),
+            **nested("recent", self._recent.state()),
+            **nested("detector", detector),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
         self._refreshed = int(state["refreshed"])
+        self._probes_left = int(state["probes_left"])
+        self._order = np.array(state["order"], dtype=np.int64)
+        self._settled = np.array(state["settled"], dtype=bool)
+        self._recent.restore(unnested("recent", state))
+        if self.detector is not None:
+            self.detector.restore(unnested("detector", state))
+        self._posterior = self._make_posterior()
         seen = Moments(self.n_nodes)
+        for (regime, node), gram in zip(state["retired"], state["retired_gram"], strict=True):
+            seen.gram[regime, node] = gram
+            self._posterior.update(seen)
+            self._posterior.retire(int(regime), int(node))
+            seen.forget(regime, node)
         seen.gram[:] = state["seen"]
         self._posterior.update(seen)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.mechanism_glr import MechanismGLR
 from causalarms.changes.whole_graph import WholeGraphRatio
 from causalarms.errors import ModelError
@@ -50,6 +51,19 @@ def csl_ucb_cd(
         else MechanismGLR.paper(n_nodes, zeta=zeta, start_after=200)
     )
     return CSLUCB(n_nodes, reward, detector=glr, **settings)
+
+
+def posterior_cd(
+    n_nodes: int,
+    reward: int = -1,
+    *,
+    false_alarms_per_1000_rounds: float = 0.1,
+    probes: int = 6,
+    **settings: Any,
+) -> Policy:
+    """The posterior policy with change detection at a stated system-wide rate of false alarms."""
+    detector = ChangeEvidence(n_nodes, false_alarms_per_1000_rounds=false_alarms_per_1000_rounds)
+    return Posterior(n_nodes, reward, detector=detector, probes=probes, **settings)
 
 
 def golem_mab(
@@ -121,6 +135,7 @@ POLICIES: dict[str, Factory] = {
     "linsem-ts": LinSEMTS,
     "ga-lcb": GALCB,
     "posterior": Posterior,
+    "posterior-cd": posterior_cd,
     "random": RandomPolicy,
     "oracle": Oracle,
 }
@@ -168,7 +183,7 @@ def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -
 
 def accepted_settings(factory: Factory) -> list[str]:
     """Names a factory takes, with those it passes on."""
-    passes_on = {csl_ucb_cd: (CSLUCB,)}
+    passes_on = {csl_ucb_cd: (CSLUCB,), posterior_cd: (Posterior,)}
     names: list[str] = []
     for part in (factory, *passes_on.get(factory, ())):
         for name, parameter in inspect.signature(part).parameters.items():

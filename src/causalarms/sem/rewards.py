@@ -2,9 +2,9 @@
 
 Two passes over an order that both regimes share:
 forward, for a batch of interventions, each node's mean from its parents' means;
-backward, for all 2^N interventions at once, the reward as a linear function of the nodes not yet
-decided. Deciding the last undecided node doubles the number of functions and shortens each by one,
-so the work per intervention is a constant: sum over d of 2^d (N - d) < 2^(N+1).
+backward, for all 2^N interventions depth first, the reward as a linear function of the nodes not
+yet decided. Deciding the last undecided node doubles the number of functions and shortens each by
+one, so the work per intervention is a constant: sum over d of 2^d (N - d) < 2^(N+1).
 """
 
 from __future__ import annotations
@@ -58,22 +58,55 @@ def all_expected_rewards(
     weights: FloatArray, noise_mean: FloatArray, order: IntArray, reward: int
 ) -> FloatArray:
     """Rewards of all interventions in the order of `all_interventions`, (2^N,)."""
-    n_nodes = len(order)
-    check_enumerable(n_nodes)
-    coefficients = np.zeros((1, n_nodes))  # over the undecided nodes, in topological order
-    coefficients[0, np.flatnonzero(order == reward)[0]] = 1.0
-    constant = np.zeros(1)
-    for last in range(n_nodes - 1, -1, -1):
-        node = order[last]
-        column = weights[:, order[:last], node]  # (2, last)
-        of_last = coefficients[:, last]
-        constant = (constant[:, None] + of_last[:, None] * noise_mean[:, node]).ravel()
-        coefficients = (
-            coefficients[:, None, :last] + of_last[:, None, None] * column[None]
-        ).reshape(len(constant), last)
-    # axis d of the tensor is the regime of the node decided d-th, i.e. order[N-1-d]
-    axis_of_node = n_nodes - 1 - np.argsort(order)
-    return np.ascontiguousarray(constant.reshape((2,) * n_nodes).transpose(axis_of_node)).ravel()
+    return reward_tables(weights[None], noise_mean[None], order[None], reward)[0]
+
+
+def reward_tables(
+    weights: FloatArray,  # (n, 2, N, N)
+    noise_mean: FloatArray,  # (n, 2, N)
+    order: IntArray,  # (n, N)
+    reward: int,
+) -> FloatArray:
+    """Rewards of all interventions in each of n systems, (n, 2^N)."""
+    check_enumerable(order.shape[1])
+    return _reward_tables(
+        np.ascontiguousarray(weights),
+        np.ascontiguousarray(noise_mean, dtype=float),
+        np.ascontiguousarray(order, dtype=np.int64),
+        reward,
+    )
+
+
+@kernel
+def _reward_tables(
+    weights: FloatArray, noise_mean: FloatArray, order: IntArray, reward: int
+) -> FloatArray:
+    n_systems, n = order.shape
+    tables = np.empty((n_systems, 1 << n))
+    # after d decided nodes: over the undecided ones in topological order, the rest, what is decided
+    coefficients, constant = np.zeros((n + 1, n)), np.zeros(n + 1)
+    decided = np.zeros(n + 1, dtype=np.int64)
+    for s in range(n_systems):
+        for position in range(n):
+            coefficients[0, position] = 1.0 if order[s, position] == reward else 0.0
+        for leaf in range(1 << n):
+            depth = 0  # of the first decision that differs from the leaf before
+            if leaf > 0:
+                depth = n - 1
+                while not leaf >> (n - 1 - depth) & 1:
+                    depth -= 1
+            for d in range(depth, n):
+                last = n - 1 - d
+                node, regime = order[s, last], leaf >> last & 1
+                factor = coefficients[d, last]
+                constant[d + 1] = constant[d] + factor * noise_mean[s, regime, node]
+                decided[d + 1] = decided[d] | regime << (n - 1 - node)
+                for k in range(last):
+                    coefficients[d + 1, k] = (
+                        coefficients[d, k] + factor * weights[s, regime, order[s, k], node]
+                    )
+            tables[s, decided[n]] = constant[n]
+    return tables
 
 
 def all_interventions(n_nodes: int) -> npt.NDArray[np.uint8]:

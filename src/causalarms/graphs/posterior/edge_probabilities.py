@@ -23,6 +23,7 @@ IntArray = npt.NDArray[np.int32]
 def edge_probabilities(
     scores: FloatArray,  # (2, N, 2^(N-1)), one per parent set
     within: FloatArray,  # (2, N, 2^(N-1)), log sums over the subsets of a set
+    past: FloatArray,  # (N, 2^(N-1)), what former mechanisms say of the order
     forward: FloatArray,  # (2^N,)
     backward: FloatArray,  # (2^N,)
     mantissa: FloatArray,  # (2^(N-1),), room to work
@@ -39,7 +40,11 @@ def edge_probabilities(
             for before in range(n_sets):
                 mask = with_gap(before, node)
                 others[before] = (
-                    forward[mask] + other[before] + backward[mask | (1 << node)] - total
+                    forward[mask]
+                    + other[before]
+                    + past[node, before]
+                    + backward[mask | (1 << node)]
+                    - total
                 )
             superset_log_sums(others, others, mantissa, exponent)
             for parents in range(n_sets):

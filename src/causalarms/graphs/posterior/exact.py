@@ -16,9 +16,11 @@ from causalarms.graphs.posterior.orders import (
     best_order,
     forward_sums,
     restricted_log_sum,
+    without,
 )
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.prior_sum import log_prior_sum
+from causalarms.graphs.posterior.retired import evidence_of_order
 from causalarms.graphs.posterior.subset_sums import subset_maxima
 from causalarms.statistics.moments import Moments
 
@@ -90,7 +92,7 @@ class ExactPosterior:
         if (self.required & ~self.allowed).any():
             regime, parent, child = np.argwhere(self.required & ~self.allowed)[0]
             raise ModelError(f"edge {parent} -> {child} is required and forbidden ({regime=})")
-        self._settings = refresh.Settings(
+        self.settings = refresh.Settings(
             noise_mean=_per_mechanism(noise_mean, n_nodes),
             known_variance=_per_mechanism(noise_std, n_nodes) ** 2,
             log_sizes=self.prior.log_sizes(n_nodes),
@@ -102,11 +104,13 @@ class ExactPosterior:
         n_sets = 1 << (n_nodes - 1)
         self.scores: FloatArray = np.empty((2, n_nodes, n_sets))
         self.within: FloatArray = np.empty((2, n_nodes, n_sets))  # log sums over subsets
-        self._local: FloatArray = np.empty((n_nodes, n_sets))  # both regimes together
+        self._local: FloatArray = np.empty((n_nodes, n_sets))  # both regimes together, and the past
+        self._past: FloatArray = np.zeros((n_nodes, n_sets))  # of mechanisms that were replaced
         self._mantissa = np.empty(n_sets)
         self._exponent = np.empty(n_sets, dtype=np.int32)
         self._gram: FloatArray = np.full((2, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
         self._log_prior_sum: float | None = None
+        self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
         self.update(Moments(n_nodes) if moments is None else moments)
 
     def update(self, moments: Moments) -> int:
@@ -120,8 +124,9 @@ class ExactPosterior:
             changed,
             self.allowed,
             self.required,
-            *self._settings,
+            *self.settings,
             self.scores,
+            self._past,
             self.within,
             self._local,
             self._mantissa,
@@ -133,6 +138,28 @@ class ExactPosterior:
         self._edge_probability: FloatArray | None = None
         return int(changed.sum())
 
+    def retire(self, regime: int, node: int) -> None:
+        """The mechanism was replaced: another one, with other parents, produces what comes next.
+
+        What its samples say about the order stays, for the order outlasts the change: the former
+        mechanism counts as one more mechanism of the node, with parents among the same
+        predecessors. Without it the other mechanisms' samples, in which this node followed
+        its old parents, would be read the wrong way round.
+        """
+        self._past[node] += evidence_of_order(
+            self.within[regime, node],
+            node,
+            self.settings.log_sizes,
+            self.allowed[regime, :, node],
+            self.required[regime, :, node],
+        )
+        self.retired.append((regime, node, self._gram[regime, node].copy()))
+        now = Moments(self.n_nodes)
+        now.gram[:] = self._gram
+        now.forget(regime, node)
+        self._gram[regime, node] = np.nan  # its sums are to be made anew, whatever it held
+        self.update(now)
+
     @property
     def gram(self) -> FloatArray:
         """The moments this is the posterior of, (2, N, N+1, N+1)."""
@@ -143,7 +170,7 @@ class ExactPosterior:
         """Log probability density of the data, averaged over the whole prior."""
         if self._log_prior_sum is None:
             self._log_prior_sum = log_prior_sum(
-                self._settings.log_sizes, self.allowed, self.required
+                self.settings.log_sizes, self.allowed, self.required
             )
         return float(self._forward[-1]) - self._log_prior_sum
 
@@ -154,6 +181,7 @@ class ExactPosterior:
             probability = edge_probabilities(
                 self.scores,
                 self.within,
+                self._past,
                 self._forward,
                 backward_sums(self._local),
                 self._mantissa,
@@ -170,7 +198,7 @@ class ExactPosterior:
         masks = np.empty((2, self.n_nodes), dtype=np.int64)
         for regime, node in np.ndindex(2, self.n_nodes):
             masks[regime, node] = bits @ np.delete(kept[regime, :, node], node)
-        log_sum = restricted_log_sum(self.within, masks)
+        log_sum = restricted_log_sum(self.within, self._past, masks)
         return float(min(np.exp(log_sum - self._forward[-1]), 1.0))
 
     def most_probable(self) -> OrderedGraph:
@@ -179,20 +207,21 @@ class ExactPosterior:
         Not quite the most probable pair of graphs: that one may fit many orders, each of them less
         probable.
         """
-        best = np.zeros_like(self._local)
+        best = self._past.copy()
         room = self._mantissa
         for regime, node in np.ndindex(2, self.n_nodes):
             subset_maxima(self.scores[regime, node], room)
             best[node] += room
         order = best_order(best)
         adjacency, log_score = refresh.best_parents(self.scores, order)
+        log_score += _past_of_order(self._past, order)
         return OrderedGraph(order, adjacency, float(log_score - self._forward[-1]))
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
         """Independent exact draws of order, parents, weights, intercepts and noise."""
         size = self.n_nodes
         uniforms = rng.random((n, size, 5))
-        shapes = self._settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
+        shapes = self.settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
         gammas = rng.standard_gamma(shapes, (n, 2, size))
         normals = rng.standard_normal((n, 2, size, size + 1))
         return Draws(
@@ -202,7 +231,7 @@ class ExactPosterior:
                 self._local,
                 self._forward,
                 self._gram,
-                *self._settings,
+                *self.settings,
                 uniforms,
                 gammas,
                 normals,
@@ -212,10 +241,19 @@ class ExactPosterior:
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""
         edges = np.ascontiguousarray(adjacency)
-        return PointEstimate(*refresh.estimate_all(self._gram, *self._settings, edges))
+        return PointEstimate(*refresh.estimate_all(self._gram, *self.settings, edges))
 
 
 def _per_mechanism(given: npt.ArrayLike | None, n_nodes: int) -> FloatArray:
     """(2, N), nan where unknown."""
     values = np.nan if given is None else np.asarray(given, dtype=float)
     return np.array(np.broadcast_to(values, (2, n_nodes)), order="C")
+
+
+def _past_of_order(past: FloatArray, order: IntArray) -> float:
+    """What former mechanisms say of one order."""
+    total, mask = 0.0, 0
+    for node in order.tolist():
+        total += past[node, without(mask, node)]
+        mask |= 1 << node
+    return total

@@ -20,7 +20,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 @kernel
-def _regressors(parents: BoolArray, with_intercept: bool) -> npt.NDArray[np.int64]:
+def regressors_of(parents: BoolArray, with_intercept: bool) -> npt.NDArray[np.int64]:
     """The parents, and N for the intercept, last."""
     n = len(parents)
     found = np.empty(n + 1, dtype=np.int64)
@@ -36,18 +36,27 @@ def _regressors(parents: BoolArray, with_intercept: bool) -> npt.NDArray[np.int6
 
 
 @kernel
-def _cholesky(equations: FloatArray) -> None:
-    """L into the lower triangle of all but the last row, the right-hand side."""
+def cholesky(
+    equations: FloatArray, n_weights: int, weight_precision: float, intercept_precision: float
+) -> None:
+    """L into the lower triangle of all but the last row, the right-hand side.
+
+    No pivot is below the prior precision, but that of huge values may be by rounding.
+    """
     for a in range(len(equations) - 1):
         for b in range(a + 1):
             value = equations[a, b]
             for c in range(b):
                 value -= equations[a, c] * equations[b, c]
-            equations[a, b] = math.sqrt(value) if a == b else value / equations[b, b]
+            if a == b:
+                least = weight_precision if a < n_weights else intercept_precision
+                equations[a, a] = math.sqrt(max(value, least))
+            else:
+                equations[a, b] = value / equations[b, b]
 
 
 @kernel
-def _whiten(
+def whiten(
     equations: FloatArray, n_weights: int, mean: float, pull: float, pattern: int, z: FloatArray
 ) -> float:
     """L z = right-hand side; bit a of the pattern makes weight a negative. Returns the squares."""
@@ -78,7 +87,7 @@ def _pattern_shares(
     z = np.empty(len(equations) - 1)
     shares = np.empty(1 << n_weights if mean > 0.0 else 1)
     for pattern in range(len(shares)):
-        squares = _whiten(equations, n_weights, mean, pull, pattern, z)
+        squares = whiten(equations, n_weights, mean, pull, pattern, z)
         shares[pattern] = fit_score(squares, n_samples, noise_shape, known_variance)
     shares = np.exp(shares - shares.max())
     return shares / shares.sum()
@@ -112,7 +121,7 @@ def draw_mechanism(
     """Returns intercept and noise standard deviation."""
     n_samples = gram[-1, -1]
     with_intercept = math.isnan(noise_mean)
-    regressors = _regressors(parents, with_intercept)
+    regressors = regressors_of(parents, with_intercept)
     n_weights, pull = len(regressors) - with_intercept, weight_mean * weight_precision
     equations = normal_equations(
         gram,
@@ -122,7 +131,7 @@ def draw_mechanism(
         weight_precision,
         intercept_precision,
     )
-    _cholesky(equations)
+    cholesky(equations, n_weights, weight_precision, intercept_precision)
     pattern = 0
     if weight_mean > 0.0:
         shares = _pattern_shares(
@@ -132,7 +141,7 @@ def draw_mechanism(
             uniform -= shares[pattern]
             pattern += 1
     z = np.empty(len(regressors))
-    squares = _whiten(equations, n_weights, weight_mean, pull, pattern, z)
+    squares = whiten(equations, n_weights, weight_mean, pull, pattern, z)
     variance = known_variance
     if math.isnan(known_variance):
         variance = (noise_shape + 0.5 * squares) / gamma
@@ -162,7 +171,7 @@ def mean_mechanism(
     """Posterior means of the weights; returns that of the intercept, and of 1/s^2 as an s."""
     n_samples = gram[-1, -1]
     with_intercept = math.isnan(noise_mean)
-    regressors = _regressors(parents, with_intercept)
+    regressors = regressors_of(parents, with_intercept)
     n_weights, pull = len(regressors) - with_intercept, weight_mean * weight_precision
     equations = normal_equations(
         gram,
@@ -172,7 +181,7 @@ def mean_mechanism(
         weight_precision,
         intercept_precision,
     )
-    _cholesky(equations)
+    cholesky(equations, n_weights, weight_precision, intercept_precision)
     shares = _pattern_shares(
         equations, n_weights, weight_mean, pull, n_samples, noise_shape, known_variance
     )
@@ -181,7 +190,7 @@ def mean_mechanism(
     intercept = 0.0 if with_intercept else noise_mean
     precision = 0.0
     for pattern in range(len(shares)):
-        squares = _whiten(equations, n_weights, weight_mean, pull, pattern, z)
+        squares = whiten(equations, n_weights, weight_mean, pull, pattern, z)
         _solve(equations, z)
         for a in range(n_weights):
             weights[regressors[a]] += shares[pattern] * z[a]

@@ -8,13 +8,13 @@ DEFAULT_LIMIT = 2**30  # bytes; enough for 20 nodes
 
 
 def table_bytes(n_nodes: int) -> int:
-    """Bytes at the peak: scores, their sums, sums by node, and one more such table for a moment.
+    """Bytes at the peak: scores, their sums, sums by node, the past, one more table for a moment.
 
     >>> f"{table_bytes(20):,}"
-    '538,968,064'
+    '622,854,144'
     """
     n_sets = 1 << max(n_nodes - 1, 0)
-    tables = 8 * n_nodes * n_sets * (2 + 2 + 1 + 1)
+    tables = 8 * n_nodes * n_sets * (2 + 2 + 1 + 1 + 1)
     orders = 8 * 2 * n_sets * 3
     room = (8 + 4 + 8) * n_sets
     return tables + orders + room

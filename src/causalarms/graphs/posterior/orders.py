@@ -81,10 +81,11 @@ def _log_sum(terms: FloatArray, m: int, top: float) -> float:
 
 
 @kernel
-def restricted_log_sum(within: FloatArray, kept: IntArray) -> float:
+def restricted_log_sum(within: FloatArray, past: FloatArray, kept: IntArray) -> float:
     """Log sum over orders and over parent sets that are part of `kept` (2, N), sets without i.
 
-    `within` (2, N, 2^(N-1)) holds the sums over the subsets of every set.
+    `within` (2, N, 2^(N-1)) holds the sums over the subsets of every set, `past` (N, 2^(N-1)) what
+    former mechanisms add.
     """
     n = within.shape[1]
     sums = np.empty(1 << n)
@@ -99,6 +100,7 @@ def restricted_log_sum(within: FloatArray, kept: IntArray) -> float:
                     sums[mask ^ (1 << i)]
                     + within[0, i, before & kept[0, i]]
                     + within[1, i, before & kept[1, i]]
+                    + past[i, before]
                 )
                 top = max(top, terms[m])
                 m += 1

@@ -25,8 +25,8 @@ def log_prior_sum(log_sizes: FloatArray, allowed: BoolArray, required: BoolArray
         certain = np.delete(required[regime, :, node], node)
         free = np.delete(allowed[regime, :, node], node) & ~certain
         add_prior(
-            _bits(free),
-            _bits(certain),
+            bits_of(free),
+            bits_of(certain),
             sums_by_count(log_sizes, int(certain.sum()), int(free.sum())),
             local[node],
         )
@@ -43,7 +43,7 @@ def sums_by_count(log_sizes: FloatArray, n_required: int, n_free: int) -> FloatA
     return np.array(sums)
 
 
-def _bits(members: BoolArray) -> int:
+def bits_of(members: BoolArray) -> int:
     return int((members * (1 << np.arange(len(members)))).sum())
 
 

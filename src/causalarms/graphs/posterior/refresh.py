@@ -45,6 +45,7 @@ def score_mechanisms(
     intercept_precision: float,
     noise_shape: float,
     scores: FloatArray,  # (2, N, 2^(N-1)) out
+    past: FloatArray,  # (N, 2^(N-1))
     within: FloatArray,  # (2, N, 2^(N-1)) out
     local: FloatArray,  # (N, 2^(N-1)) out
     mantissa: FloatArray,
@@ -86,7 +87,7 @@ def score_mechanisms(
                     )
                 subset_log_sums(scores[regime, node], within[regime, node], mantissa, exponent)
         if changed[0, node] or changed[1, node]:
-            local[node] = within[0, node] + within[1, node]
+            local[node] = within[0, node] + within[1, node] + past[node]
 
 
 @kernel

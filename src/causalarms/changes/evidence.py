@@ -1,0 +1,144 @@
+"""`ChangeEvidence`: alarms at a rate the user states, for all mechanisms together.
+
+Every mechanism's rounds come as scores that are N(0, 1) and independent until it changes
+(`predictive.py`). Against each of a few alternatives (wider scores, shifted scores) the
+Shiryaev-Roberts sum R <- (1 + R) L adds up the likelihood ratios of all possible change points;
+their average over alternatives minus the number of scores is a martingale until the change, so
+that the mean time to a false alarm at R = A is exactly E[R at the alarm]: A times the average
+overshoot, a constant that depends on the alternatives only. A stated system-wide rate is divided
+among the mechanisms a round is played with. The cost of a round does not depend on the past.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.changes.alarm import Alarm
+from causalarms.errors import ModelError
+from causalarms.kernels import kernel
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# mean and spread of the scores after a change
+ALTERNATIVES = np.array(
+    [(0.0, 1.6), (0.0, 3.0), (0.0, 8.0), (0.0, 25.0)]
+    + [(sign * shift, 1.0) for shift in (1.0, 2.0, 4.0) for sign in (1.0, -1.0)]
+)
+OVERSHOOT = 3.77  # E[R at the alarm] / A, by `python benchmarks/change_evidence.py`
+LARGEST = 1e300  # an R beyond it is as good
+
+
+def alarm_level(false_alarms_per_1000_rounds: float, n_nodes: int) -> float:
+    """A, from the rate of false alarms of `n_nodes` mechanisms tested in every round."""
+    return 1000.0 * n_nodes / (false_alarms_per_1000_rounds * OVERSHOOT)
+
+
+class ChangeEvidence:
+    """Shiryaev-Roberts sums of all mechanisms.
+
+    false_alarms_per_1000_rounds   of the whole system while nothing changes
+    """
+
+    def __init__(self, n_nodes: int, *, false_alarms_per_1000_rounds: float = 0.1) -> None:
+        rate = false_alarms_per_1000_rounds
+        if not 0 < rate <= 100:
+            raise ModelError(
+                "false_alarms_per_1000_rounds must be above 0 and at most 100, "
+                f"not {false_alarms_per_1000_rounds}"
+            )
+        self.level = alarm_level(rate, n_nodes)
+        n_alternatives = len(ALTERNATIVES)
+        self._sums = np.zeros((2, n_nodes, n_alternatives))
+        # the last time the likelihood ratio since some round was largest for starting anew
+        self._gains = np.zeros((2, n_nodes, n_alternatives))
+        self._starts: IntArray = np.zeros((2, n_nodes, n_alternatives), dtype=np.int64)
+
+    def observe(
+        self, round_: int, regimes: npt.NDArray[np.uint8], scores: FloatArray
+    ) -> list[Alarm]:
+        """Add a round's scores, (N,), nan where a mechanism was not tested."""
+        totals = add_scores(self._sums, self._gains, self._starts, round_, regimes, scores)
+        alarms = []
+        for node in np.flatnonzero(totals >= self.level):
+            regime = int(regimes[node])
+            likeliest = int(np.argmax(self._gains[regime, node]))
+            first = int(self._starts[regime, node, likeliest])
+            alarms.append(
+                Alarm(
+                    round_,
+                    regime,
+                    int(node),
+                    first - 1,
+                    math.log(totals[node]),
+                    math.log(self.level),
+                )
+            )
+        return alarms
+
+    def forget(self, regime: int, node: int) -> None:
+        """No evidence is held against a mechanism that is learned anew."""
+        self._sums[regime, node] = 0.0
+        self._gains[regime, node] = 0.0
+        self._starts[regime, node] = 0
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "sums": self._sums.copy(),
+            "gains": self._gains.copy(),
+            "starts": self._starts.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._sums[:] = state["sums"]
+        self._gains[:] = state["gains"]
+        self._starts[:] = state["starts"]
+
+
+@kernel
+def log_ratio(score: float, mean: float, spread: float) -> float:
+    """Log density of N(mean, spread^2) over N(0, 1)."""
+    return 0.5 * score**2 - 0.5 * ((score - mean) / spread) ** 2 - math.log(spread)
+
+
+@kernel
+def add_score(
+    sums: FloatArray,  # (alternatives,)
+    gains: FloatArray,
+    starts: IntArray,
+    round_: int,
+    score: float,
+) -> float:
+    """The mechanism's R afterwards."""
+    total = 0.0
+    for k in range(len(sums)):
+        ratio = log_ratio(score, ALTERNATIVES[k, 0], ALTERNATIVES[k, 1])
+        sums[k] = min((1.0 + sums[k]) * math.exp(min(ratio, 600.0)), LARGEST)
+        total += sums[k]
+        if gains[k] <= 0.0:
+            gains[k], starts[k] = 0.0, round_
+        gains[k] += ratio
+    return total / len(sums)
+
+
+@kernel
+def add_scores(
+    sums: FloatArray,  # (2, N, alternatives)
+    gains: FloatArray,
+    starts: IntArray,
+    round_: int,
+    regimes: npt.NDArray[np.uint8],
+    scores: FloatArray,
+) -> FloatArray:
+    totals = np.zeros(len(scores))
+    for node in range(len(scores)):
+        if not math.isnan(scores[node]):
+            m = regimes[node]
+            totals[node] = add_score(
+                sums[m, node], gains[m, node], starts[m, node], round_, scores[node]
+            )
+    return totals

@@ -1,0 +1,159 @@
+"""Interventions judged by draws of the whole system: optimism, agreement, what stopping costs.
+
+An intervention's upper value is a quantile of its expected reward over the draws: as high as, say,
+three of twenty draws say. Up to 15 nodes it is taken over all 2^N interventions. Beyond, the
+search starts from the best intervention of every draw and flips one node at a time while that
+raises the upper value: no certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.graphs.posterior.exact import Draws
+from causalarms.kernels import kernel
+from causalarms.sem.arm_constraints import Allowed
+from causalarms.sem.best_arm import best_arm
+from causalarms.sem.rewards import intervention_of, propagate, reward_tables
+
+FloatArray = npt.NDArray[np.float64]
+Intervention = npt.NDArray[np.uint8]
+
+MAX_TABLE_NODES = 15  # 20 draws of 2^15 rewards: 5 MiB, 10 ms
+BUDGET = 5_000  # tree nodes per draw; a starting point need not be proven
+CLIMBS = 5  # starting points from which one node at a time is flipped
+
+
+class Optimistic(NamedTuple):
+    """The intervention of the highest upper value."""
+
+    intervention: Intervention
+    upper: float
+    mean: float  # over the draws
+
+
+class Recommendation(NamedTuple):
+    """The intervention that is best on average over the draws, and what is known of it."""
+
+    intervention: Intervention
+    mean: float  # expected reward
+    std: float  # how uncertain it is
+    probability_best: float  # share of draws in which no other is better by `tolerance`
+    expected_loss: float  # reward per round forgone by playing it for ever, on average
+    draws: int
+
+
+def rank_of(quantile: float, n_draws: int) -> int:
+    """How many draws agree that an intervention is at least as good as its upper value.
+
+    >>> rank_of(0.9, 20), rank_of(0.5, 1)
+    (3, 1)
+    """
+    return n_draws - math.floor(quantile * (n_draws - 1))
+
+
+def most_optimistic(draws: Draws, reward: int, quantile: float) -> Optimistic:
+    """The intervention with the largest quantile of its expected reward over the draws."""
+    n_draws, n_nodes = draws.order.shape
+    rank = rank_of(quantile, n_draws)
+    if n_nodes <= MAX_TABLE_NODES:
+        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward)
+        upper = upper_values(tables, rank)
+        arm = int(np.argmax(upper))
+        return Optimistic(
+            intervention_of(arm, n_nodes), float(upper[arm]), float(tables[:, arm].mean())
+        )
+    starts = np.unique(best_of_each(draws, reward), axis=0)
+    values = upper_values(rewards_of(draws, starts, reward), rank)
+    best = max(
+        (_climb(draws, reward, rank, starts[s]) for s in np.argsort(-values)[:CLIMBS]),
+        key=lambda found: found[1],
+    )
+    mean = float(rewards_of(draws, best[0][None], reward).mean())
+    return Optimistic(best[0], best[1], mean)
+
+
+def recommend(draws: Draws, reward: int, *, tolerance: float = 0.0) -> Recommendation:
+    """The best intervention on average; beyond 15 nodes the best of those that are best in a draw.
+
+    Probability and loss are averages over the draws and no more precise than their number allows.
+    """
+    n_draws, n_nodes = draws.order.shape
+    if n_nodes <= MAX_TABLE_NODES:
+        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward)
+        arm = int(np.argmax(tables.mean(axis=0)))
+        bits, values, best = intervention_of(arm, n_nodes), tables[:, arm], tables.max(axis=1)
+    else:
+        arms = best_of_each(draws, reward)
+        rewards = rewards_of(draws, arms, reward)
+        chosen = int(np.argmax(rewards.mean(axis=0)))
+        bits, values, best = arms[chosen], rewards[:, chosen], rewards.max(axis=1)
+    loss = best - values
+    return Recommendation(
+        bits,
+        float(values.mean()),
+        float(values.std()),
+        float((loss <= tolerance + 1e-9 * np.abs(best)).mean()),
+        float(loss.mean()),
+        n_draws,
+    )
+
+
+def best_of_each(
+    draws: Draws, reward: int, *, allowed: Allowed | None = None
+) -> npt.NDArray[np.uint8]:
+    """The best intervention found for every draw, (n, N)."""
+    return np.stack(
+        [
+            best_arm(weights, mean, order, reward, allowed=allowed, budget=BUDGET).intervention
+            for weights, mean, order in zip(
+                draws.weights, draws.intercept, draws.order, strict=True
+            )
+        ]
+    )
+
+
+def rewards_of(draws: Draws, arms: npt.NDArray[np.uint8], reward: int) -> FloatArray:
+    """Expected rewards of given interventions under every draw, (n, arms)."""
+    return np.stack(
+        [
+            propagate(weights, order, arms, np.where(arms == 1, mean[1], mean[0]))[:, reward]
+            for weights, mean, order in zip(
+                draws.weights, draws.intercept, draws.order, strict=True
+            )
+        ]
+    )
+
+
+def _climb(draws: Draws, reward: int, rank: int, start: Intervention) -> tuple[Intervention, float]:
+    """One flip at a time, the one that raises the upper value most, until none does."""
+    n_nodes = len(start)
+    best, value = start, -math.inf
+    while True:
+        arms = np.vstack([best[None], best ^ np.eye(n_nodes, dtype=np.uint8)])
+        upper = upper_values(rewards_of(draws, arms, reward), rank)
+        arm = int(np.argmax(upper))
+        if not upper[arm] > value:
+            return best, value
+        best, value = arms[arm], float(upper[arm])
+
+
+@kernel
+def upper_values(rewards: FloatArray, rank: int) -> FloatArray:
+    """The `rank`-th largest of every column, (arms,)."""
+    n_draws, n_arms = rewards.shape
+    largest = np.full((rank, n_arms), -np.inf)
+    for d in range(n_draws):
+        for arm in range(n_arms):
+            value = rewards[d, arm]
+            if value > largest[rank - 1, arm]:
+                place = rank - 1
+                while place > 0 and largest[place - 1, arm] < value:
+                    largest[place, arm] = largest[place - 1, arm]
+                    place -= 1
+                largest[place, arm] = value
+    return largest[rank - 1]

@@ -1,0 +1,42 @@
+"""The last few rounds: what a mechanism keeps when it forgets all from before its change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class RecentRounds:
+    """A ring of rounds; `size` rounds of N values, however many were played."""
+
+    def __init__(self, n_nodes: int, size: int = 100) -> None:
+        self._values = np.zeros((size, n_nodes))
+        self._regimes = np.zeros((size, n_nodes), dtype=np.uint8)
+        self._rounds = np.zeros(size, dtype=np.int64)  # 0: empty
+
+    def add(self, round_: int, regimes: npt.NDArray[np.uint8], values: FloatArray) -> None:
+        """Round numbers count from 1 without gaps."""
+        row = round_ % len(self._rounds)
+        self._values[row], self._regimes[row], self._rounds[row] = values, regimes, round_
+
+    def samples(self, regime: int, node: int, *, after: int) -> FloatArray:
+        """Values of all nodes in the rounds a mechanism was played in after a round, (n, N)."""
+        rows = (self._rounds > max(after, 0)) & (self._regimes[:, node] == regime)
+        numbers = np.flatnonzero(rows)
+        return self._values[numbers[np.argsort(self._rounds[numbers])]]
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "values": self._values.copy(),
+            "regimes": self._regimes.copy(),
+            "rounds": self._rounds.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._values[:] = state["values"]
+        self._regimes[:] = state["regimes"]
+        self._rounds[:] = state["rounds"]
