@@ -1,0 +1,171 @@
+"""Exact answers given an order, from the tables of candidate parents."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.graphs.posterior.candidate_tables import (
+    CandidateTables,
+    locate,
+    tail_before,
+    term,
+)
+from causalarms.graphs.posterior.graph_draws import draw_parents
+from causalarms.graphs.posterior.mechanism_weights import draw_mechanism
+from causalarms.graphs.posterior.order_moves import places_of
+from causalarms.kernels import kernel
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+@kernel
+def log_weights(tables: CandidateTables, orders: IntArray) -> FloatArray:
+    """Unnormalised log probability of every order, (orders,)."""
+    total = np.zeros(len(orders))
+    place = np.empty(orders.shape[1], dtype=np.int64)
+    for k in range(len(orders)):
+        places_of(orders[k], place)
+        for node in range(len(place)):
+            total[k] += term(tables, node, place) + tail_before(tables, node, place)
+    return total
+
+
+@kernel
+def edges_given_orders(tables: CandidateTables, orders: IntArray, found: FloatArray) -> None:
+    """Probability of every edge given each order, (orders, 2, N, N).
+
+    The sets without j within S are the sets within S less j: P(j | S) = 1 - e^(a(S - j) - a(S)).
+    """
+    n = orders.shape[1]
+    place = np.empty(n, dtype=np.int64)
+    found[:] = 0.0
+    for k in range(len(orders)):
+        places_of(orders[k], place)
+        for regime in range(2):
+            for node in range(n):
+                for j in range(n):
+                    if place[j] < place[node]:
+                        odds = tables.log_odds[regime, j, node]
+                        found[k, regime, j, node] = 1.0 / (1.0 + math.exp(-odds))
+                start, before, _ = locate(tables, regime, node, place)
+                within = tables.within[regime, node]
+                for a in range(tables.n_free[regime, node]):
+                    if before >> a & 1:
+                        without = within[start + (before ^ (1 << a))] - within[start + before]
+                        j = tables.members[regime, node, a]
+                        found[k, regime, j, node] = -math.expm1(min(without, 0.0))
+
+
+@kernel
+def log_shares_within(tables: CandidateTables, orders: IntArray, kept: BoolArray) -> FloatArray:
+    """Log probability, given each order, that no edge lies outside `kept` (2, N, N)."""
+    n = orders.shape[1]
+    place = np.empty(n, dtype=np.int64)
+    share = np.zeros(len(orders))
+    for k in range(len(orders)):
+        places_of(orders[k], place)
+        for regime in range(2):
+            for node in range(n):
+                start, before, _ = locate(tables, regime, node, place)
+                members, n_free = tables.members[regime, node], tables.n_free[regime, node]
+                inside = before
+                for a in range(n_free):
+                    if not kept[regime, members[a], node]:
+                        inside &= ~(1 << a)
+                within = tables.within[regime, node]
+                share[k] += within[start + inside] - within[start + before]
+                for j in range(n):
+                    # the log odds of free nodes say that they are never here
+                    if place[j] < place[node] and not kept[regime, j, node]:
+                        odds = tables.log_odds[regime, j, node]
+                        share[k] -= max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
+    return share
+
+
+@kernel
+def draw_given_orders(
+    tables: CandidateTables,
+    orders: IntArray,  # (n, N)
+    uniforms: FloatArray,  # (n, 2, N)
+    flips: FloatArray,  # (n, 2, N, N)
+    gammas: FloatArray,  # (n, 2, N)
+    normals: FloatArray,  # (n, 2, N, N+1)
+) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
+    """Parents, weights, intercepts and noise."""
+    n_draws, n = orders.shape
+    settings = tables.settings
+    adjacency = np.zeros((n_draws, 2, n, n), dtype=np.bool_)
+    weights = np.empty((n_draws, 2, n, n))
+    intercept = np.empty((n_draws, 2, n))
+    noise_std = np.empty((n_draws, 2, n))
+    place = np.empty(n, dtype=np.int64)
+    for t in range(n_draws):
+        places_of(orders[t], place)
+        for regime in range(2):
+            for node in range(n):
+                parents = adjacency[t, regime, :, node]
+                for j in range(n):
+                    if place[j] < place[node]:
+                        odds = tables.log_odds[regime, j, node]
+                        parents[j] = flips[t, regime, j, node] * (1.0 + math.exp(-odds)) < 1.0
+                start, before, _ = locate(tables, regime, node, place)
+                n_free = tables.n_free[regime, node]
+                chosen = draw_parents(
+                    tables.scores[regime, node, start : start + (1 << n_free)],
+                    tables.within[regime, node, start + before],
+                    before,
+                    uniforms[t, regime, node],
+                )
+                for a in range(n_free):
+                    if chosen >> a & 1:
+                        parents[tables.members[regime, node, a]] = True
+                intercept[t, regime, node], noise_std[t, regime, node] = draw_mechanism(
+                    tables.gram[regime, node],
+                    node,
+                    parents,
+                    settings.noise_mean[regime, node],
+                    settings.weight_mean,
+                    settings.weight_precision,
+                    settings.intercept_precision,
+                    settings.noise_shape,
+                    settings.known_variance[regime, node],
+                    0.0,
+                    gammas[t, regime, node],
+                    normals[t, regime, node],
+                    weights[t, regime, :, node],
+                )
+    return adjacency, weights, intercept, noise_std
+
+
+@kernel
+def best_parents_given(tables: CandidateTables, order: IntArray) -> tuple[BoolArray, float]:
+    """The most probable parents of every mechanism, and the sum of their scores."""
+    n = len(order)
+    adjacency = np.zeros((2, n, n), dtype=np.bool_)
+    place = np.empty(n, dtype=np.int64)
+    places_of(order, place)
+    total = 0.0
+    for regime in range(2):
+        for node in range(n):
+            start, before, _ = locate(tables, regime, node, place)
+            scores = tables.scores[regime, node]
+            best, best_score, subset = 0, -np.inf, before
+            while True:
+                if scores[start + subset] >= best_score:
+                    best, best_score = subset, scores[start + subset]
+                if subset == 0:
+                    break
+                subset = (subset - 1) & before
+            total += best_score
+            for j in range(n):
+                likely = tables.log_odds[regime, j, node] > 0.0
+                adjacency[regime, j, node] = likely and place[j] < place[node]
+            for a in range(tables.n_free[regime, node]):
+                if best >> a & 1:
+                    adjacency[regime, tables.members[regime, node, a], node] = True
+    return adjacency, total

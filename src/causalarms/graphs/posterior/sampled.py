@@ -1,0 +1,266 @@
+"""`SampledPosterior`: the posterior of `ExactPosterior` past its size, by chains over orders.
+
+Orders are sampled with probability proportional to the product of what all mechanisms contribute
+(Friedman and Koller, 2003), from tables over few candidate parents (Kuipers, Suter and Moffa, 2022;
+Viinikka et al., 2020); everything else is exact given the order. The target is that of the exact
+posterior where all nodes are candidates, and close to it otherwise (`candidate_tables.py`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import DataError, ModelError
+from causalarms.graphs.posterior import given_order, refresh
+from causalarms.graphs.posterior.candidate_tables import EMPTY, CandidateTables, table_bytes
+from causalarms.graphs.posterior.candidates import choose_candidates
+from causalarms.graphs.posterior.convergence import Diagnostics, diagnose
+from causalarms.graphs.posterior.exact import Draws, OrderedGraph, PointEstimate
+from causalarms.graphs.posterior.first_orders import order_by_spread
+from causalarms.graphs.posterior.memory import DEFAULT_LIMIT
+from causalarms.graphs.posterior.order_moves import sweep_chains
+from causalarms.graphs.posterior.prior import MechanismPrior
+from causalarms.graphs.posterior.settings import edge_masks, kernel_settings
+from causalarms.rng import Seed, generator
+from causalarms.statistics.moments import Moments
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+BESIDE_CORE = 8  # free nodes of a mechanism that has a core: its tables are made by the hundred
+SPARE = 2  # pools hold 2^SPARE tables of all candidates, or more of smaller ones
+GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
+ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
+SPREAD_OF_STARTS = 0.5  # of log variances
+BEST_OF = 20  # orders searched for the most probable graph
+
+
+class SampledPosterior:
+    """Orders of a Markov chain Monte Carlo run, given the moments of every mechanism.
+
+    As `ExactPosterior`, and
+    seed            of the chains: the same calls give the same orders
+    n_candidates    possible parents whose sets are all summed up, per mechanism
+    n_chains        each from its own start, so that `diagnostics` can compare them
+    n_sweeps        per chain, for the moments given at first; as many before that are forgotten
+    update_sweeps   per chain in each `update`, from where the chains are
+    n_orders        kept per chain, evenly over the sweeps
+
+    An update continues the chains: mechanisms with new moments are scored anew, their candidates
+    are chosen anew once they have 20 % more samples. `run` lengthens the chains on the same data.
+    `log_evidence` is nan, and so is the probability of `most_probable`: chains know no total.
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        moments: Moments | None = None,
+        *,
+        noise_mean: npt.ArrayLike | None = None,
+        noise_std: npt.ArrayLike | None = None,
+        prior: MechanismPrior | None = None,
+        allowed: npt.ArrayLike | None = None,
+        required: npt.ArrayLike | None = None,
+        memory_limit: int | None = None,
+        seed: Seed = 0,
+        n_candidates: int = 12,
+        n_chains: int = 4,
+        n_sweeps: int = 1000,
+        update_sweeps: int = 20,
+        n_orders: int = 100,
+    ) -> None:
+        self.n_nodes = n_nodes
+        self.prior = prior or MechanismPrior()
+        if self.prior.weight_mean > 0:
+            raise ModelError("weight_mean above 0 needs the exact posterior: 3^N steps")
+        counts = {
+            "n_candidates": n_candidates,
+            "n_chains": n_chains,
+            "n_sweeps": n_sweeps,
+            "update_sweeps": update_sweeps,
+            "n_orders": n_orders,
+        }
+        for name, value in counts.items():
+            if value < 1:
+                raise DataError(f"{name} must be at least 1, not {value!r}")
+        self.allowed, self.required = edge_masks(n_nodes, allowed, required)
+        self._settings = kernel_settings(n_nodes, self.prior, noise_mean, noise_std)
+        self.n_candidates = max(min(n_candidates, n_nodes - 1), 1)
+        self.n_chains, self.n_orders = n_chains, n_orders
+        self.update_sweeps = update_sweeps
+        self._beside_core = min(BESIDE_CORE, self.n_candidates)
+        pool = 1 << (self.n_candidates + SPARE)
+        slots = pool >> min(self._beside_core, _fewest_free(self.allowed, self.required))
+        self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders)
+        _check_memory(n_nodes, self.n_candidates, self.n_bytes, memory_limit)
+        shape = (2, n_nodes)
+        self._tables = CandidateTables(
+            gram=np.full((*shape, n_nodes + 1, n_nodes + 1), np.nan),
+            settings=self._settings,
+            members=np.zeros((*shape, n_nodes), dtype=np.int64),
+            n_free=np.zeros(shape, dtype=np.int64),
+            n_core=np.zeros(shape, dtype=np.int64),
+            needed=np.zeros(shape, dtype=np.int64),
+            log_odds=np.zeros((*shape, n_nodes)),
+            tail=np.zeros((n_nodes, n_nodes)),
+            linked=np.zeros((n_nodes, n_nodes), dtype=bool),
+            tags=np.full((*shape, slots), EMPTY),
+            scores=np.empty((*shape, pool)),
+            within=np.empty((*shape, pool)),
+        )
+        self._chosen_at = np.full(shape, np.nan)  # samples when candidates were chosen
+        self._widths = np.unique(np.clip([2, 8, n_nodes // 3, n_nodes], 1, n_nodes))
+        self._rng = generator(seed)
+        self._begin(Moments(n_nodes) if moments is None else moments, n_sweeps)
+
+    def _begin(self, moments: Moments, n_sweeps: int) -> None:
+        self._tables.gram[:] = moments.gram
+        errors = self._rng.standard_normal((self.n_chains, self.n_nodes)) * SPREAD_OF_STARTS
+        if moments.counts.any():
+            errors[0] = 0.0
+        self._orders = np.array(
+            [order_by_spread(self.gram, self._settings, self.required, e) for e in errors]
+        )
+        if (self._orders < 0).any():
+            raise ModelError("no order of the nodes fits the required and forbidden edges")
+        every = np.ones((2, self.n_nodes), dtype=bool)
+        for _ in range(ROUNDS_OF_CHOICE):
+            self._choose(every)
+            self._sweep(max(n_sweeps // ROUNDS_OF_CHOICE, 1), 1)
+        self._choose(every)
+        self.run(n_sweeps)
+
+    def update(self, moments: Moments) -> int:
+        """Take over these moments and continue the chains; returns how many mechanisms changed."""
+        changed = (moments.gram != self.gram).any(axis=(2, 3))
+        if not changed.any():
+            return 0
+        self.gram[:] = moments.gram
+        self._tables.tags[changed] = EMPTY
+        samples = self.gram[:, :, -1, -1]
+        grown = (samples > GROWN * self._chosen_at) | (samples * GROWN < self._chosen_at)
+        if (changed & grown).any():
+            self._choose(changed & grown)
+        self.run(self.update_sweeps)
+        return int(changed.sum())
+
+    def run(self, n_sweeps: int) -> None:
+        """Continue every chain; the orders kept so far give way to those of these sweeps."""
+        kept, self._acceptance = self._sweep(n_sweeps, max(n_sweeps // self.n_orders, 1))
+        self._kept = np.ascontiguousarray(kept[:, -self.n_orders :])
+        self._edges: FloatArray | None = None
+        self._edge_probability: FloatArray | None = None
+
+    def _sweep(self, n_sweeps: int, every: int) -> tuple[IntArray, float]:
+        kept = np.empty((self.n_chains, n_sweeps // every, self.n_nodes), dtype=np.int64)
+        uniforms = self._rng.random((self.n_chains, n_sweeps, self.n_nodes, 4))
+        share = sweep_chains(self._tables, self._orders, uniforms, self._widths, every, kept)
+        return kept, share
+
+    def _choose(self, which: BoolArray) -> None:
+        choose_candidates(
+            self._tables,
+            which,
+            self.allowed,
+            self.required,
+            self._orders,
+            self.n_candidates,
+            self._beside_core,
+        )
+        self._chosen_at[which] = self.gram[which][:, -1, -1]
+
+    @property
+    def gram(self) -> FloatArray:
+        """The moments this is the posterior of, (2, N, N+1, N+1)."""
+        return self._tables.gram
+
+    @property
+    def orders(self) -> IntArray:
+        """The kept orders, (chains, orders, N)."""
+        return self._kept
+
+    @property
+    def log_evidence(self) -> float:
+        """nan: chains do not know the sum over all orders."""
+        return float("nan")
+
+    @property
+    def edge_probability(self) -> FloatArray:
+        """Mean over the kept orders of the exact probability given the order, (2, N, N)."""
+        if self._edge_probability is None:
+            probability = self._edges_given_orders().mean(axis=(0, 1))
+            probability[self.required] = 1.0
+            probability.setflags(write=False)
+            self._edge_probability = probability
+        return self._edge_probability
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """How well the chains agree on edges."""
+        return diagnose(self._edges_given_orders(), self._acceptance)
+
+    def probability_within(self, kept: BoolArray) -> float:
+        """Probability that no edge lies outside `kept` (2, N, N), a mean over the kept orders."""
+        edges = np.ascontiguousarray(kept)
+        shares = given_order.log_shares_within(self._tables, self._flat(), edges)
+        return float(min(np.exp(shares).mean(), 1.0))
+
+    def most_probable(self) -> OrderedGraph:
+        """The most probable (order, G_0, G_1) among kept orders; its probability is nan."""
+        orders = np.unique(self._flat(), axis=0)
+        weight = given_order.log_weights(self._tables, orders)
+        best = [
+            (*given_order.best_parents_given(self._tables, orders[k]), orders[k])
+            for k in np.argsort(-weight, kind="stable")[:BEST_OF]
+        ]
+        adjacency, _, order = max(best, key=lambda found: found[1])
+        return OrderedGraph(order, adjacency, float("nan"))
+
+    def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
+        """Draws of order, parents, weights, intercepts and noise: exact given a kept order."""
+        size = self.n_nodes
+        flat = self._flat()
+        order = flat[rng.integers(len(flat), size=n)]
+        shapes = self._settings.noise_shape + 0.5 * self.gram[:, :, -1, -1]
+        found = given_order.draw_given_orders(
+            self._tables,
+            order,
+            rng.random((n, 2, size)),
+            rng.random((n, 2, size, size)),
+            rng.standard_gamma(shapes, (n, 2, size)),
+            rng.standard_normal((n, 2, size, size + 1)),
+        )
+        return Draws(order, *found)
+
+    def estimate(self, adjacency: BoolArray) -> PointEstimate:
+        """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""
+        edges = np.ascontiguousarray(adjacency)
+        return PointEstimate(*refresh.estimate_all(self.gram, *self._settings, edges))
+
+    def _flat(self) -> IntArray:
+        return self._kept.reshape(-1, self.n_nodes)
+
+    def _edges_given_orders(self) -> FloatArray:
+        if self._edges is None:
+            shape = (2, self.n_nodes, self.n_nodes)
+            found = np.empty((self._flat().shape[0], *shape))
+            given_order.edges_given_orders(self._tables, self._flat(), found)
+            self._edges = found.reshape(*self._kept.shape[:2], *shape)
+        return self._edges
+
+
+def _fewest_free(allowed: BoolArray, required: BoolArray) -> int:
+    """Mechanisms with few possible parents have small tables, and a pool of many."""
+    return int((allowed & ~required).sum(axis=1).min())
+
+
+def _check_memory(n_nodes: int, n_candidates: int, needed: int, limit: int | None) -> None:
+    limit = DEFAULT_LIMIT if limit is None else limit
+    if needed > limit:
+        raise DataError(
+            f"chains over the orders of {n_nodes} nodes with {n_candidates} candidates need "
+            f"{needed:,} bytes, above the limit of {limit:,} (memory_limit); fewer n_candidates "
+            "or n_orders need less"
+        )
