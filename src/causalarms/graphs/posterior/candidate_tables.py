@@ -23,13 +23,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.parent_scores import (
-    normal_equations,
-    score_by_size,
-    score_supersets,
-)
+from causalarms.graphs.posterior.parent_scores import normal_equations, score_supersets
 from causalarms.graphs.posterior.refresh import Settings
 from causalarms.graphs.posterior.subset_sums import subset_log_sums
+from causalarms.graphs.posterior.swept import sizes_of
 from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
@@ -51,6 +48,7 @@ class CandidateTables(NamedTuple):
     n_core: IntArray  # (2, N)
     needed: IntArray  # (2, N) which of the core are required, as a set
     log_odds: FloatArray  # (2, N, N) as [regime, parent, node], for those that are not free
+    vague: BoolArray  # (2, N) the nodes that are not free matter: parents are to be drawn by steps
     tail: FloatArray  # (N, N) as [parent, node]: log(1 + exp(-|odds|)), both regimes
     linked: BoolArray  # (N, N) as [parent, node]: free or core in some regime
     tags: IntArray  # (2, N, slots) the core set a slot belongs to
@@ -130,15 +128,7 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         settings.weight_precision,
         settings.intercept_precision,
     )
-    by_size = score_by_size(
-        n_samples,
-        settings.log_sizes,
-        settings.weight_precision,
-        settings.intercept_precision,
-        with_intercept,
-        settings.noise_shape,
-        known_variance,
-    )
+    by_size = sizes_of(settings, regime, node, n_samples)
     end = start + (1 << n_free)
     scores, within = tables.scores[regime, node, start:end], tables.within[regime, node, start:end]
     bits = 1 << np.arange(n_free)

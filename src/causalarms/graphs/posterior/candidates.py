@@ -26,6 +26,7 @@ IntArray = npt.NDArray[np.int64]
 
 PLAUSIBLE = 1e-3
 SURE = 1e-12  # keeps odds finite
+VAGUE = 0.01  # expected number of nodes beside the table that are not as they are taken to be
 
 
 @kernel
@@ -131,14 +132,17 @@ def _assign(
             log_odds[j] = np.inf
             n_core += 1
     tables.needed[regime, node] = (1 << n_core) - 1
+    doubt = 0.0
     for a in range(n_possible - 1, n_free - 1, -1):
         j = ranked[a]
         p = min(max(probability[j], SURE), 1.0 - SURE)
         log_odds[j] = math.log(p / (1.0 - p))
+        doubt += min(p, 1.0 - p)
         if p > 0.5:
             if n_core < MOST_CORE:
                 members[n_free + n_core] = j
                 n_core += 1
             else:
                 log_odds[j] = 0.0
+    tables.vague[regime, node] = doubt > VAGUE
     tables.n_free[regime, node], tables.n_core[regime, node] = n_free, n_core

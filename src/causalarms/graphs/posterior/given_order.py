@@ -16,6 +16,7 @@ from causalarms.graphs.posterior.candidate_tables import (
 from causalarms.graphs.posterior.graph_draws import draw_parents
 from causalarms.graphs.posterior.mechanism_weights import draw_mechanism
 from causalarms.graphs.posterior.order_moves import places_of
+from causalarms.graphs.posterior.parent_steps import step_parents
 from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
@@ -88,58 +89,83 @@ def log_shares_within(tables: CandidateTables, orders: IntArray, kept: BoolArray
 
 
 @kernel
-def draw_given_orders(
+def draw_parents_given(
     tables: CandidateTables,
-    orders: IntArray,  # (n, N)
-    uniforms: FloatArray,  # (n, 2, N)
-    flips: FloatArray,  # (n, 2, N, N)
-    gammas: FloatArray,  # (n, 2, N)
-    normals: FloatArray,  # (n, 2, N, N+1)
-) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
-    """Parents, weights, intercepts and noise."""
-    n_draws, n = orders.shape
-    settings = tables.settings
-    adjacency = np.zeros((n_draws, 2, n, n), dtype=np.bool_)
-    weights = np.empty((n_draws, 2, n, n))
-    intercept = np.empty((n_draws, 2, n))
-    noise_std = np.empty((n_draws, 2, n))
-    place = np.empty(n, dtype=np.int64)
-    for t in range(n_draws):
-        places_of(orders[t], place)
-        for regime in range(2):
-            for node in range(n):
-                parents = adjacency[t, regime, :, node]
+    place: IntArray,
+    required: BoolArray,  # (2, N, N)
+    allowed: BoolArray,
+    tables_uniforms: FloatArray,  # (2, N)
+    flips: FloatArray,  # (2, N, N)
+    steps: FloatArray,  # (2, N, sweeps, N)
+    adjacency: BoolArray,  # (2, N, N) out
+    chances: FloatArray,  # (2, N, N) out, of vague mechanisms only
+) -> None:
+    """Parents from the tables, and from there by steps where nodes beside the table matter."""
+    n = len(place)
+    possible = np.empty(n, dtype=np.bool_)
+    adjacency[:] = False
+    for regime in range(2):
+        for node in range(n):
+            parents = adjacency[regime, :, node]
+            start, before, _ = locate(tables, regime, node, place)
+            n_free = tables.n_free[regime, node]
+            for j in range(n):
+                if place[j] < place[node]:
+                    odds = tables.log_odds[regime, j, node]
+                    parents[j] = flips[regime, j, node] * (1.0 + math.exp(-odds)) < 1.0
+            chosen = draw_parents(
+                tables.scores[regime, node, start : start + (1 << n_free)],
+                tables.within[regime, node, start + before],
+                before,
+                tables_uniforms[regime, node],
+            )
+            for a in range(n_free):
+                if chosen >> a & 1:
+                    parents[tables.members[regime, node, a]] = True
+            if tables.vague[regime, node]:
                 for j in range(n):
-                    if place[j] < place[node]:
-                        odds = tables.log_odds[regime, j, node]
-                        parents[j] = flips[t, regime, j, node] * (1.0 + math.exp(-odds)) < 1.0
-                start, before, _ = locate(tables, regime, node, place)
-                n_free = tables.n_free[regime, node]
-                chosen = draw_parents(
-                    tables.scores[regime, node, start : start + (1 << n_free)],
-                    tables.within[regime, node, start + before],
-                    before,
-                    uniforms[t, regime, node],
-                )
-                for a in range(n_free):
-                    if chosen >> a & 1:
-                        parents[tables.members[regime, node, a]] = True
-                intercept[t, regime, node], noise_std[t, regime, node] = draw_mechanism(
+                    possible[j] = place[j] < place[node] and allowed[regime, j, node]
+                    possible[j] = possible[j] and not required[regime, j, node]
+                step_parents(
                     tables.gram[regime, node],
                     node,
+                    tables.settings,
+                    regime,
+                    possible,
+                    steps[regime, node],
                     parents,
-                    settings.noise_mean[regime, node],
-                    settings.weight_mean,
-                    settings.weight_precision,
-                    settings.intercept_precision,
-                    settings.noise_shape,
-                    settings.known_variance[regime, node],
-                    0.0,
-                    gammas[t, regime, node],
-                    normals[t, regime, node],
-                    weights[t, regime, :, node],
+                    chances[regime, :, node],
                 )
-    return adjacency, weights, intercept, noise_std
+
+
+@kernel
+def draw_weights_given(
+    tables: CandidateTables,
+    adjacency: BoolArray,  # (2, N, N)
+    gammas: FloatArray,  # (2, N)
+    normals: FloatArray,  # (2, N, N+1)
+    weights: FloatArray,  # (2, N, N) out
+    intercept: FloatArray,  # (2, N) out
+    noise_std: FloatArray,  # (2, N) out
+) -> None:
+    settings = tables.settings
+    for regime in range(2):
+        for node in range(adjacency.shape[1]):
+            intercept[regime, node], noise_std[regime, node] = draw_mechanism(
+                tables.gram[regime, node],
+                node,
+                adjacency[regime, :, node],
+                settings.noise_mean[regime, node],
+                settings.weight_mean,
+                settings.weight_precision,
+                settings.intercept_precision,
+                settings.noise_shape,
+                settings.known_variance[regime, node],
+                0.0,
+                gammas[regime, node],
+                normals[regime, node],
+                weights[regime, :, node],
+            )
 
 
 @kernel

@@ -29,11 +29,12 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
-BESIDE_CORE = 8  # free nodes of a mechanism that has a core: its tables are made by the hundred
-SPARE = 2  # pools hold 2^SPARE tables of all candidates, or more of smaller ones
+BESIDE_CORE = 6  # free nodes of a mechanism that has a core: its tables are made by the hundred
+SPARE = 3  # pools hold 2^SPARE tables of all candidates, or more of smaller ones
 GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
 ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
 SPREAD_OF_STARTS = 0.5  # of log variances
+STEP_ROUNDS = 10  # of steps from a draw of the tables, where nodes beside the tables matter
 BEST_OF = 20  # orders searched for the most probable graph
 
 
@@ -104,6 +105,7 @@ class SampledPosterior:
             n_core=np.zeros(shape, dtype=np.int64),
             needed=np.zeros(shape, dtype=np.int64),
             log_odds=np.zeros((*shape, n_nodes)),
+            vague=np.zeros(shape, dtype=bool),
             tail=np.zeros((n_nodes, n_nodes)),
             linked=np.zeros((n_nodes, n_nodes), dtype=bool),
             tags=np.full((*shape, slots), EMPTY),
@@ -150,6 +152,7 @@ class SampledPosterior:
         """Continue every chain; the orders kept so far give way to those of these sweeps."""
         kept, self._acceptance = self._sweep(n_sweeps, max(n_sweeps // self.n_orders, 1))
         self._kept = np.ascontiguousarray(kept[:, -self.n_orders :])
+        self._step_seed = int(self._rng.integers(2**32))
         self._edges: FloatArray | None = None
         self._edge_probability: FloatArray | None = None
 
@@ -191,6 +194,11 @@ class SampledPosterior:
         """Mean over the kept orders of the exact probability given the order, (2, N, N)."""
         if self._edge_probability is None:
             probability = self._edges_given_orders().mean(axis=(0, 1))
+            vague = np.broadcast_to(self._tables.vague[:, None, :], probability.shape)
+            if vague.any():
+                rng = generator(self._step_seed)
+                drawn = [self._draw_parents(order, rng)[1] for order in self._flat()]
+                probability[vague] = np.mean(drawn, axis=0)[vague]
             probability[self.required] = 1.0
             probability.setflags(write=False)
             self._edge_probability = probability
@@ -220,19 +228,44 @@ class SampledPosterior:
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
         """Draws of order, parents, weights, intercepts and noise: exact given a kept order."""
-        size = self.n_nodes
         flat = self._flat()
         order = flat[rng.integers(len(flat), size=n)]
-        shapes = self._settings.noise_shape + 0.5 * self.gram[:, :, -1, -1]
-        found = given_order.draw_given_orders(
+        shape = (2, self.n_nodes, self.n_nodes)
+        adjacency, weights = np.empty((n, *shape), dtype=bool), np.empty((n, *shape))
+        intercept, noise_std = np.empty((n, *shape[:2])), np.empty((n, *shape[:2]))
+        gamma_shapes = self._settings.noise_shape + 0.5 * self.gram[:, :, -1, -1]
+        for t in range(n):
+            adjacency[t] = self._draw_parents(order[t], rng)[0]
+            given_order.draw_weights_given(
+                self._tables,
+                adjacency[t],
+                rng.standard_gamma(gamma_shapes),
+                rng.standard_normal((*shape[:2], self.n_nodes + 1)),
+                weights[t],
+                intercept[t],
+                noise_std[t],
+            )
+        return Draws(order, adjacency, weights, intercept, noise_std)
+
+    def _draw_parents(
+        self, order: IntArray, rng: np.random.Generator
+    ) -> tuple[BoolArray, FloatArray]:
+        """Parents given the order, and chances of edges to vague mechanisms, (2, N, N) each."""
+        shape = (2, self.n_nodes, self.n_nodes)
+        adjacency, chances = np.empty(shape, dtype=bool), np.zeros(shape)
+        rounds = STEP_ROUNDS if self._tables.vague.any() else 0
+        given_order.draw_parents_given(
             self._tables,
-            order,
-            rng.random((n, 2, size)),
-            rng.random((n, 2, size, size)),
-            rng.standard_gamma(shapes, (n, 2, size)),
-            rng.standard_normal((n, 2, size, size + 1)),
+            np.argsort(order),
+            self.required,
+            self.allowed,
+            rng.random(shape[:2]),
+            rng.random(shape),
+            rng.random((*shape[:2], rounds, self.n_nodes)),
+            adjacency,
+            chances,
         )
-        return Draws(order, *found)
+        return adjacency, chances
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""

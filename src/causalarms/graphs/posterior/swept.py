@@ -61,6 +61,33 @@ def equations_of_all(
 
 
 @kernel
+def toggle_gain(
+    matrix: FloatArray,
+    j: int,
+    enters: bool,
+    size: int,  # number of parents at present
+    by_size: FloatArray,
+    n_samples: float,
+    noise_shape: float,
+    known_variance: float,
+) -> float:
+    """By how much the score rises where node j enters, or leaves."""
+    target = len(matrix) - 1
+    pivot, squares = matrix[j, j], matrix[target, target]
+    if (pivot > 0.0) != enters or (enters and size == len(by_size) - 1):
+        return -np.inf  # rounding has eaten the pivot: nothing is known of this node
+    return (
+        by_size[size + 1 if enters else size - 1]
+        - by_size[size]
+        - 0.5 * math.log(abs(pivot))
+        + fit_score(
+            squares - matrix[j, target] ** 2 / pivot, n_samples, noise_shape, known_variance
+        )
+        - fit_score(squares, n_samples, noise_shape, known_variance)
+    )
+
+
+@kernel
 def toggle_gains(
     matrix: FloatArray,
     inside: BoolArray,
@@ -70,24 +97,24 @@ def toggle_gains(
     known_variance: float,
     gains: FloatArray,  # (N,) out
 ) -> None:
-    """By how much the score rises where a node enters, or leaves."""
-    n = len(inside)
     size = inside.sum()
-    squares = matrix[n + 1, n + 1]
-    present = by_size[size] + fit_score(squares, n_samples, noise_shape, known_variance)
-    for j in range(n):
-        pivot = matrix[j, j]
-        if (pivot < 0.0) != inside[j] or pivot == 0.0 or (size == n - 1 and not inside[j]):
-            gains[j] = -np.inf  # rounding has eaten the pivot: nothing is known of this node
-            continue
-        gains[j] = (
-            by_size[size - 1 if inside[j] else size + 1]
-            - 0.5 * math.log(abs(pivot))
-            + fit_score(
-                squares - matrix[j, n + 1] ** 2 / pivot, n_samples, noise_shape, known_variance
-            )
-            - present
+    for j in range(len(inside)):
+        gains[j] = toggle_gain(
+            matrix, j, not inside[j], size, by_size, n_samples, noise_shape, known_variance
         )
+
+
+@kernel
+def sizes_of(settings: Settings, regime: int, node: int, n_samples: float) -> FloatArray:
+    return score_by_size(
+        n_samples,
+        settings.log_sizes,
+        settings.weight_precision,
+        settings.intercept_precision,
+        math.isnan(settings.noise_mean[regime, node]),
+        settings.noise_shape,
+        settings.known_variance[regime, node],
+    )
 
 
 @kernel
@@ -136,15 +163,7 @@ def parent_log_odds(
     n = len(possible)
     n_samples, noise_shape = gram[n, n], settings.noise_shape
     known_variance = settings.known_variance[regime, node]
-    by_size = score_by_size(
-        n_samples,
-        settings.log_sizes,
-        settings.weight_precision,
-        settings.intercept_precision,
-        math.isnan(settings.noise_mean[regime, node]),
-        noise_shape,
-        known_variance,
-    )
+    by_size = sizes_of(settings, regime, node, n_samples)
     inside = required.copy()
     matrix = equations_of_all(gram, node, settings, regime, inside)
     other_inside, other, ahead = inside.copy(), matrix.copy(), 0.0
