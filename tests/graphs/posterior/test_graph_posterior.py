@@ -29,6 +29,9 @@ SETTINGS: dict[str, Any] = {
     "required": [("x1", "x0")],
     "tiers": [["x1"], ["x0"]],
     "memory_limit": 10**6,
+    "method": "exact",
+    "n_sweeps": 100,
+    "random_state": 7,
 }
 
 

@@ -143,9 +143,7 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         known_variance,
         scores,
     )
-    subset_log_sums(
-        scores, within, np.empty(1 << n_free), np.empty(1 << n_free, dtype=np.int32)
-    )
+    subset_log_sums(scores, within, np.empty(1 << n_free), np.empty(1 << n_free, dtype=np.int32))
 
 
 @kernel

@@ -47,12 +47,23 @@ def choose_candidates(
         for node in range(n):
             if chosen[regime, node]:
                 probability = _parent_probabilities(
-                    tables, regime, node, allowed[regime, :, node], required[regime, :, node],
-                    places, n_candidates,
+                    tables,
+                    regime,
+                    node,
+                    allowed[regime, :, node],
+                    required[regime, :, node],
+                    places,
+                    n_candidates,
                 )
                 _assign(
-                    tables, regime, node, allowed[regime, :, node], required[regime, :, node],
-                    probability, n_candidates, n_beside_core,
+                    tables,
+                    regime,
+                    node,
+                    allowed[regime, :, node],
+                    required[regime, :, node],
+                    probability,
+                    n_candidates,
+                    n_beside_core,
                 )
                 tables.tags[regime, node] = EMPTY
     for node in range(n):

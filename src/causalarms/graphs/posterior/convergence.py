@@ -46,11 +46,11 @@ def diagnose(edges: FloatArray, acceptance: float) -> Diagnostics:
     unsettled = np.flatnonzero(flat.std(axis=(0, 1)) > NOTICEABLE)
     if n_orders < 4 or not len(unsettled):
         nothing = 1.0 if n_orders >= 4 else np.nan
-        size = float(n_chains * n_orders)
-        return Diagnostics(n_chains, n_chains * n_orders, nothing, None, size, acceptance)
+        total = n_chains * n_orders
+        return Diagnostics(n_chains, total, nothing, None, float(total), acceptance)
     half = n_orders // 2
     halves = np.concatenate([flat[:, :half, unsettled], flat[:, -half:, unsettled]])
-    r_hat, size = split_r_hat(halves), effective_sizes(halves)
+    r_hat, sizes = split_r_hat(halves), effective_sizes(halves)
     worst = int(np.argmax(r_hat))
     regime, parent, child = np.unravel_index(unsettled[worst], edges.shape[2:])
     return Diagnostics(
@@ -58,7 +58,7 @@ def diagnose(edges: FloatArray, acceptance: float) -> Diagnostics:
         n_chains * n_orders,
         float(r_hat[worst]),
         (int(regime), int(parent), int(child)),
-        float(size.min()),
+        float(sizes.min()),
         acceptance,
     )
 

@@ -8,6 +8,8 @@ posterior where all nodes are candidates, and close to it otherwise (`candidate_
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +21,7 @@ from causalarms.graphs.posterior.convergence import Diagnostics, diagnose
 from causalarms.graphs.posterior.exact import Draws, OrderedGraph, PointEstimate
 from causalarms.graphs.posterior.first_orders import order_by_spread
 from causalarms.graphs.posterior.memory import DEFAULT_LIMIT
+from causalarms.graphs.posterior.memory import table_bytes as exact_bytes
 from causalarms.graphs.posterior.order_moves import sweep_chains
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.settings import edge_masks, kernel_settings
@@ -29,12 +32,14 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
+SMALL = 12  # nodes whose exact tables take less memory than chains do
 BESIDE_CORE = 6  # free nodes of a mechanism that has a core: its tables are made by the hundred
 SPARE = 3  # pools hold 2^SPARE tables of all candidates, or more of smaller ones
 GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
 ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
-SPREAD_OF_STARTS = 0.5  # of log variances
+SPREAD_OF_STARTS = 2.0  # of log variances
 STEP_ROUNDS = 10  # of steps from a draw of the tables, where nodes beside the tables matter
+CHOICE = ("members", "n_free", "n_core", "needed", "log_odds", "vague", "tail", "linked")
 BEST_OF = 20  # orders searched for the most probable graph
 
 
@@ -68,7 +73,7 @@ class SampledPosterior:
         seed: Seed = 0,
         n_candidates: int = 12,
         n_chains: int = 4,
-        n_sweeps: int = 1000,
+        n_sweeps: int = 500,
         update_sweeps: int = 20,
         n_orders: int = 100,
     ) -> None:
@@ -150,9 +155,12 @@ class SampledPosterior:
 
     def run(self, n_sweeps: int) -> None:
         """Continue every chain; the orders kept so far give way to those of these sweeps."""
-        kept, self._acceptance = self._sweep(n_sweeps, max(n_sweeps // self.n_orders, 1))
-        self._kept = np.ascontiguousarray(kept[:, -self.n_orders :])
-        self._step_seed = int(self._rng.integers(2**32))
+        kept, acceptance = self._sweep(n_sweeps, max(n_sweeps // self.n_orders, 1))
+        last = np.ascontiguousarray(kept[:, -self.n_orders :])
+        self._keep(last, acceptance, int(self._rng.integers(2**32)))
+
+    def _keep(self, kept: IntArray, acceptance: float, step_seed: int) -> None:
+        self._kept, self._acceptance, self._step_seed = kept, acceptance, step_seed
         self._edges: FloatArray | None = None
         self._edge_probability: FloatArray | None = None
 
@@ -173,6 +181,30 @@ class SampledPosterior:
             self._beside_core,
         )
         self._chosen_at[which] = self.gram[which][:, -1, -1]
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs to continue with the same orders and the same next draws."""
+        return {
+            "gram": self.gram.copy(),
+            "orders": self._orders.copy(),
+            "kept": self._kept.copy(),
+            "acceptance": self._acceptance,
+            "step_seed": self._step_seed,
+            "chosen_at": self._chosen_at.copy(),
+            "rng": self._rng.bit_generator.state,
+            **{name: getattr(self._tables, name).copy() for name in CHOICE},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over the state of a posterior made with the same settings."""
+        self.gram[:] = state["gram"]
+        self._chosen_at[:] = state["chosen_at"]
+        for name in CHOICE:
+            getattr(self._tables, name)[:] = state[name]
+        self._tables.tags[:] = EMPTY
+        self._orders = np.array(state["orders"])
+        self._rng.bit_generator.state = state["rng"]
+        self._keep(np.array(state["kept"]), state["acceptance"], state["step_seed"])
 
     @property
     def gram(self) -> FloatArray:
@@ -282,6 +314,12 @@ class SampledPosterior:
             given_order.edges_given_orders(self._tables, self._flat(), found)
             self._edges = found.reshape(*self._kept.shape[:2], *shape)
         return self._edges
+
+
+def exact_is_best(n_nodes: int, memory_limit: int | None = None) -> bool:
+    """Do the tables of the exact posterior fit, or are they at least small?"""
+    limit = DEFAULT_LIMIT if memory_limit is None else memory_limit
+    return n_nodes <= SMALL or exact_bytes(n_nodes) <= limit
 
 
 def _fewest_free(allowed: BoolArray, required: BoolArray) -> int:
