@@ -159,9 +159,8 @@ def term(tables: CandidateTables, node: int, place: IntArray) -> float:
 
 
 @kernel
-def tail_before(tables: CandidateTables, node: int, place: IntArray) -> float:
-    total = 0.0
-    for j in range(len(place)):
-        if place[j] < place[node]:
-            total += tables.tail[j, node]
-    return total
+def locate_all(tables: CandidateTables, place: IntArray, start: IntArray, before: IntArray) -> None:
+    """`locate` of every mechanism, (2, N) each, for an order that is possible."""
+    for regime in range(2):
+        for node in range(len(place)):
+            start[regime, node], before[regime, node], _ = locate(tables, regime, node, place)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.candidate_tables import (
-    CandidateTables,
-    locate,
-    tail_before,
-    term,
-)
+from causalarms.graphs.posterior.candidate_tables import CandidateTables, locate_all
 from causalarms.graphs.posterior.graph_draws import draw_parents
 from causalarms.graphs.posterior.mechanism_weights import draw_mechanism
-from causalarms.graphs.posterior.order_moves import places_of
 from causalarms.graphs.posterior.parent_steps import step_parents
 from causalarms.kernels import kernel
 
@@ -24,74 +19,85 @@ BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
 
+class Located(NamedTuple):
+    """An order and where its tables are; good until the tables change."""
+
+    place: IntArray  # (N,)
+    start: IntArray  # (2, N) of the table of every mechanism
+    before: IntArray  # (2, N) the free nodes before it, as a set
+
+
+def located(tables: CandidateTables, order: IntArray) -> Located:
+    """Tables that are missing are made."""
+    start, before = np.empty((2, 2, len(order)), dtype=np.int64)
+    place = np.argsort(order)
+    locate_all(tables, place, start, before)
+    return Located(place, start, before)
+
+
 @kernel
-def log_weights(tables: CandidateTables, orders: IntArray) -> FloatArray:
-    """Unnormalised log probability of every order, (orders,)."""
-    total = np.zeros(len(orders))
-    place = np.empty(orders.shape[1], dtype=np.int64)
-    for k in range(len(orders)):
-        places_of(orders[k], place)
-        for node in range(len(place)):
-            total[k] += term(tables, node, place) + tail_before(tables, node, place)
+def log_weight(tables: CandidateTables, at: Located) -> float:
+    """Unnormalised log probability of the order."""
+    total = 0.0
+    for node in range(len(at.place)):
+        for regime in range(2):
+            where = at.start[regime, node] + at.before[regime, node]
+            total += tables.within[regime, node, where]
+        for j in range(len(at.place)):
+            if at.place[j] < at.place[node]:
+                total += tables.tail[j, node]
     return total
 
 
 @kernel
-def edges_given_orders(tables: CandidateTables, orders: IntArray, found: FloatArray) -> None:
-    """Probability of every edge given each order, (orders, 2, N, N).
+def edges_given(tables: CandidateTables, at: Located, found: FloatArray) -> None:
+    """Probability of every edge given the order, (2, N, N).
 
     The sets without j within S are the sets within S less j: P(j | S) = 1 - e^(a(S - j) - a(S)).
     """
-    n = orders.shape[1]
-    place = np.empty(n, dtype=np.int64)
+    n = len(at.place)
     found[:] = 0.0
-    for k in range(len(orders)):
-        places_of(orders[k], place)
-        for regime in range(2):
-            for node in range(n):
-                for j in range(n):
-                    if place[j] < place[node]:
-                        odds = tables.log_odds[regime, j, node]
-                        found[k, regime, j, node] = 1.0 / (1.0 + math.exp(-odds))
-                start, before, _ = locate(tables, regime, node, place)
-                within = tables.within[regime, node]
-                for a in range(tables.n_free[regime, node]):
-                    if before >> a & 1:
-                        without = within[start + (before ^ (1 << a))] - within[start + before]
-                        j = tables.members[regime, node, a]
-                        found[k, regime, j, node] = -math.expm1(min(without, 0.0))
+    for regime in range(2):
+        for node in range(n):
+            for j in range(n):
+                if at.place[j] < at.place[node]:
+                    odds = tables.log_odds[regime, j, node]
+                    found[regime, j, node] = 1.0 / (1.0 + math.exp(-odds))
+            start, before = at.start[regime, node], at.before[regime, node]
+            within = tables.within[regime, node]
+            for a in range(tables.n_free[regime, node]):
+                if before >> a & 1:
+                    without = within[start + (before ^ (1 << a))] - within[start + before]
+                    j = tables.members[regime, node, a]
+                    found[regime, j, node] = -math.expm1(min(without, 0.0))
 
 
 @kernel
-def log_shares_within(tables: CandidateTables, orders: IntArray, kept: BoolArray) -> FloatArray:
-    """Log probability, given each order, that no edge lies outside `kept` (2, N, N)."""
-    n = orders.shape[1]
-    place = np.empty(n, dtype=np.int64)
-    share = np.zeros(len(orders))
-    for k in range(len(orders)):
-        places_of(orders[k], place)
-        for regime in range(2):
-            for node in range(n):
-                start, before, _ = locate(tables, regime, node, place)
-                members, n_free = tables.members[regime, node], tables.n_free[regime, node]
-                inside = before
-                for a in range(n_free):
-                    if not kept[regime, members[a], node]:
-                        inside &= ~(1 << a)
-                within = tables.within[regime, node]
-                share[k] += within[start + inside] - within[start + before]
-                for j in range(n):
-                    # the log odds of free nodes say that they are never here
-                    if place[j] < place[node] and not kept[regime, j, node]:
-                        odds = tables.log_odds[regime, j, node]
-                        share[k] -= max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
+def log_share_within(tables: CandidateTables, at: Located, kept: BoolArray) -> float:
+    """Log probability, given the order, that no edge lies outside `kept` (2, N, N)."""
+    n = len(at.place)
+    share = 0.0
+    for regime in range(2):
+        for node in range(n):
+            start, before = at.start[regime, node], at.before[regime, node]
+            inside = before
+            for a in range(tables.n_free[regime, node]):
+                if not kept[regime, tables.members[regime, node, a], node]:
+                    inside &= ~(1 << a)
+            within = tables.within[regime, node]
+            share += within[start + inside] - within[start + before]
+            for j in range(n):
+                # the log odds of free nodes say that they are never here
+                if at.place[j] < at.place[node] and not kept[regime, j, node]:
+                    odds = tables.log_odds[regime, j, node]
+                    share -= max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
     return share
 
 
 @kernel
 def draw_parents_given(
     tables: CandidateTables,
-    place: IntArray,
+    at: Located,
     required: BoolArray,  # (2, N, N)
     allowed: BoolArray,
     tables_uniforms: FloatArray,  # (2, N)
@@ -101,13 +107,13 @@ def draw_parents_given(
     chances: FloatArray,  # (2, N, N) out, of vague mechanisms only
 ) -> None:
     """Parents from the tables, and from there by steps where nodes beside the table matter."""
-    n = len(place)
+    place, n = at.place, len(at.place)
     possible = np.empty(n, dtype=np.bool_)
     adjacency[:] = False
     for regime in range(2):
         for node in range(n):
             parents = adjacency[regime, :, node]
-            start, before, _ = locate(tables, regime, node, place)
+            start, before = at.start[regime, node], at.before[regime, node]
             n_free = tables.n_free[regime, node]
             for j in range(n):
                 if place[j] < place[node]:
@@ -169,16 +175,14 @@ def draw_weights_given(
 
 
 @kernel
-def best_parents_given(tables: CandidateTables, order: IntArray) -> tuple[BoolArray, float]:
+def best_parents_given(tables: CandidateTables, at: Located) -> tuple[BoolArray, float]:
     """The most probable parents of every mechanism, and the sum of their scores."""
-    n = len(order)
+    n = len(at.place)
     adjacency = np.zeros((2, n, n), dtype=np.bool_)
-    place = np.empty(n, dtype=np.int64)
-    places_of(order, place)
     total = 0.0
     for regime in range(2):
         for node in range(n):
-            start, before, _ = locate(tables, regime, node, place)
+            start, before = at.start[regime, node], at.before[regime, node]
             scores = tables.scores[regime, node]
             best, best_score, subset = 0, -np.inf, before
             while True:
@@ -190,7 +194,7 @@ def best_parents_given(tables: CandidateTables, order: IntArray) -> tuple[BoolAr
             total += best_score
             for j in range(n):
                 likely = tables.log_odds[regime, j, node] > 0.0
-                adjacency[regime, j, node] = likely and place[j] < place[node]
+                adjacency[regime, j, node] = likely and at.place[j] < at.place[node]
             for a in range(tables.n_free[regime, node]):
                 if best >> a & 1:
                     adjacency[regime, tables.members[regime, node, a], node] = True

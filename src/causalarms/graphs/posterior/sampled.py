@@ -244,16 +244,19 @@ class SampledPosterior:
     def probability_within(self, kept: BoolArray) -> float:
         """Probability that no edge lies outside `kept` (2, N, N), a mean over the kept orders."""
         edges = np.ascontiguousarray(kept)
-        shares = given_order.log_shares_within(self._tables, self._flat(), edges)
+        shares = [
+            given_order.log_share_within(self._tables, self._located(order), edges)
+            for order in self._flat()
+        ]
         return float(min(np.exp(shares).mean(), 1.0))
 
     def most_probable(self) -> OrderedGraph:
         """The most probable (order, G_0, G_1) among kept orders; its probability is nan."""
         orders = np.unique(self._flat(), axis=0)
-        weight = given_order.log_weights(self._tables, orders)
+        weight = [given_order.log_weight(self._tables, self._located(order)) for order in orders]
         best = [
-            (*given_order.best_parents_given(self._tables, orders[k]), orders[k])
-            for k in np.argsort(-weight, kind="stable")[:BEST_OF]
+            (*given_order.best_parents_given(self._tables, self._located(order)), order)
+            for order in orders[np.argsort(weight, kind="stable")[-BEST_OF:]]
         ]
         adjacency, _, order = max(best, key=lambda found: found[1])
         return OrderedGraph(order, adjacency, float("nan"))
@@ -288,7 +291,7 @@ class SampledPosterior:
         rounds = STEP_ROUNDS if self._tables.vague.any() else 0
         given_order.draw_parents_given(
             self._tables,
-            np.argsort(order),
+            self._located(order),
             self.required,
             self.allowed,
             rng.random(shape[:2]),
@@ -304,14 +307,18 @@ class SampledPosterior:
         edges = np.ascontiguousarray(adjacency)
         return PointEstimate(*refresh.estimate_all(self.gram, *self._settings, edges))
 
+    def _located(self, order: IntArray) -> given_order.Located:
+        return given_order.located(self._tables, order)
+
     def _flat(self) -> IntArray:
         return self._kept.reshape(-1, self.n_nodes)
 
     def _edges_given_orders(self) -> FloatArray:
         if self._edges is None:
             shape = (2, self.n_nodes, self.n_nodes)
-            found = np.empty((self._flat().shape[0], *shape))
-            given_order.edges_given_orders(self._tables, self._flat(), found)
+            found = np.empty((len(self._flat()), *shape))
+            for order, edges in zip(self._flat(), found, strict=True):
+                given_order.edges_given(self._tables, self._located(order), edges)
             self._edges = found.reshape(*self._kept.shape[:2], *shape)
         return self._edges
 
