@@ -11,7 +11,7 @@ from causalarms.graphs.posterior.kept_graph import fill_costs
 from causalarms.graphs.posterior.orders import best_order
 
 
-def against(weight: np.ndarray, order: np.ndarray) -> float:  # type: ignore[type-arg]
+def against(weight: np.ndarray, order: np.ndarray) -> float:
     return float(np.tril(weight[np.ix_(order, order)]).sum())
 
 

@@ -35,7 +35,7 @@ def test_it_is_used_like_the_exact_posterior() -> None:
     for a, b in zip(both[0].draw(rng, 3), both[1].draw(rng, 3), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
     for a, b in zip(both[0].most_probable()[:2], both[1].most_probable()[:2], strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)  # type: ignore[union-attr]
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
     graph = both[0].most_probable().adjacency
     for a, b in zip(both[0].estimate(graph), both[1].estimate(graph), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -52,7 +52,7 @@ def test_with_all_candidates_only_chance_is_between_them(seed: int, known_mean: 
     settings: dict[str, Any] = {"noise_mean": sem.noise_mean if known_mean else None}
     exact = posterior_of(X, A, **settings)
     sampled = sampled_of(X, A, n_sweeps=4000, n_orders=4000, **settings)
-    edges = sampled._edges_given_orders().reshape(4, 4000, -1)
+    edges = sampled.edges_given_orders().reshape(4, 4000, -1)
     spread = edges.std(axis=(0, 1))
     error = spread / np.sqrt(effective_sizes(edges))
     difference = np.abs(sampled.edge_probability - exact.edge_probability).ravel()
@@ -150,8 +150,8 @@ def test_a_restored_state_goes_on_in_the_same_way() -> None:
             moments_of(X[:n_rows], A[:n_rows])
         )
         np.testing.assert_array_equal(one.edge_probability, other.edge_probability)
-        draws = [p.draw(np.random.default_rng(0), 2).weights for p in (one, other)]
-        np.testing.assert_array_equal(*draws)
+        first, second = (p.draw(np.random.default_rng(0), 2).weights for p in (one, other))
+        np.testing.assert_array_equal(first, second)
 
 
 def test_relabelling_nodes_relabels_probabilities() -> None:

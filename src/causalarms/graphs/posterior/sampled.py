@@ -225,7 +225,7 @@ class SampledPosterior:
     def edge_probability(self) -> FloatArray:
         """Mean over the kept orders of the exact probability given the order, (2, N, N)."""
         if self._edge_probability is None:
-            probability = self._edges_given_orders().mean(axis=(0, 1))
+            probability = self.edges_given_orders().mean(axis=(0, 1))
             vague = np.broadcast_to(self._tables.vague[:, None, :], probability.shape)
             if vague.any():
                 rng = generator(self._step_seed)
@@ -239,7 +239,7 @@ class SampledPosterior:
     @property
     def diagnostics(self) -> Diagnostics:
         """How well the chains agree on edges."""
-        return diagnose(self._edges_given_orders(), self._acceptance)
+        return diagnose(self.edges_given_orders(), self._acceptance)
 
     def probability_within(self, kept: BoolArray) -> float:
         """Probability that no edge lies outside `kept` (2, N, N), a mean over the kept orders."""
@@ -313,7 +313,11 @@ class SampledPosterior:
     def _flat(self) -> IntArray:
         return self._kept.reshape(-1, self.n_nodes)
 
-    def _edges_given_orders(self) -> FloatArray:
+    def edges_given_orders(self) -> FloatArray:
+        """Probabilities of edges given each kept order, from the tables, (chains, orders, 2, N, N).
+
+        Of these `diagnostics` are made: they differ between orders only as far as orders do.
+        """
         if self._edges is None:
             shape = (2, self.n_nodes, self.n_nodes)
             found = np.empty((len(self._flat()), *shape))
