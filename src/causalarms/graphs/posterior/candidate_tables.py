@@ -66,13 +66,14 @@ def table_bytes(n_nodes: int, pool: int, slots: int, n_orders: int) -> int:
 def locate(
     tables: CandidateTables, regime: int, node: int, place: IntArray
 ) -> tuple[int, int, bool]:
-    """Start of the table and set of free nodes, given the places of all nodes; False: impossible.
+    """Start of the table, and the free nodes before the node as a set; a missing table is made.
 
     The third is False where a required parent comes after the node.
     """
     members = tables.members[regime, node]
     n_free, n_core = tables.n_free[regime, node], tables.n_core[regime, node]
-    own, before, core = place[node], 0, 0
+    own = place[node]
+    before = core = own - own  # zero, but not a literal: kernels are compiled anew for those
     for a in range(n_free):
         if place[members[a]] < own:
             before |= 1 << a
@@ -82,23 +83,15 @@ def locate(
     needed = tables.needed[regime, node]
     if core & needed != needed:
         return 0, before, False
-    return table_of(tables, regime, node, core), before, True
-
-
-@kernel
-def table_of(tables: CandidateTables, regime: int, node: int, core: int) -> int:
-    """Where the table of these core nodes begins; made if it is not there."""
-    n_free = tables.n_free[regime, node]
-    slots = tables.scores.shape[2] >> n_free
     slot = 0
-    if tables.n_core[regime, node]:
+    if n_core:
         mixed = core * HASH
-        slot = ((mixed >> 40) ^ (mixed >> 20)) & (slots - 1)
+        slot = ((mixed >> 40) ^ (mixed >> 20)) & ((tables.scores.shape[2] >> n_free) - 1)
     start = slot << n_free
     if tables.tags[regime, node, slot] != core:
         _fill(tables, regime, node, core, start)
         tables.tags[regime, node, slot] = core
-    return start
+    return start, before, True
 
 
 @kernel

@@ -22,6 +22,7 @@ from causalarms.graphs.posterior.kept_graph import (
     keep_per_edge,
     keep_whole_graph,
 )
+from causalarms.graphs.posterior.lost_digits import warn_of_lost_digits
 from causalarms.graphs.posterior.noise_units import as_noise_std, noise_units
 from causalarms.graphs.posterior.open_directions import left_out_edges, warn_of_open_directions
 from causalarms.graphs.posterior.prior import MechanismPrior
@@ -166,6 +167,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         warn_of_open_directions(kept, self.left_out_)
         self.diagnostics_ = None
         if isinstance(posterior, SampledPosterior):
+            warn_of_lost_digits(posterior.gram, nodes)
             self.diagnostics_ = posterior.diagnostics
             warn_of_bad_chains(self.diagnostics_, nodes)
         return self

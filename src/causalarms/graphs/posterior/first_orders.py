@@ -61,5 +61,5 @@ def order_by_spread(
         for regime in range(2):
             for node in range(n):
                 if not placed[node]:
-                    sweep(systems[regime, node], best, True)
+                    sweep(systems[regime, node], best)
     return order

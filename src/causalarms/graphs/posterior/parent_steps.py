@@ -58,6 +58,6 @@ def step_parents(
                 chances[j] += chance / (n_rounds - n_rounds // 2)
             enters = uniforms[t, j] < chance
             if enters != inside[j]:
-                sweep(matrix, j, enters)
+                sweep(matrix, j)
                 inside[j] = enters
                 size += 1 if enters else -1

@@ -24,8 +24,10 @@ WORTH_A_STEP = 1e-6  # nats; steps that gain less may run in circles by rounding
 
 
 @kernel
-def sweep(matrix: FloatArray, k: int, enters: bool) -> None:
+def sweep(matrix: FloatArray, k: int) -> None:
+    """Regressor k enters, or leaves if it is in: pivots of those inside are negative."""
     pivot = matrix[k, k]
+    enters = pivot > 0.0
     row = matrix[k].copy()
     for i in range(len(matrix)):
         factor = row[i] / pivot
@@ -53,10 +55,10 @@ def equations_of_all(
         settings.intercept_precision,
     )
     if with_intercept:
-        sweep(matrix, n, True)
+        sweep(matrix, n)
     for j in range(n):
-        if inside[j]:
-            sweep(matrix, j, True)
+        if inside[j] and matrix[j, j] > 0.0:  # else rounding has eaten it
+            sweep(matrix, j)
     return matrix
 
 
@@ -138,7 +140,7 @@ def climb(
                 best, gain = j, gains[j]
         if best < 0:
             break
-        sweep(matrix, best, not inside[best])
+        sweep(matrix, best)
         inside[best] = not inside[best]
         total += gain
     return total
@@ -174,7 +176,7 @@ def parent_log_odds(
             )
             if log_odds[j] > -np.inf:
                 ahead -= log_odds[j]
-                sweep(other, j, True)
+                sweep(other, j)
                 other_inside[j] = True
     ahead -= climb(
         other, other_inside, possible, by_size, n_samples, noise_shape, known_variance, log_odds
@@ -195,7 +197,7 @@ def parent_log_odds(
         if not inside[j] or required[j]:
             continue
         exchanged = matrix.copy()
-        sweep(exchanged, j, False)
+        sweep(exchanged, j)
         inside[j] = False
         toggle_gains(exchanged, inside, by_size, n_samples, noise_shape, known_variance, after)
         inside[j] = True
