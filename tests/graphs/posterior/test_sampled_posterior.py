@@ -190,6 +190,18 @@ def test_dense_systems_of_thirty_nodes_are_learned() -> None:
     assert (found & ~sem.adjacency).sum() <= 0.03 * found.sum()
 
 
+def test_huge_values_and_few_samples_give_finite_draws() -> None:
+    """Fewer samples than nodes, 10^9 times the noise: pivots are the prior's, and rounded away."""
+    _, X, A = rounds(25, 20, 0)
+    X = X * np.logspace(0, 9, 25)
+    for n_candidates in (3, 8):
+        sampled = sampled_of(X, A, n_candidates=n_candidates, n_sweeps=20)
+        assert np.isfinite(sampled.edge_probability).all()
+        draws = sampled.draw(np.random.default_rng(0), 40)
+        assert np.isfinite(draws.weights).all()
+        assert (draws.noise_std > 0).all()
+
+
 def test_refusals() -> None:
     with pytest.raises(ModelError, match="weight_mean above 0 needs the exact posterior"):
         SampledPosterior(30, prior=MechanismPrior(weight_mean=1.0))

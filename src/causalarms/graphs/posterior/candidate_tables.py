@@ -129,6 +129,7 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         equations,
         forced,
         by_size[forced - with_intercept :],
+        settings.weight_precision,
         bits,
         0,
         n_samples,

@@ -32,6 +32,7 @@ from causalarms.rng import Seed, generator
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
+BESIDE_CORE = 8  # a fit has more time than a round of a study
 METHODS = ("auto", "exact", "sampled")
 
 
@@ -200,7 +201,12 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         if self.method == "exact" or (self.method == "auto" and fits):
             return ExactPosterior(n_nodes, moments, **settings)
         return SampledPosterior(
-            n_nodes, moments, n_sweeps=self.n_sweeps, seed=self.random_state, **settings
+            n_nodes,
+            moments,
+            n_beside_core=BESIDE_CORE,
+            n_sweeps=self.n_sweeps,
+            seed=self.random_state,
+            **settings,
         )
 
     def _kept(self) -> KeptGraph:

@@ -36,14 +36,23 @@ def _regressors(parents: BoolArray, with_intercept: bool) -> npt.NDArray[np.int6
 
 
 @kernel
-def _cholesky(equations: FloatArray) -> None:
-    """L into the lower triangle of all but the last row, the right-hand side."""
+def _cholesky(
+    equations: FloatArray, n_weights: int, weight_precision: float, intercept_precision: float
+) -> None:
+    """L into the lower triangle of all but the last row, the right-hand side.
+
+    No pivot is below the prior precision, but that of huge values may be by rounding.
+    """
     for a in range(len(equations) - 1):
         for b in range(a + 1):
             value = equations[a, b]
             for c in range(b):
                 value -= equations[a, c] * equations[b, c]
-            equations[a, b] = math.sqrt(value) if a == b else value / equations[b, b]
+            if a == b:
+                least = weight_precision if a < n_weights else intercept_precision
+                equations[a, a] = math.sqrt(max(value, least))
+            else:
+                equations[a, b] = value / equations[b, b]
 
 
 @kernel
@@ -122,7 +131,7 @@ def draw_mechanism(
         weight_precision,
         intercept_precision,
     )
-    _cholesky(equations)
+    _cholesky(equations, n_weights, weight_precision, intercept_precision)
     pattern = 0
     if weight_mean > 0.0:
         shares = _pattern_shares(
@@ -172,7 +181,7 @@ def mean_mechanism(
         weight_precision,
         intercept_precision,
     )
-    _cholesky(equations)
+    _cholesky(equations, n_weights, weight_precision, intercept_precision)
     shares = _pattern_shares(
         equations, n_weights, weight_mean, pull, n_samples, noise_shape, known_variance
     )

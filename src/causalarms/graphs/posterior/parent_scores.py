@@ -146,6 +146,7 @@ def score_parent_sets(
         equations,
         forced,
         by_size[forced - with_intercept :],
+        weight_precision,
         bits,
         mask,
         n_samples,
@@ -160,6 +161,7 @@ def score_supersets(
     equations: FloatArray,  # of the forced regressors, the free ones and the target; overwritten
     forced: int,
     by_size: FloatArray,  # by the number of free parents
+    least: float,  # precision of the prior: no later pivot is below it, but for rounding
     bits: npt.NDArray[np.int64],  # of the free ones in `scores`
     mask: int,  # of the forced ones in `scores`
     n_samples: float,
@@ -171,6 +173,8 @@ def score_supersets(
     n_free = len(bits)
     log_det = 0.0
     for pivot in range(forced):
+        if pivot > 0:  # the first is a plain sum, and may be the intercept's
+            equations[pivot, pivot] = max(equations[pivot, pivot], least)
         log_det += math.log(equations[pivot, pivot])
         eliminate(equations, equations, pivot)
     stack = np.empty((n_free + 1, n_free + 1, n_free + 1))
@@ -191,6 +195,7 @@ def score_supersets(
             depth -= 1
             continue
         following[depth] = added + 1
+        stack[depth, added, added] = max(stack[depth, added, added], least)
         eliminate(stack[depth], stack[depth + 1], added)
         log_det = log_dets[depth] + math.log(stack[depth, added, added])
         mask = masks[depth] | bits[added]

@@ -33,8 +33,7 @@ BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
 SMALL = 12  # nodes whose exact tables take less memory than chains do
-BESIDE_CORE = 6  # free nodes of a mechanism that has a core: its tables are made by the hundred
-SPARE = 3  # pools hold 2^SPARE tables of all candidates, or more of smaller ones
+SPARE, SPARE_BESIDE_CORE = 3, 8  # pools hold 2^(that) tables of all candidates, or beside a core
 GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
 ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
 SPREAD_OF_STARTS = 2.0  # of log variances
@@ -49,6 +48,8 @@ class SampledPosterior:
     As `ExactPosterior`, and
     seed            of the chains: the same calls give the same orders
     n_candidates    possible parents whose sets are all summed up, per mechanism
+    n_beside_core   as many of them where more are plausible and the likely ones are always in: each
+                    more doubles the time and lessens an error that chains cannot show
     n_chains        each from its own start, so that `diagnostics` can compare them
     n_sweeps        per chain, for the moments given at first; as many before that are forgotten
     update_sweeps   per chain in each `update`, from where the chains are
@@ -72,6 +73,7 @@ class SampledPosterior:
         memory_limit: int | None = None,
         seed: Seed = 0,
         n_candidates: int = 12,
+        n_beside_core: int = 6,
         n_chains: int = 4,
         n_sweeps: int = 500,
         update_sweeps: int = 20,
@@ -83,6 +85,7 @@ class SampledPosterior:
             raise ModelError("weight_mean above 0 needs the exact posterior: 3^N steps")
         counts = {
             "n_candidates": n_candidates,
+            "n_beside_core": n_beside_core,
             "n_chains": n_chains,
             "n_sweeps": n_sweeps,
             "update_sweeps": update_sweeps,
@@ -96,8 +99,8 @@ class SampledPosterior:
         self.n_candidates = max(min(n_candidates, n_nodes - 1), 1)
         self.n_chains, self.n_orders = n_chains, n_orders
         self.update_sweeps = update_sweeps
-        self._beside_core = min(BESIDE_CORE, self.n_candidates)
-        pool = 1 << (self.n_candidates + SPARE)
+        self._beside_core = min(n_beside_core, self.n_candidates)
+        pool = 1 << max(self.n_candidates + SPARE, self._beside_core + SPARE_BESIDE_CORE)
         slots = pool >> min(self._beside_core, _fewest_free(self.allowed, self.required))
         self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders)
         _check_memory(n_nodes, self.n_candidates, self.n_bytes, memory_limit)
