@@ -1,8 +1,8 @@
 """The sampled posterior over graphs: beside the exact one, and past its size.
 
-`OMP_NUM_THREADS=1 python benchmarks/posterior_sampled.py [complete|agreement|rounds|sizes|
-calibration|digits ...] [--systems 3]`, all topics without a name, in about three minutes.
-Systems, rounds and prior as in `posterior.py`; sparse ones have 4 neighbours per node in the mean.
+`OMP_NUM_THREADS=1 python benchmarks/posterior_sampled.py [complete|agreement|
+observational|rounds|sizes|calibration|digits ...] [--systems 3]`, all topics without a name, in
+about three minutes. Systems, rounds and prior as in `posterior.py`; sparse ones have 4 neighbours per node in the mean.
 """
 
 from __future__ import annotations
@@ -122,6 +122,34 @@ def agreement(n_systems: int) -> Table:
                 *(str(n_rounds), str(n_candidates), f"{worst.max():.3f}", f"{worst.mean():.3f}"),
                 *(f"{mean.mean():.5f}", f"{r_hat.max():.2f}", f"{size.min():.0f}"),
                 readable(float(np.mean(time))),
+            )
+    return made
+
+
+def observational(n_systems: int) -> Table:
+    """Hardest for candidates: no interventions, unknown means, so that directions stay open."""
+    made = table(
+        f"N = 12, {2 * n_systems} systems without interventions: |sampled - exact| in regime 0",
+        *("T", "candidates", "beside core", "worst", "mean of worst", "mean", "R-hat"),
+    )
+    for n_rounds in (50, 300):
+        for n_candidates, n_beside_core in ((6, 6), (8, 8), (10, 10), (11, 11)):
+            found = []
+            for seed in range(2 * n_systems):
+                sem = random_sem(12, seed=seed)
+                A = np.zeros((n_rounds, 12), dtype=np.uint8)
+                moments = moments_of(sem.sample(A, np.random.default_rng(seed)), A)
+                sampled = SampledPosterior(
+                    12, moments, n_candidates=n_candidates, n_beside_core=n_beside_core
+                )
+                exact = ExactPosterior(12, moments)
+                difference = np.abs(sampled.edge_probability - exact.edge_probability)[0]
+                errors = difference.max(), difference.mean()
+                found.append((*errors, sampled.diagnostics.worst_r_hat))
+            worst, mean, r_hat = np.array(found).T
+            made.add_row(
+                *(str(n_rounds), str(n_candidates), str(n_beside_core), f"{worst.max():.3f}"),
+                *(f"{worst.mean():.3f}", f"{mean.mean():.4f}", f"{r_hat.max():.2f}"),
             )
     return made
 
@@ -286,6 +314,7 @@ def squares_error(
 TOPICS: dict[str, Callable[[int], Table]] = {
     "complete": complete,
     "agreement": agreement,
+    "observational": observational,
     "rounds": by_rounds,
     "sizes": sizes,
     "calibration": calibration,

@@ -64,7 +64,8 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     probability that it lacks any edge. With an unknown noise mean and regimes that never vary,
     directions come from the prior and not from the data: a warning names the nodes. Sampled
     probabilities have errors that chains show where they disagree: `diagnostics_` says by how much
-    (None: exact), and a warning names the worst edge where that is too much.
+    (None: exact), and a warning names the worst edge where that is too much. What chains cannot
+    show is the error of few candidate parents, see `SampledPosterior`.
 
     Fitted: `edge_probability_` (2, N, N), `log_evidence_`, `adjacency_` and, given it, the
     posterior means `weights_` (2, N, N) and `intercept_` (2, N), `noise_std_`, `known_`, `order_`,

@@ -36,6 +36,7 @@ SMALL = 12  # nodes whose exact tables take less memory than chains do
 SPARE, SPARE_BESIDE_CORE = 3, 8  # pools hold 2^(that) tables of all candidates, or beside a core
 GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
 ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
+SWEEPS_AT_ONCE = 1000  # random numbers of so many are held at a time
 SPREAD_OF_STARTS = 2.0  # of log variances
 STEP_ROUNDS = 10  # of steps from a draw of the tables, where nodes beside the tables matter
 CHOICE = ("members", "n_free", "n_core", "needed", "log_odds", "vague", "tail", "linked")
@@ -57,6 +58,9 @@ class SampledPosterior:
 
     An update continues the chains: mechanisms with new moments are scored anew, their candidates
     are chosen anew once they have 20 % more samples. `run` lengthens the chains on the same data.
+    `diagnostics` compare chains. They cannot show what candidates cost: nothing with all nodes,
+    little where interventions vary and mechanisms have some tens of samples, more for few samples
+    or without interventions (`benchmarks/posterior_sampled.py`). More candidates show that.
     `log_evidence` is nan, and so is the probability of `most_probable`: chains know no total.
     """
 
@@ -168,10 +172,17 @@ class SampledPosterior:
         self._edge_probability: FloatArray | None = None
 
     def _sweep(self, n_sweeps: int, every: int) -> tuple[IntArray, float]:
-        kept = np.empty((self.n_chains, n_sweeps // every, self.n_nodes), dtype=np.int64)
-        uniforms = self._rng.random((self.n_chains, n_sweeps, self.n_nodes, 4))
-        share = sweep_chains(self._tables, self._orders, uniforms, self._widths, every, kept)
-        return kept, share
+        kept, moved = [], 0.0
+        at_once = every * max(SWEEPS_AT_ONCE // every, 1)
+        for start in range(0, n_sweeps, at_once):
+            n = min(at_once, n_sweeps - start)
+            uniforms = self._rng.random((self.n_chains, n, self.n_nodes, 4))
+            part = np.empty((self.n_chains, n // every, self.n_nodes), dtype=np.int64)
+            moved += n * sweep_chains(
+                self._tables, self._orders, uniforms, self._widths, every, part
+            )
+            kept.append(part)
+        return np.concatenate(kept, axis=1), moved / n_sweeps
 
     def _choose(self, which: BoolArray) -> None:
         choose_candidates(
