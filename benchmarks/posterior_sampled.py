@@ -2,7 +2,8 @@
 
 `OMP_NUM_THREADS=1 python benchmarks/posterior_sampled.py [complete|agreement|
 observational|rounds|sizes|calibration|digits ...] [--systems 3]`, all topics without a name, in
-about three minutes. Systems, rounds and prior as in `posterior.py`; sparse ones have 4 neighbours per node in the mean.
+about three minutes. Systems, rounds and prior as in `posterior.py`; sparse ones have 4 neighbours
+per node in the mean.
 """
 
 from __future__ import annotations
