@@ -45,5 +45,9 @@ class ScaleWarning(CausalArmsWarning):
     """The units of the nodes differ so much that they influence the learned graph."""
 
 
+class ConvergenceWarning(CausalArmsWarning):
+    """Chains that sample a posterior do not agree yet."""
+
+
 class LearningWarning(CausalArmsWarning):
     """A round is kept in the log of a study and left out of learning."""

@@ -200,3 +200,21 @@ def test_options_of_other_methods(
     outcome = run("learn", data, "--method", method, *option)
     assert outcome.code == 2
     assert owner in outcome.err
+
+
+def test_the_posterior_of_many_nodes_says_how_well_its_chains_agree(tmp_path: Path) -> None:
+    sem = random_sem(22, seed=1, expected_degree=3)
+    rng = np.random.default_rng(0)
+    regimes = rng.integers(0, 2, (200, 22))
+    values = sem.sample(regimes, rng)
+    columns: dict[str, list[object]] = {f"x{i}": list(values[:, i]) for i in range(22)}
+    columns |= {f"do:x{i}": list(regimes[:, i]) for i in range(22)}
+    data = write(tmp_path / "data.csv", columns)
+    learn = ("learn", data, "--method", "posterior", "--noise-mean", 1, "--seed", 2)
+    shown = run(*learn)
+    assert shown.code == 0
+    assert "sampled: 400 orders of 4 chains, worst R-hat 1.0" in shown.out
+    assert "log evidence" not in shown.out
+    found = json.loads(run(*learn, "--json").out)
+    assert found["log_evidence"] is None
+    assert found["chains"]["converged"]

@@ -156,6 +156,7 @@ def learn(
             miss_probability_per_edge=miss_per_edge,
             miss_probability_whole_graph=miss_whole_graph,
             noise_scale=_noise_scale(noise_scale),
+            random_state=seed,
             **knowledge,
         )
     else:

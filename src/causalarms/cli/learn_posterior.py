@@ -8,6 +8,7 @@ import numpy as np
 
 from causalarms.cli.terminal import out, table
 from causalarms.graphs import GraphPosterior
+from causalarms.graphs.posterior.convergence import GOOD_R_HAT
 from causalarms.graphs.regime_names import REGIME_NAMES
 
 WORTH_PRINTING = 0.01
@@ -17,8 +18,10 @@ def posterior_summary(learner: Any) -> dict[str, Any]:
     """Nothing for other learners."""
     if not isinstance(learner, GraphPosterior):
         return {}
+    chains = learner.diagnostics_
     return {
         "log_evidence": learner.log_evidence_,
+        "chains": None if chains is None else chains._asdict() | {"converged": chains.converged},
         "whole_graph_miss_probability": learner.whole_graph_miss_probability_,
         "largest_dropped_probability": learner.largest_dropped_probability_,
         "left_out": learner.left_out_,
@@ -44,7 +47,14 @@ def print_posterior(learner: Any) -> None:
     console = out()
     if rows:
         console.print(table(["regime", "edge left out", "probability"], rows))
+    said = f"probability that the graph lacks an edge: {learner.whole_graph_miss_probability_:.2g}"
+    chains = learner.diagnostics_
+    if chains is None:
+        console.print(f"{said}; log evidence {learner.log_evidence_:.1f}")
+        return
+    console.print(said)
     console.print(
-        f"probability that the graph lacks an edge: {learner.whole_graph_miss_probability_:.2g}; "
-        f"log evidence {learner.log_evidence_:.1f}"
+        f"sampled: {chains.n_orders} orders of {chains.n_chains} chains, worst R-hat "
+        f"{chains.worst_r_hat:.2f} (good: at most {GOOD_R_HAT}), at least "
+        f"{chains.effective_size:.0f} effective orders per edge"
     )

@@ -28,6 +28,7 @@ from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.posterior.exact import ExactPosterior
 from causalarms.graphs.posterior.prior import MechanismPrior
+from causalarms.graphs.posterior.sampled import SampledPosterior, exact_is_best
 from causalarms.models.over_draws import Recommendation, most_optimistic, recommend
 from causalarms.policies.base import (
     EXPLOIT,
@@ -37,6 +38,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.posterior_state import posterior_state, restore_posterior
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
 from causalarms.statistics.moments import Moments, gram_matrix
@@ -50,8 +52,8 @@ MIN_TESTED = 4  # samples of a mechanism before its rounds are predicted
 class Posterior(Policy):
     """Is told nothing but, where known, the noise means (and standard deviations).
 
-    draws, quantile   the upper value of an intervention: this quantile of its reward over the draws
-    refresh           after the first 300 rounds the posterior takes in rounds in groups of this size
+    draws, quantile   upper value of an intervention: this quantile of its reward over the draws
+    refresh           after 300 rounds the posterior takes in rounds in groups of this size
     edge_probability, weight_mean, weight_scale, noise_shape   the prior (`MechanismPrior`)
     detector          finds changed mechanisms; None where nothing changes
     probes            random interventions after an alarm
@@ -107,8 +109,10 @@ class Posterior(Policy):
         self._order = np.arange(n_nodes)
         self._settled = np.zeros(n_nodes, dtype=bool)
 
-    def _make_posterior(self) -> ExactPosterior:
-        return ExactPosterior(self.n_nodes, **self._known)
+    def _make_posterior(self) -> ExactPosterior | SampledPosterior:
+        if exact_is_best(self.n_nodes, self._known["memory_limit"]):
+            return ExactPosterior(self.n_nodes, **self._known)
+        return SampledPosterior(self.n_nodes, **self._known)
 
     @property
     def edge_probability(self) -> FloatArray:
@@ -192,32 +196,23 @@ class Posterior(Policy):
         detector = {} if self.detector is None else self.detector.state()
         return {
             **self._moments.state(),
-            "seen": self._posterior.gram.copy(),
-            "retired": np.array([m[:2] for m in self._posterior.retired]).reshape(-1, 2),
-            "retired_gram": np.array([m[2] for m in self._posterior.retired]),
+            **nested("posterior", posterior_state(self._posterior)),
+            **nested("recent", self._recent.state()),
+            **nested("detector", detector),
             "refreshed": self._refreshed,
             "probes_left": self._probes_left,
             "order": self._order.copy(),
             "settled": self._settled.copy(),
-            **nested("recent", self._recent.state()),
-            **nested("detector", detector),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
+        self._posterior = self._make_posterior()
+        restore_posterior(self._posterior, unnested("posterior", state))
+        self._recent.restore(unnested("recent", state))
+        if self.detector is not None:
+            self.detector.restore(unnested("detector", state))
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
         self._order = np.array(state["order"], dtype=np.int64)
         self._settled = np.array(state["settled"], dtype=bool)
-        self._recent.restore(unnested("recent", state))
-        if self.detector is not None:
-            self.detector.restore(unnested("detector", state))
-        self._posterior = self._make_posterior()
-        seen = Moments(self.n_nodes)
-        for (regime, node), gram in zip(state["retired"], state["retired_gram"], strict=True):
-            seen.gram[regime, node] = gram
-            self._posterior.update(seen)
-            self._posterior.retire(int(regime), int(node))
-            seen.forget(regime, node)
-        seen.gram[:] = state["seen"]
-        self._posterior.update(seen)

@@ -183,7 +183,10 @@ def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -
 
 def accepted_settings(factory: Factory) -> list[str]:
     """Names a factory takes, with those it passes on."""
-    passes_on = {csl_ucb_cd: (CSLUCB,), posterior_cd: (Posterior,)}
+    passes_on: dict[Factory, tuple[Factory, ...]] = {
+        csl_ucb_cd: (CSLUCB,),
+        posterior_cd: (Posterior,),
+    }
     names: list[str] = []
     for part in (factory, *passes_on.get(factory, ())):
         for name, parameter in inspect.signature(part).parameters.items():

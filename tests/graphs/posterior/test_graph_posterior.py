@@ -13,7 +13,12 @@ from sklearn.utils.estimator_checks import check_estimator
 from small_systems import rounds
 
 from causalarms import GraphPosterior, LinearSEM
-from causalarms.errors import IdentifiabilityWarning, ModelError, ScaleWarning
+from causalarms.errors import (
+    ConvergenceWarning,
+    IdentifiabilityWarning,
+    ModelError,
+    ScaleWarning,
+)
 
 SETTINGS: dict[str, Any] = {
     "miss_probability_per_edge": 0.1,
@@ -29,6 +34,9 @@ SETTINGS: dict[str, Any] = {
     "required": [("x1", "x0")],
     "tiers": [["x1"], ["x0"]],
     "memory_limit": 10**6,
+    "method": "exact",
+    "n_sweeps": 100,
+    "random_state": 7,
 }
 
 
@@ -215,3 +223,44 @@ def test_probabilities_mean_what_they_say() -> None:
         assert inside.sum() > 100
         excess = np.where(inside, t - p, 0).sum(axis=1)  # per system
         assert abs(excess.sum()) < 4 * np.sqrt((excess**2).sum())
+
+
+def test_past_twenty_nodes_it_is_sampled_and_says_so() -> None:
+    sem, X, A = rounds(24, 200, 1)
+    model = GraphPosterior(n_sweeps=100, random_state=3)
+    model.fit(X, interventions=A, noise_mean=sem.noise_mean)
+    assert model.diagnostics_ is not None
+    assert model.diagnostics_.converged
+    assert (model.adjacency_ & sem.adjacency).sum() >= 0.99 * sem.adjacency.sum()
+    assert np.isnan(model.log_evidence_)
+    assert 0 <= model.whole_graph_miss_probability_ <= 1
+    again = clone(model).fit(X, interventions=A, noise_mean=sem.noise_mean)
+    np.testing.assert_array_equal(again.edge_probability_, model.edge_probability_)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.draw(1, 2).weights, model.draw(1, 2).weights)
+
+
+def test_small_systems_are_sampled_on_request_with_the_same_result() -> None:
+    sem, X, A = rounds(7, 100, 2)
+    fits = [
+        GraphPosterior(method=method).fit(X, interventions=A, noise_mean=sem.noise_mean)
+        for method in ("auto", "exact", "sampled")
+    ]
+    assert [fit.diagnostics_ is None for fit in fits] == [True, True, False]
+    np.testing.assert_array_equal(fits[0].edge_probability_, fits[1].edge_probability_)
+    np.testing.assert_allclose(fits[2].edge_probability_, fits[1].edge_probability_, atol=0.03)
+    np.testing.assert_array_equal(fits[2].adjacency_, fits[1].adjacency_)
+
+
+def test_chains_that_disagree_are_warned_of() -> None:
+    sem, X, A = rounds(24, 15, 1)
+    with pytest.warns(ConvergenceWarning, match=r"do not agree yet: R-hat .* worst for x\d+ -> x"):
+        GraphPosterior(n_sweeps=6, miss_probability_per_edge=0.9).fit(
+            X, interventions=A, noise_mean=sem.noise_mean
+        )
+
+
+def test_an_unknown_method_is_refused() -> None:
+    _, X, A = rounds(4, 20, 1)
+    with pytest.raises(ValueError, match="method must be one of auto, exact, sampled, not 'mcmc'"):
+        GraphPosterior(method="mcmc").fit(X, interventions=A)

@@ -1,4 +1,4 @@
-"""`GraphPosterior`: exact probabilities of edges under the scikit-learn contract."""
+"""`GraphPosterior`: probabilities of edges under the scikit-learn contract."""
 
 from __future__ import annotations
 
@@ -14,19 +14,30 @@ from causalarms.errors import DataError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.identifiability import warn_of_constant_regimes
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
+from causalarms.graphs.posterior.convergence import warn_of_bad_chains
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
-from causalarms.graphs.posterior.kept_graph import KeptGraph, keep_per_edge, keep_whole_graph
+from causalarms.graphs.posterior.kept_graph import (
+    KeptGraph,
+    Posterior,
+    keep_per_edge,
+    keep_whole_graph,
+)
+from causalarms.graphs.posterior.lost_digits import warn_of_lost_digits
 from causalarms.graphs.posterior.noise_units import as_noise_std, noise_units
 from causalarms.graphs.posterior.open_directions import left_out_edges, warn_of_open_directions
 from causalarms.graphs.posterior.prior import MechanismPrior
+from causalarms.graphs.posterior.sampled import SampledPosterior, exact_is_best
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.rng import Seed, generator
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
+BESIDE_CORE = 8  # a fit has more time than a round of a study
+METHODS = ("auto", "exact", "sampled")
+
 
 class GraphPosterior(BaseEstimator):  # type: ignore[misc]
-    """The exact posterior over pairs of graphs with a common order, for up to about 20 nodes.
+    """The posterior over pairs of graphs with a common order: exact up to 20 nodes, else sampled.
 
     miss_probability_per_edge      (0.05) of every edge missing in `adjacency_`, the posterior
                                    probability that it exists is at most this: the sparsest such DAG
@@ -39,19 +50,27 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     noise_std          the noise's standard deviation where it is known, (N,) or (2, N)
     forbidden, required, tiers   prior knowledge by name, enforced exactly in both regimes
     memory_limit       bytes for the tables (None: 1 GiB), checked before they are made
+    method             "exact", "sampled" (chains over orders, `SampledPosterior`), or "auto": exact
+                       where its tables fit the limit, which 1 GiB does for 20 nodes
+    n_sweeps           length of the chains, where sampled; as many before that are forgotten
+    random_state       seed of the chains, where sampled
 
     Both promises are posterior probabilities: they hold as far as the model (linear, Gaussian, no
     hidden common cause) and the prior do, and only for mechanisms that have data. A DAG cannot
     keep both directions of an edge: where the data leave directions open, no DAG honours a small
     tolerance. Then `promise_kept_` is False and a warning says so, `left_out_` lists the edges
     above the tolerance that were given up, and the promise holds for edges along `order_`. What
-    the graph misses all in all is always reported: `whole_graph_miss_probability_` is the exact
+    the graph misses all in all is always reported: `whole_graph_miss_probability_` is the
     probability that it lacks any edge. With an unknown noise mean and regimes that never vary,
-    directions come from the prior and not from the data: a warning names the nodes.
+    directions come from the prior and not from the data: a warning names the nodes. Sampled
+    probabilities have errors that chains show where they disagree: `diagnostics_` says by how much
+    (None: exact), and a warning names the worst edge where that is too much. What chains cannot
+    show is the error of few candidate parents, see `SampledPosterior`.
 
     Fitted: `edge_probability_` (2, N, N), `log_evidence_`, `adjacency_` and, given it, the
     posterior means `weights_` (2, N, N) and `intercept_` (2, N), `noise_std_`, `known_`, `order_`,
-    `most_probable_` (a `Graph`), `largest_dropped_probability_`, `posterior_`, `graph_`, `result_`.
+    `most_probable_` (a `Graph`), `largest_dropped_probability_`, `posterior_`, `graph_`, `result_`,
+    `diagnostics_`. `log_evidence_` is nan where sampled.
     Columns of mechanisms without samples are unknown: nan in `weights_`, False in `known_`; their
     probabilities are those of the prior and the order.
 
@@ -83,6 +102,9 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         required: Edges | None = None,
         tiers: Tiers | None = None,
         memory_limit: int | None = None,
+        method: str = "auto",
+        n_sweeps: int = 500,
+        random_state: Seed = 0,
     ) -> None:
         self.miss_probability_per_edge = miss_probability_per_edge
         self.miss_probability_whole_graph = miss_probability_whole_graph
@@ -97,6 +119,9 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self.required = required
         self.tiers = tiers
         self.memory_limit = memory_limit
+        self.method = method
+        self.n_sweeps = n_sweeps
+        self.random_state = random_state
 
     def fit(
         self, X: Any, y: None = None, *, interventions: Any = None, noise_mean: Any = None
@@ -122,8 +147,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         units = noise_units(values, self.noise_scale, nodes, center=mean is None)
         data = Dataset(len(nodes), nodes=nodes)
         data.append(units.apply(values), regimes)
-        posterior = ExactPosterior(
-            len(nodes),
+        posterior = self._posterior(
             Moments.of(data),
             noise_mean=None if mean is None else mean / units.scale,
             noise_std=None if std is None else std / units.scale,
@@ -143,12 +167,18 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         kept = self._kept()
         self._keep(kept)
         warn_of_open_directions(kept, self.left_out_)
+        self.diagnostics_ = None
+        if isinstance(posterior, SampledPosterior):
+            warn_of_lost_digits(posterior.gram, nodes)
+            self.diagnostics_ = posterior.diagnostics
+            warn_of_bad_chains(self.diagnostics_, nodes)
         return self
 
     def draw(self, random_state: Seed = None, n: int = 1) -> Draws:
-        """Exact draws of order, graphs, weights, intercepts and noise, independent of each other.
+        """Draws of order, graphs, weights, intercepts and noise.
 
-        Of mechanisms without data too: those come from the prior, given the drawn order.
+        Exact and independent of each other, or, where sampled, of the orders that chains kept. Of
+        mechanisms without data too: those come from the prior, given the drawn order.
         """
         check_is_fitted(self)
         found = self.posterior_.draw(generator(random_state), n)
@@ -163,6 +193,22 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     def graph_(self) -> nx.DiGraph:
         """Both regimes of `result_` in one networkx graph."""
         return self.result_.to_networkx()
+
+    def _posterior(self, moments: Moments, **settings: Any) -> Posterior:
+        n_nodes = moments.counts.shape[1]
+        if self.method not in METHODS:
+            raise DataError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
+        fits = exact_is_best(n_nodes, self.memory_limit)
+        if self.method == "exact" or (self.method == "auto" and fits):
+            return ExactPosterior(n_nodes, moments, **settings)
+        return SampledPosterior(
+            n_nodes,
+            moments,
+            n_beside_core=BESIDE_CORE,
+            n_sweeps=self.n_sweeps,
+            seed=self.random_state,
+            **settings,
+        )
 
     def _kept(self) -> KeptGraph:
         if self.miss_probability_whole_graph is None:

@@ -21,6 +21,7 @@ from causalarms.graphs.posterior.orders import (
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.prior_sum import log_prior_sum
 from causalarms.graphs.posterior.retired import evidence_of_order
+from causalarms.graphs.posterior.settings import edge_masks, kernel_settings
 from causalarms.graphs.posterior.subset_sums import subset_maxima
 from causalarms.statistics.moments import Moments
 
@@ -82,25 +83,8 @@ class ExactPosterior:
         self.n_bytes = check_memory(n_nodes, memory_limit)
         self.n_nodes = n_nodes
         self.prior = prior or MechanismPrior()
-        shape = (2, n_nodes, n_nodes)
-        every = np.ones(shape, dtype=bool) if allowed is None else np.asarray(allowed, dtype=bool)
-        none = np.zeros(shape, dtype=bool) if required is None else np.asarray(required, dtype=bool)
-        # in C order throughout: kernels are compiled anew for every other layout
-        self.allowed = np.array(np.broadcast_to(every, shape), order="C")
-        self.allowed &= ~np.eye(n_nodes, dtype=bool)
-        self.required = np.array(np.broadcast_to(none, shape), order="C")
-        if (self.required & ~self.allowed).any():
-            regime, parent, child = np.argwhere(self.required & ~self.allowed)[0]
-            raise ModelError(f"edge {parent} -> {child} is required and forbidden ({regime=})")
-        self.settings = refresh.Settings(
-            noise_mean=_per_mechanism(noise_mean, n_nodes),
-            known_variance=_per_mechanism(noise_std, n_nodes) ** 2,
-            log_sizes=self.prior.log_sizes(n_nodes),
-            weight_mean=float(self.prior.weight_mean),
-            weight_precision=self.prior.weight_scale**-2.0,
-            intercept_precision=self.prior.intercept_scale**-2.0,
-            noise_shape=float(self.prior.noise_shape),
-        )
+        self.allowed, self.required = edge_masks(n_nodes, allowed, required)
+        self.settings = kernel_settings(n_nodes, self.prior, noise_mean, noise_std)
         n_sets = 1 << (n_nodes - 1)
         self.scores: FloatArray = np.empty((2, n_nodes, n_sets))
         self.within: FloatArray = np.empty((2, n_nodes, n_sets))  # log sums over subsets
@@ -242,12 +226,6 @@ class ExactPosterior:
         """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""
         edges = np.ascontiguousarray(adjacency)
         return PointEstimate(*refresh.estimate_all(self._gram, *self.settings, edges))
-
-
-def _per_mechanism(given: npt.ArrayLike | None, n_nodes: int) -> FloatArray:
-    """(2, N), nan where unknown."""
-    values = np.nan if given is None else np.asarray(given, dtype=float)
-    return np.array(np.broadcast_to(values, (2, n_nodes)), order="C")
 
 
 def _past_of_order(past: FloatArray, order: IntArray) -> float:

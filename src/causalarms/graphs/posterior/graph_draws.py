@@ -33,7 +33,7 @@ def draw_graph(
         order[position] = node
         before = without(mask, node)
         for regime in range(2):
-            parents = _draw_parents(
+            parents = draw_parents(
                 scores[regime, node],
                 within[regime, node, before],
                 before,
@@ -61,7 +61,7 @@ def _draw_last(local: FloatArray, forward: FloatArray, mask: int, uniform: float
 
 
 @kernel
-def _draw_parents(scores: FloatArray, total: float, before: int, uniform: float) -> int:
+def draw_parents(scores: FloatArray, total: float, before: int, uniform: float) -> int:
     """One set within `before`; the bits of a number smaller by one run through all subsets."""
     chosen, best, reached = 0, -np.inf, 0.0
     subset = before

@@ -3,7 +3,8 @@
 Edges above a threshold need not form a DAG, for instance where both directions of an edge are
 likely. The order of the nodes is therefore chosen first: the one against which the edges have the
 smallest total probability, those above the tolerance before all others. It is exact (dynamic
-programming over sets), and it loses no edge above the tolerance where a DAG can keep all of them.
+programming over sets) up to 20 nodes and a local optimum past that, and it loses no edge above the
+tolerance where a DAG can keep all of them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.graphs.posterior.exact import ExactPosterior
+from causalarms.graphs.posterior.feedback_order import feedback_order
 from causalarms.graphs.posterior.orders import best_order
+from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
+Posterior = ExactPosterior | SampledPosterior
+
+MOST_NODES = 20  # whose orders are searched by dynamic programming
 ABOVE = 1e6  # how much more an edge above the tolerance counts than one below
 
 
@@ -30,13 +36,13 @@ class KeptGraph(NamedTuple):
     order: IntArray  # (N,)
     adjacency: BoolArray  # (2, N, N)
     largest_dropped: float  # probability of the most probable edge that is not there
-    misses: float  # exact probability that at least one edge is not there
+    misses: float  # probability that at least one edge is not there
     order_misses: float  # the part of it that any graph inside this order would have
     left_out: BoolArray  # (2, N, N) edges above the tolerance against the order
     honoured: bool  # does it keep the promise, or do open directions forbid it to any such graph
 
 
-def keep_per_edge(posterior: ExactPosterior, tolerance: float, known: BoolArray) -> KeptGraph:
+def keep_per_edge(posterior: Posterior, tolerance: float, known: BoolArray) -> KeptGraph:
     """The sparsest DAG without a missing edge of probability above the tolerance.
 
     Where no DAG is without, those of the smallest total probability are missing (`left_out`).
@@ -49,7 +55,7 @@ def keep_per_edge(posterior: ExactPosterior, tolerance: float, known: BoolArray)
     return _described(posterior, order, likely & forward, known, left_out, not left_out.any())
 
 
-def keep_whole_graph(posterior: ExactPosterior, tolerance: float, known: BoolArray) -> KeptGraph:
+def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -> KeptGraph:
     """As few of the most probable edges as miss none at all with probability 1 - tolerance.
 
     Where no graph inside the order can promise that, the tolerance applies to the case that all
@@ -78,6 +84,9 @@ def keep_whole_graph(posterior: ExactPosterior, tolerance: float, known: BoolArr
 def safe_order(probability: FloatArray, tolerance: float) -> IntArray:
     """The order with the least probability on edges against it, those above tolerance first."""
     weighted = probability * np.where(probability > tolerance, ABOVE, 1.0)
+    if probability.shape[1] > MOST_NODES:
+        above = np.where(probability > tolerance, probability, 0.0)
+        return feedback_order(above.sum(axis=0), weighted.sum(axis=0))
     local = np.zeros((probability.shape[1], 1 << (probability.shape[1] - 1)))
     fill_costs(weighted.sum(axis=0), local)
     return best_order(local)
@@ -95,7 +104,7 @@ def fill_costs(weight: FloatArray, local: FloatArray) -> None:
             local[node, mask] = local[node, mask & (mask - 1)] - weight[node, child]
 
 
-def _of_known(posterior: ExactPosterior, known: BoolArray) -> FloatArray:
+def _of_known(posterior: Posterior, known: BoolArray) -> FloatArray:
     return np.where(known[:, None, :], posterior.edge_probability, 0.0)
 
 
@@ -116,7 +125,7 @@ def _edges(chosen: IntArray, shape: tuple[int, ...]) -> BoolArray:
 
 
 def _described(
-    posterior: ExactPosterior,
+    posterior: Posterior,
     order: IntArray,
     kept: BoolArray,
     known: BoolArray,

@@ -136,27 +136,56 @@ def score_parent_sets(
         noise_shape,
         known_variance,
     )
-    log_det = 0.0
-    for pivot in range(forced):
-        log_det += math.log(equations[pivot, pivot])
-        eliminate(equations, equations, pivot)
     n_free = size - forced
     bits = np.empty(n_free, dtype=np.int64)
     for a in range(n_free):
         j = regressors[forced + a]
         bits[a] = 1 << (j - (j > node))
-
     scores[:] = -np.inf
+    score_supersets(
+        equations,
+        forced,
+        by_size[forced - with_intercept :],
+        weight_precision,
+        bits,
+        mask,
+        n_samples,
+        noise_shape,
+        known_variance,
+        scores,
+    )
+
+
+@kernel
+def score_supersets(
+    equations: FloatArray,  # of the forced regressors, the free ones and the target; overwritten
+    forced: int,
+    by_size: FloatArray,  # by the number of free parents
+    least: float,  # precision of the prior: no later pivot is below it, but for rounding
+    bits: npt.NDArray[np.int64],  # of the free ones in `scores`
+    mask: int,  # of the forced ones in `scores`
+    n_samples: float,
+    noise_shape: float,
+    known_variance: float,
+    scores: FloatArray,
+) -> None:
+    """All sets that contain the forced regressors."""
+    n_free = len(bits)
+    log_det = 0.0
+    for pivot in range(forced):
+        if pivot > 0:  # the first is a plain sum, and may be the intercept's
+            equations[pivot, pivot] = max(equations[pivot, pivot], least)
+        log_det += math.log(equations[pivot, pivot])
+        eliminate(equations, equations, pivot)
     stack = np.empty((n_free + 1, n_free + 1, n_free + 1))
     stack[0] = equations[forced:, forced:]
     following = np.zeros(n_free + 1, dtype=np.int64)  # next candidate to add at each depth
     log_dets = np.empty(n_free + 1)
     masks = np.empty(n_free + 1, dtype=np.int64)
     log_dets[0], masks[0] = log_det, mask
-    n_required = forced - with_intercept
     depth = 0
     scores[mask] = (
-        by_size[n_required]
+        by_size[0]
         - 0.5 * log_det
         + fit_score(stack[0, n_free, n_free], n_samples, noise_shape, known_variance)
     )
@@ -166,13 +195,14 @@ def score_parent_sets(
             depth -= 1
             continue
         following[depth] = added + 1
+        stack[depth, added, added] = max(stack[depth, added, added], least)
         eliminate(stack[depth], stack[depth + 1], added)
         log_det = log_dets[depth] + math.log(stack[depth, added, added])
         mask = masks[depth] | bits[added]
         depth += 1
         following[depth], log_dets[depth], masks[depth] = added + 1, log_det, mask
         scores[mask] = (
-            by_size[n_required + depth]
+            by_size[depth]
             - 0.5 * log_det
             + fit_score(stack[depth, n_free, n_free], n_samples, noise_shape, known_variance)
         )

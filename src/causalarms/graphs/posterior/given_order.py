@@ -1,0 +1,201 @@
+"""Exact answers given an order, from the tables of candidate parents."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.graphs.posterior.candidate_tables import CandidateTables, locate_all
+from causalarms.graphs.posterior.graph_draws import draw_parents
+from causalarms.graphs.posterior.mechanism_weights import draw_mechanism
+from causalarms.graphs.posterior.parent_steps import step_parents
+from causalarms.kernels import kernel
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+class Located(NamedTuple):
+    """An order and where its tables are; good until the tables change."""
+
+    place: IntArray  # (N,)
+    start: IntArray  # (2, N) of the table of every mechanism
+    before: IntArray  # (2, N) the free nodes before it, as a set
+
+
+def located(tables: CandidateTables, order: IntArray) -> Located:
+    """Tables that are missing are made."""
+    start, before = np.empty((2, 2, len(order)), dtype=np.int64)
+    place = np.argsort(order)
+    locate_all(tables, place, start, before)
+    return Located(place, start, before)
+
+
+@kernel
+def log_weight(tables: CandidateTables, at: Located) -> float:
+    """Unnormalised log probability of the order."""
+    total = 0.0
+    for node in range(len(at.place)):
+        for regime in range(2):
+            where = at.start[regime, node] + at.before[regime, node]
+            total += tables.within[regime, node, where]
+        for j in range(len(at.place)):
+            if at.place[j] < at.place[node]:
+                total += tables.tail[j, node]
+    return total
+
+
+@kernel
+def edges_given(tables: CandidateTables, at: Located, found: FloatArray) -> None:
+    """Probability of every edge given the order, (2, N, N).
+
+    The sets without j within S are the sets within S less j: P(j | S) = 1 - e^(a(S - j) - a(S)).
+    """
+    n = len(at.place)
+    found[:] = 0.0
+    for regime in range(2):
+        for node in range(n):
+            for j in range(n):
+                if at.place[j] < at.place[node]:
+                    odds = tables.log_odds[regime, j, node]
+                    found[regime, j, node] = 1.0 / (1.0 + math.exp(-odds))
+            start, before = at.start[regime, node], at.before[regime, node]
+            within = tables.within[regime, node]
+            for a in range(tables.n_free[regime, node]):
+                if before >> a & 1:
+                    without = within[start + (before ^ (1 << a))] - within[start + before]
+                    j = tables.members[regime, node, a]
+                    found[regime, j, node] = -math.expm1(min(without, 0.0))
+
+
+@kernel
+def log_share_within(tables: CandidateTables, at: Located, kept: BoolArray) -> float:
+    """Log probability, given the order, that no edge lies outside `kept` (2, N, N)."""
+    n = len(at.place)
+    share = 0.0
+    for regime in range(2):
+        for node in range(n):
+            start, before = at.start[regime, node], at.before[regime, node]
+            inside = before
+            for a in range(tables.n_free[regime, node]):
+                if not kept[regime, tables.members[regime, node, a], node]:
+                    inside &= ~(1 << a)
+            within = tables.within[regime, node]
+            share += within[start + inside] - within[start + before]
+            for j in range(n):
+                # the log odds of free nodes say that they are never here
+                if at.place[j] < at.place[node] and not kept[regime, j, node]:
+                    odds = tables.log_odds[regime, j, node]
+                    share -= max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
+    return share
+
+
+@kernel
+def draw_parents_given(
+    tables: CandidateTables,
+    at: Located,
+    required: BoolArray,  # (2, N, N)
+    allowed: BoolArray,
+    tables_uniforms: FloatArray,  # (2, N)
+    flips: FloatArray,  # (2, N, N)
+    steps: FloatArray,  # (2, N, sweeps, N)
+    adjacency: BoolArray,  # (2, N, N) out
+    chances: FloatArray,  # (2, N, N) out, of vague mechanisms only
+) -> None:
+    """Parents from the tables, and from there by steps where nodes beside the table matter."""
+    place, n = at.place, len(at.place)
+    possible = np.empty(n, dtype=np.bool_)
+    adjacency[:] = False
+    for regime in range(2):
+        for node in range(n):
+            parents = adjacency[regime, :, node]
+            start, before = at.start[regime, node], at.before[regime, node]
+            n_free = tables.n_free[regime, node]
+            for j in range(n):
+                if place[j] < place[node]:
+                    odds = tables.log_odds[regime, j, node]
+                    parents[j] = flips[regime, j, node] * (1.0 + math.exp(-odds)) < 1.0
+            chosen = draw_parents(
+                tables.scores[regime, node, start : start + (1 << n_free)],
+                tables.within[regime, node, start + before],
+                before,
+                tables_uniforms[regime, node],
+            )
+            for a in range(n_free):
+                if chosen >> a & 1:
+                    parents[tables.members[regime, node, a]] = True
+            if tables.vague[regime, node]:
+                for j in range(n):
+                    possible[j] = place[j] < place[node] and allowed[regime, j, node]
+                    possible[j] = possible[j] and not required[regime, j, node]
+                step_parents(
+                    tables.gram[regime, node],
+                    node,
+                    tables.settings,
+                    regime,
+                    possible,
+                    steps[regime, node],
+                    parents,
+                    chances[regime, :, node],
+                )
+
+
+@kernel
+def draw_weights_given(
+    tables: CandidateTables,
+    adjacency: BoolArray,  # (2, N, N)
+    gammas: FloatArray,  # (2, N)
+    normals: FloatArray,  # (2, N, N+1)
+    weights: FloatArray,  # (2, N, N) out
+    intercept: FloatArray,  # (2, N) out
+    noise_std: FloatArray,  # (2, N) out
+) -> None:
+    settings = tables.settings
+    for regime in range(2):
+        for node in range(adjacency.shape[1]):
+            intercept[regime, node], noise_std[regime, node] = draw_mechanism(
+                tables.gram[regime, node],
+                node,
+                adjacency[regime, :, node],
+                settings.noise_mean[regime, node],
+                settings.weight_mean,
+                settings.weight_precision,
+                settings.intercept_precision,
+                settings.noise_shape,
+                settings.known_variance[regime, node],
+                0.0,
+                gammas[regime, node],
+                normals[regime, node],
+                weights[regime, :, node],
+            )
+
+
+@kernel
+def best_parents_given(tables: CandidateTables, at: Located) -> tuple[BoolArray, float]:
+    """The most probable parents of every mechanism, and the sum of their scores."""
+    n = len(at.place)
+    adjacency = np.zeros((2, n, n), dtype=np.bool_)
+    total = 0.0
+    for regime in range(2):
+        for node in range(n):
+            start, before = at.start[regime, node], at.before[regime, node]
+            scores = tables.scores[regime, node]
+            best, best_score, subset = 0, -np.inf, before
+            while True:
+                if scores[start + subset] >= best_score:
+                    best, best_score = subset, scores[start + subset]
+                if subset == 0:
+                    break
+                subset = (subset - 1) & before
+            total += best_score
+            for j in range(n):
+                likely = tables.log_odds[regime, j, node] > 0.0
+                adjacency[regime, j, node] = likely and at.place[j] < at.place[node]
+            for a in range(tables.n_free[regime, node]):
+                if best >> a & 1:
+                    adjacency[regime, tables.members[regime, node, a], node] = True
+    return adjacency, total

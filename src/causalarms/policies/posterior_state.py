@@ -1,0 +1,43 @@
+"""A posterior as plain arrays and scalars, from which it continues with the same bits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from causalarms.graphs.posterior.exact import ExactPosterior
+from causalarms.graphs.posterior.sampled import SampledPosterior
+from causalarms.statistics.moments import Moments
+
+GENERATOR = "rng"
+
+
+def posterior_state(posterior: ExactPosterior | SampledPosterior) -> dict[str, Any]:
+    """Moments, present and retired; of a sampled one the chains too."""
+    if isinstance(posterior, SampledPosterior):
+        state = posterior.state()
+        return state | {GENERATOR: json.dumps(state[GENERATOR])}
+    mechanisms = [(regime, node) for regime, node, _ in posterior.retired]
+    size = posterior.n_nodes + 1
+    return {
+        "gram": posterior.gram.copy(),
+        "retired": np.array(mechanisms, dtype=np.int64).reshape(-1, 2),
+        "retired_gram": np.array([m[2] for m in posterior.retired]).reshape(-1, size, size),
+    }
+
+
+def restore_posterior(posterior: ExactPosterior | SampledPosterior, state: dict[str, Any]) -> None:
+    """Into a posterior made with the same settings that knows nothing yet."""
+    if isinstance(posterior, SampledPosterior):
+        posterior.restore(state | {GENERATOR: json.loads(state[GENERATOR])})
+        return
+    seen = Moments(posterior.n_nodes)
+    for (regime, node), gram in zip(state["retired"], state["retired_gram"], strict=True):
+        seen.gram[regime, node] = gram
+        posterior.update(seen)
+        posterior.retire(int(regime), int(node))
+        seen.forget(int(regime), int(node))
+    seen.gram[:] = state["gram"]
+    posterior.update(seen)
