@@ -1,12 +1,13 @@
 """`ChangeEvidence`: alarms at a rate the user states, for all mechanisms together.
 
 Every mechanism's rounds come as scores that are N(0, 1) and independent until it changes
-(`predictive.py`). Against each of a few alternatives (wider scores, shifted scores) the
-Shiryaev-Roberts sum R <- (1 + R) L adds up the likelihood ratios of all possible change points;
-their average over alternatives minus the number of scores is a martingale until the change, so
-that the mean time to a false alarm at R = A is exactly E[R at the alarm]: A times the average
-overshoot, a constant that depends on the alternatives only. A stated system-wide rate is divided
-among the mechanisms a round is played with. The cost of a round does not depend on the past.
+(`predictive.py`). Against each of a few alternatives (scores that are wider, shifted, or follow one
+of the predictors: a changed weight) the Shiryaev-Roberts sum R <- (1 + R) L adds up the likelihood
+ratios of all possible change points; their average over alternatives minus the number of scores is
+a martingale until the change, so that the mean time to a false alarm at R = A is E[R at the alarm]:
+A at least, and more by the average overshoot, which hardly depends on A. A stated system-wide rate
+is divided among the mechanisms a round is played with. The cost of a round does not depend on the
+past.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ ALTERNATIVES = np.array(
     [(0.0, 1.6), (0.0, 3.0), (0.0, 8.0), (0.0, 25.0)]
     + [(sign * shift, 1.0) for shift in (1.0, 2.0, 4.0) for sign in (1.0, -1.0)]
 )
-OVERSHOOT = 3.77  # E[R at the alarm] / A, by `python benchmarks/change_evidence.py`
+# changes of a weight, in units of the noise per unit of the predictor, clipped to a shift
+WEIGHT_CHANGES = np.array([0.3, -0.3, 1.0, -1.0])
+LARGEST_SHIFT = 5.0
+OVERSHOOT = 3.0  # E[R at the alarm] / A: 2.2 to 5.4, by `python benchmarks/change_evidence.py`
 LARGEST = 1e300  # an R beyond it is as good
 
 
@@ -52,17 +56,33 @@ class ChangeEvidence:
                 f"not {false_alarms_per_1000_rounds}"
             )
         self.level = alarm_level(rate, n_nodes)
-        n_alternatives = len(ALTERNATIVES)
+        n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * n_nodes
         self._sums = np.zeros((2, n_nodes, n_alternatives))
         # the last time the likelihood ratio since some round was largest for starting anew
         self._gains = np.zeros((2, n_nodes, n_alternatives))
         self._starts: IntArray = np.zeros((2, n_nodes, n_alternatives), dtype=np.int64)
 
     def observe(
-        self, round_: int, regimes: npt.NDArray[np.uint8], scores: FloatArray
+        self,
+        round_: int,
+        regimes: npt.NDArray[np.uint8],
+        scores: FloatArray,  # (N,), nan where a mechanism was not tested
+        predictors: npt.NDArray[np.bool_],  # (N, N) as [node, predictor]
+        values: FloatArray,  # (N,)
+        stds: FloatArray,  # (N,), with which values were predicted
     ) -> list[Alarm]:
-        """Add a round's scores, (N,), nan where a mechanism was not tested."""
-        totals = add_scores(self._sums, self._gains, self._starts, round_, regimes, scores)
+        """Add a round; alarms of the mechanisms it was played with."""
+        totals = add_scores(
+            self._sums,
+            self._gains,
+            self._starts,
+            round_,
+            regimes,
+            scores,
+            predictors,
+            values,
+            stds,
+        )
         alarms = []
         for node in np.flatnonzero(totals >= self.level):
             regime = int(regimes[node])
@@ -106,23 +126,46 @@ def log_ratio(score: float, mean: float, spread: float) -> float:
 
 
 @kernel
+def _add(
+    sums: FloatArray, gains: FloatArray, starts: IntArray, k: int, round_: int, ratio: float
+) -> float:
+    """One more score for alternative k; its sum afterwards."""
+    sums[k] = min((1.0 + sums[k]) * math.exp(min(ratio, 600.0)), LARGEST)
+    if gains[k] <= 0.0:
+        gains[k], starts[k] = 0.0, round_
+    gains[k] += ratio
+    return float(sums[k])
+
+
+@kernel
 def add_score(
     sums: FloatArray,  # (alternatives,)
     gains: FloatArray,
     starts: IntArray,
     round_: int,
     score: float,
+    predictors: npt.NDArray[np.bool_],  # (N,)
+    values: FloatArray,  # (N,)
+    std: float,
 ) -> float:
-    """The mechanism's R afterwards."""
-    total = 0.0
-    for k in range(len(sums)):
+    """The mechanism's R afterwards: half of it by the kind of scores, half by predictor."""
+    n_kinds, n_changes = len(ALTERNATIVES), len(WEIGHT_CHANGES)
+    kinds = changes = 0.0
+    for k in range(n_kinds):
         ratio = log_ratio(score, ALTERNATIVES[k, 0], ALTERNATIVES[k, 1])
-        sums[k] = min((1.0 + sums[k]) * math.exp(min(ratio, 600.0)), LARGEST)
-        total += sums[k]
-        if gains[k] <= 0.0:
-            gains[k], starts[k] = 0.0, round_
-        gains[k] += ratio
-    return total / len(sums)
+        kinds += _add(sums, gains, starts, k, round_, ratio)
+    n_predictors = 0
+    for j in range(len(predictors)):
+        if predictors[j]:
+            n_predictors += 1
+            for c in range(n_changes):
+                shift = WEIGHT_CHANGES[c] * values[j] / std
+                shift = min(max(shift, -LARGEST_SHIFT), LARGEST_SHIFT)
+                k = n_kinds + n_changes * j + c
+                changes += _add(sums, gains, starts, k, round_, shift * score - 0.5 * shift**2)
+    if n_predictors == 0:
+        return kinds / n_kinds
+    return 0.5 * kinds / n_kinds + 0.5 * changes / (n_changes * n_predictors)
 
 
 @kernel
@@ -133,12 +176,22 @@ def add_scores(
     round_: int,
     regimes: npt.NDArray[np.uint8],
     scores: FloatArray,
+    predictors: npt.NDArray[np.bool_],
+    values: FloatArray,
+    stds: FloatArray,
 ) -> FloatArray:
     totals = np.zeros(len(scores))
     for node in range(len(scores)):
         if not math.isnan(scores[node]):
             m = regimes[node]
             totals[node] = add_score(
-                sums[m, node], gains[m, node], starts[m, node], round_, scores[node]
+                sums[m, node],
+                gains[m, node],
+                starts[m, node],
+                round_,
+                scores[node],
+                predictors[node],
+                values,
+                stds[node],
             )
     return totals

@@ -1,11 +1,12 @@
 """How surprising a round is to each mechanism, as a standard normal score.
 
-x_i given the nodes before it, predicted from the mechanism's earlier samples with unknown weights
-and variance, is a Student t variable: (x_i - w . z) / (s sqrt(1 + z^T A^-1 z)) with 2 noise_shape
-+ n degrees of freedom. Read as a normal score it is N(0, 1) and independent of all earlier ones,
-whatever interventions were chosen and however few samples the weights were estimated from. That is
-why false alarms can be promised with estimated parameters. All nodes before i in an order serve as
-regressors, so that no parent is missed.
+x_i given its parents and other nodes before it, predicted by least squares from the mechanism's
+earlier samples: (x_i - w . z) / (s sqrt(1 + z^T A^-1 z)) is a Student t variable with n - p degrees
+of freedom (a recursive residual; Brown, Durbin and Evans 1975). Read as a normal score it is
+N(0, 1) and independent of all earlier ones, whatever interventions were chosen, whatever the
+weights are and however few samples they were estimated from. That is why false alarms can be
+promised with estimated parameters. It needs all parents and no descendant among the regressors:
+all nodes that come before i, likely parents or not.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+
+MIN_DEGREES = 4  # of freedom; normal scores of fewer are off by more than 2 %
+RIDGE = 1e-8  # keeps collinear regressors from dividing by zero
 
 
 @kernel
@@ -38,24 +42,24 @@ def normal_score(t: float, degrees: float) -> float:
 def predictive_score(
     gram: FloatArray,  # (N+1, N+1) of the mechanism's earlier samples
     node: int,
-    before: BoolArray,  # (N,) nodes to regress on
+    predictors: BoolArray,  # (N,) nodes to regress on
     values: FloatArray,  # (N,) of the new round
     noise_mean: float,  # nan: intercept
-    weight_precision: float,
-    intercept_precision: float,
-    noise_shape: float,
-    known_variance: float,  # nan: inverse gamma
-) -> float:
-    """Normal score of the node's value."""
-    n_samples = gram[-1, -1]
+    known_variance: float,  # nan: estimated
+) -> tuple[float, float]:
+    """Normal score of the node's value, and the standard deviation it is predicted with.
+
+    nan where there are too few samples for that.
+    """
     with_intercept = math.isnan(noise_mean)
-    regressors = regressors_of(before, with_intercept)
+    regressors = regressors_of(predictors, with_intercept)
     size = len(regressors)
+    degrees = gram[-1, -1] - size
+    if degrees < MIN_DEGREES:
+        return math.nan, 1.0
     mean = 0.0 if with_intercept else noise_mean
-    equations = normal_equations(
-        gram, node, regressors, mean, weight_precision, intercept_precision
-    )
-    cholesky(equations, size - with_intercept, weight_precision, intercept_precision)
+    equations = normal_equations(gram, node, regressors, mean, RIDGE, RIDGE)
+    cholesky(equations, size, RIDGE, RIDGE)
     z = np.empty(size)
     squares = whiten(equations, size, 0.0, 0.0, 0, z)
     prediction, leverage = mean, 1.0
@@ -67,43 +71,38 @@ def predictive_score(
         row[a] = value / equations[a, a]
         prediction += row[a] * z[a]
         leverage += row[a] ** 2
+    error = values[node] - prediction
     if not math.isnan(known_variance):
-        return (values[node] - prediction) / math.sqrt(known_variance * leverage)
-    shape = noise_shape + 0.5 * n_samples
-    variance = (noise_shape + 0.5 * squares) / shape
-    return normal_score((values[node] - prediction) / math.sqrt(variance * leverage), 2.0 * shape)
+        std = math.sqrt(known_variance * leverage)
+        return error / std, std
+    if not squares > 0.0:
+        return math.nan, 1.0
+    std = math.sqrt(squares / degrees * leverage)
+    return normal_score(error / std, degrees), std
 
 
 @kernel
 def predictive_scores(
     gram: FloatArray,  # (2, N, N+1, N+1)
-    order: npt.NDArray[np.int64],  # (N,)
+    predictors: BoolArray,  # (N, N) as [node, predictor]
     tested: BoolArray,  # (N,)
     regimes: npt.NDArray[np.uint8],  # (N,) of the new round
     values: FloatArray,  # (N,)
     noise_mean: FloatArray,  # (2, N)
     known_variance: FloatArray,  # (2, N)
-    weight_precision: float,
-    intercept_precision: float,
-    noise_shape: float,
-) -> FloatArray:
-    """Scores of the mechanisms a round was played with, (N,); nan where not tested."""
-    n = len(order)
-    scores = np.full(n, np.nan)
-    before = np.zeros(n, dtype=np.bool_)
-    for node in order:
+) -> tuple[FloatArray, FloatArray]:
+    """Scores of the mechanisms a round was played with (nan: not tested) and scales, (N,) each."""
+    n = len(values)
+    scores, stds = np.full(n, np.nan), np.ones(n)
+    for node in range(n):
         if tested[node]:
             regime = regimes[node]
-            scores[node] = predictive_score(
+            scores[node], stds[node] = predictive_score(
                 gram[regime, node],
                 node,
-                before,
+                predictors[node],
                 values,
                 noise_mean[regime, node],
-                weight_precision,
-                intercept_precision,
-                noise_shape,
                 known_variance[regime, node],
             )
-        before[node] = True
-    return scores
+    return scores, stds

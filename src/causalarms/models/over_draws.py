@@ -25,7 +25,7 @@ Intervention = npt.NDArray[np.uint8]
 
 MAX_TABLE_NODES = 15  # 20 draws of 2^15 rewards: 5 MiB, 10 ms
 BUDGET = 5_000  # tree nodes per draw; a starting point need not be proven
-CLIMBS = 5  # starting points from which one node at a time is flipped
+CLIMBS = 10  # starting points from which one node at a time is flipped
 
 
 class Optimistic(NamedTuple):

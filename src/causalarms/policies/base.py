@@ -56,6 +56,15 @@ class Policy(ABC):
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         """The next intervention with its diagnostics; draws from `rng` only."""
 
+    def suggest_batch(self, rng: np.random.Generator, size: int) -> list[Suggestion]:
+        """Interventions to be played side by side, before any of their results is told.
+
+        Policies that draw at random suggest different ones; the others the same one repeatedly.
+        """
+        if size < 1:
+            raise ModelError(f"a batch has at least 1 intervention, not {size}")
+        return [self.suggest(child) for child in rng.spawn(size)]
+
     def tell(self, intervention: npt.ArrayLike, observation: npt.ArrayLike) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked."""
         a = as_interventions(np.asarray(intervention)[None], self._nodes)[0]

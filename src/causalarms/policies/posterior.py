@@ -10,8 +10,8 @@ With a detector (`changes/evidence.py`) each round is first predicted from the p
 mechanism that no longer produces what it should forgets all rounds from before its change, and
 a few random interventions then look for other mechanisms that changed with it.
 
-Beyond 20 nodes the posterior is sampled instead of summed (`graphs/posterior/sampled.py`), and the
-best intervention is searched for instead of enumerated: no certificate.
+Beyond 16 nodes orders are sampled instead of summed (`graphs/posterior/sampled.py`), and beyond 15
+the best intervention is searched for instead of enumerated: no certificate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.posterior.exact import ExactPosterior
 from causalarms.graphs.posterior.prior import MechanismPrior
-from causalarms.graphs.posterior.sampled import SampledPosterior, exact_is_best
+from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.models.over_draws import Recommendation, most_optimistic, recommend
 from causalarms.policies.base import (
     EXPLOIT,
@@ -44,14 +44,19 @@ from causalarms.policies.uniform import random_intervention
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.recent_rounds import RecentRounds
 
+METHODS = ("auto", "exact", "sampled")
+MAX_EXACT_NODES = 16
+FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`
 SETTLED = 0.05  # a mechanism is tested where no node before it is likelier than this to be a child
-MIN_TESTED = 4  # samples of a mechanism before its rounds are predicted
 
 
 class Posterior(Policy):
     """Is told nothing but, where known, the noise means (and standard deviations).
 
+    method            "exact" sums over all orders, "sampled" runs chains over them; "auto": exact
+                      up to 16 nodes, where a refresh takes 0.1 s, and four times that with each two
+                      nodes more
     draws, quantile   upper value of an intervention: this quantile of its reward over the draws
     refresh           after 300 rounds the posterior takes in rounds in groups of this size
     edge_probability, weight_mean, weight_scale, noise_shape   the prior (`MechanismPrior`)
@@ -66,6 +71,7 @@ class Posterior(Policy):
         *,
         noise_mean: npt.ArrayLike | None = None,
         noise_std: npt.ArrayLike | None = None,
+        method: str = "auto",
         draws: int = 20,
         quantile: float = 0.9,
         refresh: int = 5,
@@ -85,6 +91,10 @@ class Posterior(Policy):
                 "draws and refresh must be at least 1 and probes at least 0, "
                 f"not {draws}, {refresh} and {probes}"
             )
+        if method not in METHODS:
+            raise ModelError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
+        exact = n_nodes <= MAX_EXACT_NODES or weight_mean > 0  # chains have no such prior
+        self.method = ("exact" if exact else "sampled") if method == "auto" else method
         self.draws = draws
         self.quantile = quantile
         self.refresh = refresh
@@ -106,13 +116,13 @@ class Posterior(Policy):
         self._recent = RecentRounds(n_nodes)
         self._refreshed = 0
         self._probes_left = 0
-        self._order = np.arange(n_nodes)
+        self._predictors = np.zeros((n_nodes, n_nodes), dtype=bool)  # (node, predictor)
         self._settled = np.zeros(n_nodes, dtype=bool)
 
     def _make_posterior(self) -> ExactPosterior | SampledPosterior:
-        if exact_is_best(self.n_nodes, self._known["memory_limit"]):
+        if self.method == "exact":
             return ExactPosterior(self.n_nodes, **self._known)
-        return SampledPosterior(self.n_nodes, **self._known)
+        return SampledPosterior(self.n_nodes, **self._known, n_sweeps=FIRST_SWEEPS)
 
     @property
     def edge_probability(self) -> FloatArray:
@@ -155,21 +165,17 @@ class Posterior(Policy):
     def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
         if self.detector is None:
             return []
-        counts = self._moments.counts[a, np.arange(self.n_nodes)]
         settings = self._posterior.settings
-        scores = predictive_scores(
+        scores, stds = predictive_scores(
             self._moments.gram,
-            self._order,
-            self._settled & (counts >= MIN_TESTED),
+            self._predictors,
+            self._settled,
             a,
             x,
             settings.noise_mean,
             settings.known_variance,
-            1.0 / (settings.weight_mean**2 + 1.0 / settings.weight_precision),
-            settings.intercept_precision,
-            settings.noise_shape,
         )
-        return self.detector.observe(self.n_told, a, scores)
+        return self.detector.observe(self.n_told, a, scores, self._predictors, x, stds)
 
     def _forget(self, alarm: Alarm) -> None:
         """Only rounds after the change count for the mechanism from now on, but for the order."""
@@ -184,13 +190,18 @@ class Posterior(Policy):
         self._probes_left = self.probes
 
     def _judge(self) -> None:
-        """The order in which rounds are predicted, and for which nodes it is certain enough."""
+        """Which nodes predict which, and whose predictions are certain enough to be tested.
+
+        A node is predicted from the nodes before it in the most probable order that are hardly its
+        children. Where a likely parent is a likely child too, nothing can be said.
+        """
         if self.detector is None:
             return
-        self._order = self._posterior.most_probable().order
-        position = np.argsort(self._order)
-        child = self.edge_probability.max(axis=0) > SETTLED  # (from, to)
-        self._settled = ~(child & (position[:, None] > position[None, :])).any(axis=1)
+        edge = self.edge_probability.max(axis=0) > SETTLED  # (from, to)
+        position = np.argsort(self._posterior.most_probable().order)
+        before = position[None, :] < position[:, None]  # (node, earlier node)
+        self._predictors = before & ~edge
+        self._settled = ~(edge & edge.T).any(axis=1)
 
     def _state(self) -> dict[str, Any]:
         detector = {} if self.detector is None else self.detector.state()
@@ -201,7 +212,7 @@ class Posterior(Policy):
             **nested("detector", detector),
             "refreshed": self._refreshed,
             "probes_left": self._probes_left,
-            "order": self._order.copy(),
+            "predictors": self._predictors.copy(),
             "settled": self._settled.copy(),
         }
 
@@ -214,5 +225,5 @@ class Posterior(Policy):
             self.detector.restore(unnested("detector", state))
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
-        self._order = np.array(state["order"], dtype=np.int64)
+        self._predictors = np.array(state["predictors"], dtype=bool)
         self._settled = np.array(state["settled"], dtype=bool)

@@ -12,7 +12,9 @@ from causalarms.changes.alarm import Alarm
 from causalarms.environments.worlds import World
 from causalarms.errors import ModelError
 from causalarms.graphs.metrics import GraphErrors, graph_errors
+from causalarms.models.over_draws import Recommendation
 from causalarms.policies.base import Policy, Suggestion
+from causalarms.policies.stopping import StopRule
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 
@@ -31,6 +33,7 @@ class Trace:
     explored: npt.NDArray[np.bool_]  # (T,), rounds the policy called exploration
     alarms: list[Alarm] = field(default_factory=list)
     graphs: list[tuple[int, GraphErrors, GraphErrors]] = field(default_factory=list)
+    recommendation: Recommendation | None = None  # at the last look of a stop rule
 
     @property
     def regret(self) -> FloatArray:
@@ -69,15 +72,21 @@ def simulate(
     seed: int = 0,
     graph_every: int | None = None,
     on_round: Callable[[int, Suggestion, float], None] | None = None,
+    batch: int = 1,
+    stop: StopRule | None = None,
 ) -> Trace:
     """Play `horizon` rounds. The same seed gives every policy the same noise.
 
     `graph_every` records the errors of the policy's graph (regimes 0 and 1) every so many rounds;
-    `on_round(round, suggestion, gap)` is called after each round.
+    `on_round(round, suggestion, gap)` is called after each round. With a `batch`, so many
+    interventions are asked for and played before any result is told. A `stop` rule ends the run
+    early; the trace then holds what was recommended.
     """
     world = World(world) if isinstance(world, LinearSEM) else world
     if horizon < 1:
         raise ModelError(f"the horizon must be at least 1 round, not {horizon}")
+    if batch < 1:
+        raise ModelError(f"a batch has at least 1 intervention, not {batch}")
     if policy.n_nodes != world.n_nodes or policy.reward != world.systems[0].reward:
         raise ModelError(
             f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "
@@ -91,14 +100,20 @@ def simulate(
     gap = np.empty(horizon)
     explored = np.empty(horizon, dtype=bool)
     graphs: list[tuple[int, GraphErrors, GraphErrors]] = []
+    recommendation, n_played = None, horizon
+    asked: list[Suggestion] = []
     for t in range(horizon):
         number = world.number_at(t + 1)
         sem = world.systems[number]
-        suggestion = policy.suggest(stream(seed, "policy", t))
+        if batch > 1 and t % batch == 0:
+            asked = policy.suggest_batch(stream(seed, "policy", t), batch)
+        suggestion = policy.suggest(stream(seed, "policy", t)) if batch == 1 else asked[t % batch]
         a = suggestion.intervention
         x = world.play(t + 1, a, noise)
-        policy.tell(a, x)
         interventions[t], observations[t] = a, x
+        if (t + 1) % batch == 0 or t + 1 == horizon:
+            for row in range(t - t % batch, t + 1):
+                policy.tell(interventions[row], observations[row])
         gap[t] = best[number] - sem.expected_reward(a[None])[0]
         explored[t] = suggestion.reason == "explore"
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
@@ -109,4 +124,17 @@ def simulate(
             graphs.append((t + 1, natural, intervened))
         if on_round is not None:
             on_round(t + 1, suggestion, float(gap[t]))
-    return Trace(interventions, observations, gap, explored, list(policy.alarms), graphs)
+        if stop is not None and (t + 1) % stop.every == 0:
+            recommendation = stop.look(policy, stream(seed, "stop", t))
+            if stop.met(recommendation):
+                n_played = t + 1
+                break
+    return Trace(
+        interventions[:n_played],
+        observations[:n_played],
+        gap[:n_played],
+        explored[:n_played],
+        list(policy.alarms),
+        graphs,
+        recommendation,
+    )

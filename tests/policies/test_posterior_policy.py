@@ -1,0 +1,147 @@
+"""Optimism over draws of the posterior: with change, in batches, to the stop, past 20 nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from causalarms import make_policy, random_sem
+from causalarms.environments import World
+from causalarms.errors import ModelError
+from causalarms.policies.base import Policy
+from causalarms.policies.posterior import Posterior
+from causalarms.policies.stopping import StopRule
+from causalarms.sem.ensembles import regenerate
+from causalarms.simulation.simulate import simulate
+
+SEM = random_sem(6, seed=4)
+
+
+def posterior(name: str = "posterior", **settings: object) -> Posterior:
+    made = make_policy(name, n_nodes=6, **({"noise_mean": SEM.noise_mean} | settings))
+    assert isinstance(made, Posterior)
+    return made
+
+
+@pytest.mark.parametrize("noise_mean", [SEM.noise_mean, None])
+def test_the_best_intervention_is_found_and_kept(noise_mean: np.ndarray | None) -> None:
+    trace = simulate(posterior(noise_mean=noise_mean), SEM, horizon=200)
+    assert trace.optimal[-50:].mean() > 0.9
+    assert trace.regret[-1] < 0.2 * 200 * (SEM.all_expected_rewards().max() - SEM.average_reward())
+
+
+def changing_world(seed: int) -> World:
+    return World([SEM, regenerate(SEM, 2, np.random.default_rng(seed), rule="authors").sem], [150])
+
+
+def test_a_change_is_found_in_its_mechanisms_and_forgotten_there_only() -> None:
+    found = missed = false = 0
+    for seed in range(5):
+        world = changing_world(seed)
+        policy = posterior("posterior-cd")
+        trace = simulate(policy, world, horizon=300, seed=seed)
+        changed = {tuple(mechanism) for mechanism in world.changes[0].mechanisms}
+        alarmed = {(alarm.regime, alarm.node) for alarm in policy.alarms if alarm.round > 150}
+        found += len(alarmed & changed)
+        missed += len(changed - alarmed)
+        false += len(policy.alarms) - len(alarmed & changed)
+        for alarm in policy.alarms:
+            assert policy._moments.counts[alarm.regime, alarm.node] <= 300 - alarm.change_point
+        untouched = [(r, i) for r in (0, 1) for i in range(6) if (r, i) not in alarmed]
+        counts = sum(int(policy._moments.counts[m]) for m in untouched)
+        played = sum(int((trace.interventions[:, i] == r).sum()) for r, i in untouched)
+        assert counts == played
+    assert found >= 3 * missed
+    assert false <= 2
+
+
+def test_without_a_detector_nothing_is_forgotten() -> None:
+    policy = posterior()
+    simulate(policy, changing_world(0), horizon=200)
+    assert policy.alarms == []
+    assert policy._moments.counts.sum() == 200 * 6
+
+
+def test_probes_follow_an_alarm() -> None:
+    policy = posterior("posterior-cd", probes=4)
+    trace = simulate(policy, changing_world(1), horizon=200)
+    alarm = policy.alarms[0]
+    assert trace.explored[alarm.round : alarm.round + 4].all()
+
+
+def test_batches_are_asked_before_they_are_told() -> None:
+    policy = posterior()
+    suggestions = policy.suggest_batch(np.random.default_rng(0), 5)
+    assert len(suggestions) == 5
+    assert len({tuple(s.intervention) for s in suggestions}) > 1
+    assert policy.n_told == 0
+    trace = simulate(posterior(), SEM, horizon=203, batch=10)
+    assert len(trace.gap) == 203
+    assert trace.optimal[-50:].mean() > 0.8
+    with pytest.raises(ModelError, match="at least 1"):
+        policy.suggest_batch(np.random.default_rng(0), 0)
+
+
+def test_a_stop_rule_ends_the_run_with_what_it_promised() -> None:
+    losses, correct = [], 0
+    best = SEM.all_expected_rewards().max()
+    for seed in range(10):
+        rule = StopRule(expected_loss=0.2, probability=0.9, draws=200)
+        trace = simulate(posterior(), SEM, horizon=400, seed=seed, stop=rule)
+        advice = trace.recommendation
+        assert advice is not None
+        assert len(trace.gap) < 400
+        assert len(trace.gap) % rule.every == 0
+        assert advice.expected_loss <= 0.2
+        assert advice.probability_best >= 0.9
+        losses.append(best - SEM.expected_reward(advice.intervention[None])[0])
+        correct += losses[-1] < 1e-9
+    assert correct >= 7  # 10 runs at 90 %: fewer than 7 in 1 of 80
+    assert np.mean(losses) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "needs an expected_loss or a probability"),
+        ({"probability": 1.0}, "between 0 and 1"),
+        ({"expected_loss": 0.0}, "above 0"),
+        ({"probability": 0.9, "every": 0}, "at least 1"),
+    ],
+)
+def test_stop_rules_that_never_or_always_stop(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        StopRule(**settings)  # type: ignore[arg-type]
+
+
+def test_a_policy_that_is_not_sure_of_anything_cannot_stop() -> None:
+    policy: Policy = make_policy("ucb", n_nodes=6, horizon=100)
+    with pytest.raises(ModelError, match="use the policy 'posterior'"):
+        simulate(policy, SEM, horizon=50, stop=StopRule(probability=0.9))
+
+
+def test_past_twenty_nodes_orders_are_sampled() -> None:
+    sem = random_sem(30, seed=1, expected_degree=3)
+    policy = make_policy("posterior", n_nodes=30, noise_mean=sem.noise_mean)
+    assert isinstance(policy, Posterior)
+    assert policy.method == "sampled"
+    trace = simulate(policy, sem, horizon=60)
+    assert trace.gap[-10:].mean() < 0.3 * trace.gap[:10].mean()
+    again = make_policy("posterior", n_nodes=30, noise_mean=sem.noise_mean)
+    again.restore(policy.state())
+    ask = np.random.default_rng(0)
+    assert np.array_equal(again.ask(ask), policy.ask(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"quantile": 1.5}, "quantile"),
+        ({"draws": 0}, "draws"),
+        ({"method": "guess"}, "there are auto, exact, sampled"),
+        ({"probes": -1}, "probes"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        posterior(**settings)
