@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from causalarms.changes.alarm import Alarm
 from causalarms.changes.evidence import ALTERNATIVES, OVERSHOOT, ChangeEvidence, alarm_level
 from causalarms.changes.predictive import normal_score, predictive_scores
 from causalarms.errors import ModelError
@@ -105,7 +106,7 @@ def test_the_mean_time_to_a_false_alarm_is_at_least_what_was_asked_for() -> None
     assert found == pytest.approx(expected * OVERSHOOT / 3.75, abs=4 * np.sqrt(expected))
 
 
-def observe(detector: ChangeEvidence, t: int, scores: np.ndarray) -> list:
+def observe(detector: ChangeEvidence, t: int, scores: np.ndarray) -> list[Alarm]:
     regimes = np.array([0, 1, 0], dtype=np.uint8)
     return detector.observe(t, regimes, scores, PREDICTORS, np.ones(N_NODES), np.ones(N_NODES))
 

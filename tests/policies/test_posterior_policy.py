@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from causalarms.simulation.simulate import simulate
 SEM = random_sem(6, seed=4)
 
 
-def posterior(name: str = "posterior", **settings: object) -> Posterior:
+def posterior(name: str = "posterior", **settings: Any) -> Posterior:
     made = make_policy(name, n_nodes=6, **({"noise_mean": SEM.noise_mean} | settings))
     assert isinstance(made, Posterior)
     return made
@@ -142,6 +144,6 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
         ({"probes": -1}, "probes"),
     ],
 )
-def test_settings_are_checked(settings: dict[str, object], message: str) -> None:
+def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         posterior(**settings)
