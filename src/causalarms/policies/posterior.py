@@ -26,9 +26,11 @@ from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.predictive import predictive_scores
 from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
-from causalarms.graphs.posterior.exact import ExactPosterior
+from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior
+from causalarms.graphs.posterior.settings import per_mechanism
+from causalarms.graphs.units import Units
 from causalarms.models.over_draws import Recommendation, most_optimistic, recommend
 from causalarms.policies.base import (
     EXPLOIT,
@@ -37,6 +39,13 @@ from causalarms.policies.base import (
     Intervention,
     Policy,
     Suggestion,
+)
+from causalarms.policies.noise_units import (
+    FIRST_ROUNDS,
+    draws_from,
+    estimated_units,
+    given_units,
+    moments_in,
 )
 from causalarms.policies.posterior_state import posterior_state, restore_posterior
 from causalarms.policies.states import nested, unnested
@@ -60,6 +69,9 @@ class Posterior(Policy):
     draws, quantile   upper value of an intervention: this quantile of its reward over the draws
     refresh           after 300 rounds the posterior takes in rounds in groups of this size
     edge_probability, weight_mean, weight_scale, noise_shape   the prior (`MechanismPrior`)
+    noise_scale       about what the noise's standard deviation is, a number or one per node: the
+                      units of the prior. "estimate": from 8 random rounds, for measurements in
+                      units of their own; costs some regret where the noise is of order one
     detector          finds changed mechanisms; None where nothing changes
     probes            random interventions after an alarm
     """
@@ -79,6 +91,7 @@ class Posterior(Policy):
         weight_mean: float = 0.0,
         weight_scale: float = 1.5,
         noise_shape: float = 0.5,
+        noise_scale: npt.ArrayLike | str = 1.0,
         memory_limit: int | None = None,
         detector: ChangeEvidence | None = None,
         probes: int = 0,
@@ -112,6 +125,7 @@ class Posterior(Policy):
             ),
             "memory_limit": memory_limit,
         }
+        self._units = given_units(noise_scale, n_nodes)  # None: not known yet
         self._posterior = self._make_posterior()
         self._recent = RecentRounds(n_nodes)
         self._refreshed = 0
@@ -120,9 +134,17 @@ class Posterior(Policy):
         self._settled = np.zeros(n_nodes, dtype=bool)
 
     def _make_posterior(self) -> ExactPosterior | SampledPosterior:
+        known = dict(self._known)
+        if self._units is not None:
+            for name in ("noise_mean", "noise_std"):
+                known[name] = None if known[name] is None else known[name] / self._units.scale
         if self.method == "exact":
-            return ExactPosterior(self.n_nodes, **self._known)
-        return SampledPosterior(self.n_nodes, **self._known, n_sweeps=FIRST_SWEEPS)
+            return ExactPosterior(self.n_nodes, **known)
+        return SampledPosterior(self.n_nodes, **known, n_sweeps=FIRST_SWEEPS)
+
+    def _draw(self, rng: np.random.Generator, n: int) -> Draws:
+        drawn = self._posterior.draw(rng, n)
+        return drawn if self._units is None else draws_from(self._units, drawn)
 
     @property
     def edge_probability(self) -> FloatArray:
@@ -135,10 +157,10 @@ class Posterior(Policy):
         return self.edge_probability > 0.5
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
-        if self._probes_left:
+        if self._probes_left or self._units is None:
             arm = random_intervention(rng, self.n_nodes)
             return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
-        best = most_optimistic(self._posterior.draw(rng, self.draws), self.reward, self.quantile)
+        best = most_optimistic(self._draw(rng, self.draws), self.reward, self.quantile)
         return Suggestion(
             best.intervention, EXPLOIT, best.mean, best.upper - best.mean, self._refreshed
         )
@@ -147,35 +169,47 @@ class Posterior(Policy):
         self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
     ) -> Recommendation:
         """The intervention to settle on now, how likely it is the best, and what stopping costs."""
-        return recommend(self._posterior.draw(rng, draws), self.reward, tolerance=tolerance)
+        return recommend(self._draw(rng, draws), self.reward, tolerance=tolerance)
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         alarms = self._detect(a, x)
         self._moments.add(x, a)
         self._recent.add(self.n_told, a, x)
         self._probes_left = max(self._probes_left - 1, 0)
+        if self._units is None:
+            if self.n_told < FIRST_ROUNDS:
+                return
+            first = self._recent.values(FIRST_ROUNDS)
+            self._units = estimated_units(first, center=self._known["noise_mean"] is None)
+            self._posterior = self._make_posterior()
         for alarm in alarms:
             self._forget(alarm)
         if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
-            self._posterior.update(self._moments)
+            self._posterior.update(moments_in(self._units, self._moments))
             self._refreshed = self.n_told
             if alarms or self.n_told % self.refresh == 0:
                 self._judge()
 
     def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
-        if self.detector is None:
+        if self.detector is None or self._units is None:
             return []
-        settings = self._posterior.settings
         scores, stds = predictive_scores(
             self._moments.gram,
             self._predictors,
             self._settled,
             a,
             x,
-            settings.noise_mean,
-            settings.known_variance,
+            per_mechanism(self._known["noise_mean"], self.n_nodes),
+            per_mechanism(self._known["noise_std"], self.n_nodes) ** 2,
         )
-        return self.detector.observe(self.n_told, a, scores, self._predictors, x, stds)
+        return self.detector.observe(
+            self.n_told,
+            a,
+            scores,
+            self._predictors,
+            self._units.apply(x),
+            stds / self._units.scale,
+        )
 
     def _forget(self, alarm: Alarm) -> None:
         """Only rounds after the change count for the mechanism from now on, but for the order."""
@@ -210,6 +244,8 @@ class Posterior(Policy):
             **nested("posterior", posterior_state(self._posterior)),
             **nested("recent", self._recent.state()),
             **nested("detector", detector),
+            "scale": np.zeros(0) if self._units is None else self._units.scale,
+            "shift": np.zeros(0) if self._units is None else self._units.shift,
             "refreshed": self._refreshed,
             "probes_left": self._probes_left,
             "predictors": self._predictors.copy(),
@@ -218,6 +254,8 @@ class Posterior(Policy):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
+        scale, shift = np.array(state["scale"]), np.array(state["shift"])
+        self._units = Units(shift=shift, scale=scale) if len(scale) else None
         self._posterior = self._make_posterior()
         restore_posterior(self._posterior, unnested("posterior", state))
         self._recent.restore(unnested("recent", state))

@@ -23,6 +23,11 @@ class RecentRounds:
         row = round_ % len(self._rounds)
         self._values[row], self._regimes[row], self._rounds[row] = values, regimes, round_
 
+    def values(self, n: int) -> FloatArray:
+        """The last n rounds, (n, N); fewer where fewer were played."""
+        numbers = np.argsort(self._rounds)[-n:]
+        return self._values[numbers[self._rounds[numbers] > 0]]
+
     def samples(self, regime: int, node: int, *, after: int) -> FloatArray:
         """Values of all nodes in the rounds a mechanism was played in after a round, (n, N)."""
         rows = (self._rounds > max(after, 0)) & (self._regimes[:, node] == regime)

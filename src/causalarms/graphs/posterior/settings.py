@@ -37,8 +37,8 @@ def kernel_settings(
     noise_std: npt.ArrayLike | None,
 ) -> Settings:
     return Settings(
-        noise_mean=_per_mechanism(noise_mean, n_nodes),
-        known_variance=_per_mechanism(noise_std, n_nodes) ** 2,
+        noise_mean=per_mechanism(noise_mean, n_nodes),
+        known_variance=per_mechanism(noise_std, n_nodes) ** 2,
         log_sizes=prior.log_sizes(n_nodes),
         weight_mean=float(prior.weight_mean),
         weight_precision=prior.weight_scale**-2.0,
@@ -47,7 +47,7 @@ def kernel_settings(
     )
 
 
-def _per_mechanism(given: npt.ArrayLike | None, n_nodes: int) -> FloatArray:
+def per_mechanism(given: npt.ArrayLike | None, n_nodes: int) -> FloatArray:
     """(2, N), nan where unknown."""
     values = np.nan if given is None else np.asarray(given, dtype=float)
     return np.array(np.broadcast_to(values, (2, n_nodes)), order="C")

@@ -1,0 +1,65 @@
+"""The units a policy's prior is said in: every node divided by about the spread of its noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.graphs.posterior.exact import Draws
+from causalarms.graphs.units import Units
+from causalarms.statistics.moments import Moments
+
+FloatArray = npt.NDArray[np.float64]
+
+ESTIMATE = "estimate"
+FIRST_ROUNDS = 8  # random ones, from which units are estimated
+NOISE_SHARE = 0.3  # of a node's spread under random interventions, for want of a model
+
+
+def given_units(noise_scale: Any, n_nodes: int) -> Units | None:
+    """None where they are to be estimated."""
+    if isinstance(noise_scale, str):
+        if noise_scale != ESTIMATE:
+            raise ModelError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
+        return None
+    scale = np.asarray(noise_scale, dtype=float)
+    if scale.shape not in ((), (n_nodes,)) or not (np.isfinite(scale) & (scale > 0)).all():
+        raise ModelError(f"noise_scale must be a number above 0 or {n_nodes} of them")
+    return Units(shift=np.zeros(n_nodes), scale=np.array(np.broadcast_to(scale, (n_nodes,))))
+
+
+def estimated_units(values: FloatArray, *, center: bool) -> Units:
+    """A share of each node's spread in the first rounds, (n, N); constant nodes keep theirs."""
+    spread = NOISE_SHARE * values.std(axis=0)
+    shift = values.mean(axis=0) if center else np.zeros(values.shape[1])
+    return Units(shift=shift, scale=np.where(spread > 0, spread, 1.0))
+
+
+def moments_in(units: Units, moments: Moments) -> Moments:
+    """Moments of (x - shift) / scale; the very same object where that changes nothing."""
+    if (units.scale == 1).all() and (units.shift == 0).all():
+        return moments
+    n_nodes = len(units.scale)
+    change = np.zeros((n_nodes + 1, n_nodes + 1))
+    change[:-1, :-1] = np.diag(1 / units.scale)
+    change[:-1, -1] = -units.shift / units.scale
+    change[-1, -1] = 1.0
+    scaled = Moments(n_nodes)
+    scaled.gram[:] = change @ moments.gram @ change.T
+    scaled.counts[:] = moments.counts
+    return scaled
+
+
+def draws_from(units: Units, draws: Draws) -> Draws:
+    """Draws in the original units."""
+    if (units.scale == 1).all() and (units.shift == 0).all():
+        return draws
+    weights = units.weights(draws.weights)
+    return draws._replace(
+        weights=weights,
+        intercept=units.intercept(draws.intercept, weights),
+        noise_std=draws.noise_std * units.scale,
+    )
