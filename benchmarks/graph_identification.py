@@ -1,7 +1,7 @@
 """What the posterior's tolerance buys: missed and surplus edges beside CSL, GOLEM and DAGMA.
 
-`OMP_NUM_THREADS=1 python benchmarks/graph_identification.py [--systems 200] [--sizes 6 10 14]
-[--rounds 200 400] [--weights separated]`; about 8 minutes on one core, 6 of them for N = 14.
+`OMP_NUM_THREADS=1 python benchmarks/graph_identification.py [--systems 100] [--sizes 6 10 14]
+[--rounds 200 400] [--weights separated]`; about 7 minutes on one core, 6 of them for N = 14.
 
 Systems and rounds of the paper: edges with probability 1/2, noise N(1, 1) with known mean and
 unknown variance, T rounds of uniformly random interventions for CSL and the posterior. GOLEM and
@@ -93,7 +93,7 @@ def row(truths: list[Array], found: list[Found]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--systems", type=int, default=200)
+    parser.add_argument("--systems", type=int, default=100)
     parser.add_argument("--sizes", type=int, nargs="+", default=[6, 10, 14])
     parser.add_argument("--rounds", type=int, nargs="+", default=[200, 400])
     parser.add_argument("--weights", default="separated", choices=("separated", "uniform"))
