@@ -36,7 +36,17 @@ Array = npt.NDArray[Any]
 
 LIKELY, UNLIKELY = 0.95, 0.05
 CLOSE = 0.01  # of random play's mean gap: as good as the best intervention
-ALARM_WORLDS = [name for name in WORLDS if name.startswith(("nothing", "noise", "effects", "hid"))]
+ALARM_WORLDS = [
+    "nothing broken",
+    "noise uniform",
+    "noise Laplace",
+    "noise Student t, 3 degrees",
+    "noise exponential",
+    "effects saturate strongly",
+    "effects of positive values only",
+    "effects U-shaped",
+    "hidden cause of 4 nodes",
+]
 METRICS = {
     "false_negative": "graph-FN rate: systems with a missing edge",
     "precision": "precision",
