@@ -170,8 +170,8 @@ def gaps(world: BrokenWorld) -> Array:
 def policies(n_systems: int) -> Iterator[Table]:
     n, horizon, names = 8, 600, ("posterior", "csl-ucb", "ucb")
     found = table(
-        f"regret, % of random play's: mean, median / optimal in the last 100 rounds, %; N = {n}, "
-        f"T = {horizon}, {n_systems} systems",
+        "regret, % of random play's: mean ± standard error, median / optimal in the last 100 "
+        f"rounds, %; N = {n}, T = {horizon}, {n_systems} systems",
         *names,
     )
     for world_name, make in WORLDS.items():
@@ -186,7 +186,10 @@ def policies(n_systems: int) -> Iterator[Table]:
         cells = []
         for each in results.values():
             regret, optimal = np.array(each).T * 100
-            cells.append(f"{regret.mean():.1f}, {np.median(regret):.1f} / {optimal.mean():.0f}")
+            error = regret.std(ddof=1) / np.sqrt(len(regret))
+            cells.append(
+                f"{regret.mean():.1f} ± {error:.1f}, {np.median(regret):.1f} / {optimal.mean():.0f}"
+            )
         found.add_row(world_name, *cells)
     yield found
 
