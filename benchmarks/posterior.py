@@ -1,7 +1,7 @@
-"""The exact posterior over graphs: time and memory, calibration, errors beside CSL.
+"""The exact posterior over graphs: time and memory, calibration.
 
-`OMP_NUM_THREADS=1 python benchmarks/posterior.py [speed|calibration|graphs ...] [--systems 40]`,
-all topics without a name.
+`OMP_NUM_THREADS=1 python benchmarks/posterior.py [speed|calibration ...] [--systems 40]`,
+all topics without a name; errors of graphs are in `graph_identification.py`.
 Systems are of the paper's ensemble: edges with probability 1/2, weights sign * U(0.5, 2), noise
 N(1, 1) with known mean and unknown variance, rounds of uniformly random interventions. The
 matching prior has weights around ±1.25; the default prior believes in weak edges too.
@@ -20,10 +20,8 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from causalarms import CSL, LinearSEM, random_sem
-from causalarms.graphs.metrics import graph_errors
+from causalarms import LinearSEM, random_sem
 from causalarms.graphs.posterior.exact import ExactPosterior
-from causalarms.graphs.posterior.kept_graph import keep_per_edge, keep_whole_graph
 from causalarms.graphs.posterior.memory import table_bytes
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.statistics.dataset import Dataset
@@ -131,51 +129,7 @@ def calibration(n_systems: int) -> list[Table]:
     return tables
 
 
-def graphs(n_systems: int) -> list[Table]:
-    """Errors of B (regime 0) as in the paper; nobody is told that the reward is last."""
-    per_edge, whole = (0.01, 0.05, 0.1, 0.2, 0.4), (0.05, 0.2)
-    tables = []
-    for n_rounds in (100, 200):
-        found = table(
-            f"graph-FN rate / precision of B, T = {n_rounds}, {n_systems} systems",
-            *("method", "N = 6", "N = 8", "N = 10", "N = 12"),
-        )
-        results: dict[str, list[str]] = {}
-        for n in (6, 8, 10, 12):
-            errors: dict[str, list[Any]] = {}
-            known = np.ones((2, n), dtype=bool)
-            for seed in range(n_systems):
-                sem, X, A, moments = rounds(n, n_rounds, seed)
-                truth = sem.adjacency[0]
-
-                def note(
-                    method: str, adjacency: Array, errors: Any = errors, t: Any = truth
-                ) -> None:
-                    errors.setdefault(method, []).append(graph_errors(t, adjacency[0]))
-
-                model = CSL().fit(X, interventions=A, noise_mean=sem.noise_mean)
-                note("CSL", model.adjacency_)
-                for prior, settings in PRIORS.items():
-                    posterior = ExactPosterior(
-                        n, moments, noise_mean=sem.noise_mean, prior=settings
-                    )
-                    for level in per_edge:
-                        kept = keep_per_edge(posterior, level, known)
-                        note(f"{prior}, per edge {level:g}", kept.adjacency)
-                    for level in whole:
-                        kept = keep_whole_graph(posterior, level, known)
-                        note(f"{prior}, whole graph {level:g}", kept.adjacency)
-            for method, each in errors.items():
-                rate = np.mean([e.false_negative for e in each])
-                precision = np.mean([e.precision for e in each])
-                results.setdefault(method, []).append(f"{rate:.2f} / {precision:.3f}")
-        for method, row in results.items():
-            found.add_row(method, *row)
-        tables.append(found)
-    return tables
-
-
-TOPICS = {"speed": speed, "calibration": calibration, "graphs": graphs}
+TOPICS = {"speed": speed, "calibration": calibration}
 
 
 def main() -> None:
@@ -183,7 +137,7 @@ def main() -> None:
     parser.add_argument("topics", nargs="*", help=f"some of {', '.join(TOPICS)}")
     parser.add_argument("--systems", type=int, default=40)
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore")  # CSL's and the posterior's remarks on single systems
+    warnings.simplefilter("ignore")  # the posterior's remarks on single systems
     console = Console(width=110)
     for topic in arguments.topics or TOPICS:
         for found in TOPICS[topic](arguments.systems):
