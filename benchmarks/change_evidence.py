@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from causalarms.changes.evidence import ALTERNATIVES, WEIGHT_CHANGES, add_score
+from causalarms.changes.evidence import ALTERNATIVES, ANY_RATIO, WEIGHT_CHANGES, add_score
 from causalarms.kernels import kernel
 from causalarms.simulation.detection import detection
 from causalarms.simulation.experiment import Contestant, Experiment
@@ -38,7 +38,7 @@ def count_alarms(
     predictors = np.arange(values.shape[1]) < n_predictors
     found = 0
     for t in range(len(scores)):
-        total = add_score(sums, gains, starts, t, scores[t], predictors, values[t], 1.0)
+        total = add_score(sums, gains, starts, t, scores[t], predictors, values[t], 1.0, ANY_RATIO)
         if total >= level:
             found += 1
             sums[:] = 0.0

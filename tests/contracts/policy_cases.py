@@ -42,6 +42,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "csl-ucb not held": ("csl-ucb", {"hold": False, "bound": "valid"}),
     "csl-ucb, means unknown": ("csl-ucb", {"noise_mean": None, "bound": "parents"}),
     "csl-ucb-cd of the paper": ("csl-ucb-cd", {"detector": "paper", "zeta": 1e-4}),
+    "posterior in units of its own": ("posterior", {"noise_scale": "estimate"}),
+    "posterior, means unknown": ("posterior", {"noise_mean": None, "noise_scale": "estimate"}),
+    "posterior sampled": ("posterior", {"method": "sampled"}),
+    "posterior-cd sampled": ("posterior-cd", {"method": "sampled"}),
+    "posterior-cd with outliers": ("posterior-cd", {"outliers": True, "probes": 0}),
     "linsem-ts restarted": ("linsem-ts", {"restarts": [(220, WORLD.systems[1].adjacency)]}),
     "ucb windowed": ("ucb", {"window": 3}),
 }

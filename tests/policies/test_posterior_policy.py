@@ -122,6 +122,41 @@ def test_a_policy_that_is_not_sure_of_anything_cannot_stop() -> None:
         simulate(policy, SEM, horizon=50, stop=StopRule(probability=0.9))
 
 
+@pytest.mark.parametrize("noise_mean", [True, False])
+def test_units_of_measurement_do_not_matter_where_they_are_estimated(noise_mean: bool) -> None:
+    """The same world measured in other units, with an offset where means are unknown."""
+    units = np.array([100.0, 0.01, 3.0, 1e4, 1.0, 0.2])
+    offset = 0.0 if noise_mean else 50.0 * units
+    told: dict[str, Any] = {"noise_mean": None, "noise_scale": "estimate"}
+    plain = posterior(**(told | ({"noise_mean": SEM.noise_mean} if noise_mean else {})))
+    other = posterior(**(told | ({"noise_mean": SEM.noise_mean * units} if noise_mean else {})))
+    noise, asked = np.random.default_rng(0), []
+    for t in range(60):
+        a = plain.ask(np.random.default_rng(t))
+        asked.append(np.array_equal(a, other.ask(np.random.default_rng(t))))
+        x = SEM.sample(a[None], noise)[0]
+        plain.tell(a, x)
+        other.tell(a, offset + units * x)
+    assert all(asked)
+    one = plain.recommend(np.random.default_rng(0))
+    two = other.recommend(np.random.default_rng(0))
+    assert np.array_equal(one.intervention, two.intervention)
+    shift = 0.0 if noise_mean else float(50.0 * units[5])
+    assert two.mean == pytest.approx(shift + units[5] * one.mean, rel=1e-4)
+
+
+def test_given_units_are_those_of_the_prior() -> None:
+    scaled = posterior(noise_scale=2.0, noise_mean=2 * SEM.noise_mean)
+    plain = posterior()
+    noise = np.random.default_rng(0)
+    for t in range(20):
+        a = plain.ask(np.random.default_rng(t))
+        assert np.array_equal(a, scaled.ask(np.random.default_rng(t)))
+        x = SEM.sample(a[None], noise)[0]
+        plain.tell(a, x)
+        scaled.tell(a, 2.0 * x)
+
+
 def test_past_twenty_nodes_orders_are_sampled() -> None:
     sem = random_sem(30, seed=1, expected_degree=3)
     policy = make_policy("posterior", n_nodes=30, noise_mean=sem.noise_mean)
@@ -142,6 +177,9 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
         ({"draws": 0}, "draws"),
         ({"method": "guess"}, "there are auto, exact, sampled"),
         ({"probes": -1}, "probes"),
+        ({"noise_scale": "guess"}, "'estimate'"),
+        ({"noise_scale": [1.0, 2.0]}, "6 of them"),
+        ({"noise_scale": 0.0}, "above 0"),
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:

@@ -57,7 +57,8 @@ METHODS = ("auto", "exact", "sampled")
 MAX_EXACT_NODES = 16
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`
-SETTLED = 0.05  # a mechanism is tested where no node before it is likelier than this to be a child
+HARDLY = 0.05  # probability of an edge that is taken not to be there when rounds are predicted
+EITHER = 0.3  # a node is not tested if both directions of one of its edges are likelier than this
 
 
 class Posterior(Policy):
@@ -161,9 +162,8 @@ class Posterior(Policy):
             arm = random_intervention(rng, self.n_nodes)
             return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
         best = most_optimistic(self._draw(rng, self.draws), self.reward, self.quantile)
-        return Suggestion(
-            best.intervention, EXPLOIT, best.mean, best.upper - best.mean, self._refreshed
-        )
+        width = max(best.upper - best.mean, 0.0)  # below 0 where a few draws outweigh the rest
+        return Suggestion(best.intervention, EXPLOIT, best.mean, width, self._refreshed)
 
     def recommend(
         self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
@@ -226,16 +226,17 @@ class Posterior(Policy):
     def _judge(self) -> None:
         """Which nodes predict which, and whose predictions are certain enough to be tested.
 
-        A node is predicted from the nodes before it in the most probable order that are hardly its
-        children. Where a likely parent is a likely child too, nothing can be said.
+        A node is predicted from the nodes before it in the most probable order, but for those that
+        may be its children and are hardly its parents. Where a node may well be either, nothing
+        can be said.
         """
         if self.detector is None:
             return
-        edge = self.edge_probability.max(axis=0) > SETTLED  # (from, to)
+        edge = self.edge_probability.max(axis=0)  # (from, to)
         position = np.argsort(self._posterior.most_probable().order)
         before = position[None, :] < position[:, None]  # (node, earlier node)
-        self._predictors = before & ~edge
-        self._settled = ~(edge & edge.T).any(axis=1)
+        self._predictors = before & ((edge <= HARDLY) | (edge.T > HARDLY))
+        self._settled = (np.minimum(edge, edge.T) <= EITHER).all(axis=1)
 
     def _state(self) -> dict[str, Any]:
         detector = {} if self.detector is None else self.detector.state()

@@ -18,7 +18,8 @@ def posterior_state(posterior: ExactPosterior | SampledPosterior) -> dict[str, A
     """Moments, present and retired; of a sampled one the chains too."""
     if isinstance(posterior, SampledPosterior):
         state = posterior.state()
-        return state | {GENERATOR: json.dumps(state[GENERATOR])}
+        text = json.dumps(state[GENERATOR]).encode()  # its numbers are longer than 64 bits
+        return state | {GENERATOR: np.frombuffer(text, dtype=np.uint8).copy()}
     mechanisms = [(regime, node) for regime, node, _ in posterior.retired]
     size = posterior.n_nodes + 1
     return {
@@ -31,7 +32,8 @@ def posterior_state(posterior: ExactPosterior | SampledPosterior) -> dict[str, A
 def restore_posterior(posterior: ExactPosterior | SampledPosterior, state: dict[str, Any]) -> None:
     """Into a posterior made with the same settings that knows nothing yet."""
     if isinstance(posterior, SampledPosterior):
-        posterior.restore(state | {GENERATOR: json.loads(state[GENERATOR])})
+        text = np.asarray(state[GENERATOR], dtype=np.uint8).tobytes()
+        posterior.restore(state | {GENERATOR: json.loads(text)})
         return
     seen = Moments(posterior.n_nodes)
     for (regime, node), gram in zip(state["retired"], state["retired_gram"], strict=True):

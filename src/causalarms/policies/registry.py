@@ -58,11 +58,14 @@ def posterior_cd(
     reward: int = -1,
     *,
     false_alarms_per_1000_rounds: float = 0.1,
-    probes: int = 6,
+    outliers: bool = False,
+    probes: int = 8,
     **settings: Any,
 ) -> Policy:
     """The posterior policy with change detection at a stated system-wide rate of false alarms."""
-    detector = ChangeEvidence(n_nodes, false_alarms_per_1000_rounds=false_alarms_per_1000_rounds)
+    detector = ChangeEvidence(
+        n_nodes, false_alarms_per_1000_rounds=false_alarms_per_1000_rounds, outliers=outliers
+    )
     return Posterior(n_nodes, reward, detector=detector, probes=probes, **settings)
 
 
