@@ -195,7 +195,7 @@ def policies(n_systems: int) -> Iterator[Table]:
 
 
 def alarms(n_systems: int) -> Iterator[Table]:
-    n, horizon, names = 8, 1500, ("posterior-cd", "csl-ucb-cd")
+    n, horizon, names = 8, 1500, ("posterior-cd", "posterior-cd, outliers", "csl-ucb-cd")
     found = table(
         f"false alarms per 1000 rounds (systems with one) / regret, % of random play's; N = {n}, "
         f"T = {horizon}, {n_systems} systems",
@@ -223,7 +223,14 @@ def alarms(n_systems: int) -> Iterator[Table]:
 
 
 def made(name: str, world: BrokenWorld, horizon: int) -> Policy:
-    return make_policy(name, n_nodes=world.n_nodes, horizon=horizon, noise_mean=world.noise_mean)
+    name, _, option = name.partition(", ")
+    return make_policy(
+        name,
+        n_nodes=world.n_nodes,
+        horizon=horizon,
+        noise_mean=world.noise_mean,
+        **({"outliers": True} if option else {}),
+    )
 
 
 PARTS = {"graphs": Part(50, graphs), "policies": Part(24, policies), "alarms": Part(16, alarms)}

@@ -1,7 +1,8 @@
 """`causalarms demo`: the main job in small.
 
-An unknown system with named nodes. CSL-UCB, which knows neither graph nor effects, plays against
-vanilla UCB, which ignores causes, and LinSEM-TS, which is told the graph. Then: what was found.
+An unknown system with named nodes. CSL-UCB and the posterior, which know neither graph nor effects,
+play against vanilla UCB, which ignores causes, and LinSEM-TS, which is told the graph. Then: what
+was found.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from causalarms.simulation.simulate import simulate as play
 NODES = ("feed", "heat", "stirring", "pressure", "catalyst", "cooling", "purity", "yield")
 CONTESTANTS = (
     Contestant("csl-ucb", "CSL-UCB (knows no graph)"),
+    Contestant("posterior", "posterior (knows no graph)"),
     Contestant("ucb", "vanilla UCB (ignores causes)"),
     Contestant("linsem-ts", "LinSEM-TS (is told the graph)"),
 )

@@ -1,0 +1,44 @@
+"""Studies that decide with the posterior, in whatever units things are measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from causalarms import Study, random_sem
+from causalarms.policies.stopping import StopRule
+
+SEM = random_sem(5, seed=3)
+UNITS = np.array([1000.0, 0.1, 5.0, 1.0, 20.0])
+NODES = ["heat", "feed", "purity", "flow", "yield"]
+
+
+@pytest.mark.parametrize("policy", ["posterior", "posterior-cd"])
+def test_a_reopened_study_asks_what_it_would_have_asked(policy: str, tmp_path: Path) -> None:
+    path = tmp_path / "line.db"
+    settings = {"noise_scale": "estimate"}
+    study = Study.create(
+        path, nodes=NODES, reward="yield", policy=policy, policy_settings=settings, seed=2
+    )
+    rng, played = np.random.default_rng(0), []
+    for round_ in range(120):
+        if round_ in (5, 60, 110):
+            study.close()
+            study = Study.open(path)
+        trial = study.ask()
+        a = np.array([trial.intervention[node] for node in NODES])
+        x = 300.0 + UNITS * SEM.sample(a[None], rng)[0]
+        study.tell(trial, dict(zip(NODES, x.tolist(), strict=True)))
+        played.append(a)
+    rewards = SEM.expected_reward(np.array(played[-20:]))
+    best = SEM.expected_reward(SEM.best_intervention()[None])[0]
+    spread = best - SEM.average_reward()
+    assert (best - rewards).mean() < 0.2 * spread
+    assert study.verify(replay=True).ok
+    rule = StopRule(probability=0.9)
+    advice = rule.look(study.policy, np.random.default_rng(0))
+    assert 0 < advice.probability_best <= 1
+    assert len(study.ask(3)) == 3
+    study.close()
