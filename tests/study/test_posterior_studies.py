@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from causalarms import Study, random_sem
+from causalarms.errors import StudyError
 from causalarms.policies.stopping import StopRule
+from causalarms.sem.rewards import all_interventions, index_of
 
 SEM = random_sem(5, seed=3)
 UNITS = np.array([1000.0, 0.1, 5.0, 1.0, 20.0])
@@ -42,3 +44,39 @@ def test_a_reopened_study_asks_what_it_would_have_asked(policy: str, tmp_path: P
     assert 0 < advice.probability_best <= 1
     assert len(study.ask(3)) == 3
     study.close()
+
+
+def test_constraints_and_costs_are_kept_and_the_best_within_them_is_found() -> None:
+    arms = all_interventions(5)
+    few = (arms.sum(axis=1) <= 2) & ~((arms[:, 0] == 1) & (arms[:, 1] == 1))
+    value = SEM.expected_reward(arms) - 0.5 * arms[:, 2]
+    study = Study.create(
+        None,
+        nodes=NODES,
+        reward="yield",
+        policy="posterior",
+        noise_mean=SEM.noise_mean.tolist(),
+        constraints={"max_interventions": 2, "forbidden": [["heat", "feed"]]},
+        costs={"purity": 0.5},
+        seed=1,
+    )
+    rng, values = np.random.default_rng(0), []
+    for _ in range(150):
+        trial = study.ask()
+        a = np.array([trial.intervention[node] for node in NODES])
+        assert few[index_of(a)]
+        values.append(value[index_of(a)])
+        x = SEM.sample(a[None], rng)[0]
+        study.tell(trial, dict(zip(NODES, x.tolist(), strict=True)))
+    assert np.mean(np.isclose(values[-30:], value[few].max(), atol=0.05)) > 0.7
+
+
+def test_constraints_of_too_many_nodes_are_refused() -> None:
+    with pytest.raises(StudyError, match="at most 15 nodes"):
+        Study.create(
+            None,
+            nodes=[f"x{i}" for i in range(16)],
+            reward="x15",
+            policy="posterior",
+            constraints={"max_interventions": 2},
+        )

@@ -77,6 +77,19 @@ def most_optimistic(draws: Draws, reward: int, quantile: float) -> Optimistic:
     return Optimistic(best[0], best[1], mean)
 
 
+def most_optimistic_among(
+    draws: Draws, reward: int, quantile: float, arms: npt.NDArray[np.int64], cost: FloatArray
+) -> Optimistic:
+    """As `most_optimistic`, of the interventions at these indices and minus what each costs."""
+    n_draws, n_nodes = draws.order.shape
+    tables = reward_tables(draws.weights, draws.intercept, draws.order, reward)[:, arms]
+    upper = upper_values(np.ascontiguousarray(tables), rank_of(quantile, n_draws))
+    best = int(np.argmax(upper - cost))
+    return Optimistic(
+        intervention_of(int(arms[best]), n_nodes), float(upper[best]), float(tables[:, best].mean())
+    )
+
+
 def recommend(draws: Draws, reward: int, *, tolerance: float = 0.0) -> Recommendation:
     """The best intervention on average; beyond 15 nodes the best of those that are best in a draw.
 

@@ -31,7 +31,13 @@ from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.graphs.posterior.settings import per_mechanism
 from causalarms.graphs.units import Units
-from causalarms.models.over_draws import Recommendation, most_optimistic, recommend
+from causalarms.models.over_draws import (
+    Optimistic,
+    Recommendation,
+    most_optimistic,
+    most_optimistic_among,
+    recommend,
+)
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -50,6 +56,7 @@ from causalarms.policies.noise_units import (
 from causalarms.policies.posterior_state import posterior_state, restore_posterior
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
+from causalarms.sem.rewards import intervention_of
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.recent_rounds import RecentRounds
 
@@ -161,7 +168,23 @@ class Posterior(Policy):
         if self._probes_left or self._units is None:
             arm = random_intervention(rng, self.n_nodes)
             return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
-        best = most_optimistic(self._draw(rng, self.draws), self.reward, self.quantile)
+        return self._suggestion(
+            most_optimistic(self._draw(rng, self.draws), self.reward, self.quantile)
+        )
+
+    def suggest_among(
+        self, rng: np.random.Generator, arms: npt.NDArray[np.int64], cost: FloatArray
+    ) -> Suggestion:
+        """For those who may not play every intervention: of these, by their index, minus costs."""
+        if self._probes_left or self._units is None:
+            arm = intervention_of(int(rng.choice(arms)), self.n_nodes)
+            return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
+        draws = self._draw(rng, self.draws)
+        return self._suggestion(
+            most_optimistic_among(draws, self.reward, self.quantile, arms, cost)
+        )
+
+    def _suggestion(self, best: Optimistic) -> Suggestion:
         width = max(best.upper - best.mean, 0.0)  # below 0 where a few draws outweigh the rest
         return Suggestion(best.intervention, EXPLOIT, best.mean, width, self._refreshed)
 

@@ -18,12 +18,14 @@ import numpy.typing as npt
 
 from causalarms.errors import StudyError
 from causalarms.models.best_of_model import MAX_SCORED_NODES
+from causalarms.models.over_draws import MAX_TABLE_NODES
 from causalarms.models.scores import best_score
 from causalarms.policies.base import EXPLORE, Policy, Suggestion
 from causalarms.policies.csl_ucb import CSLUCB
+from causalarms.policies.posterior import Posterior
 from causalarms.rng import stream
 from causalarms.sem.rewards import all_interventions, intervention_of
-from causalarms.study.settings import Settings
+from causalarms.study.settings import CSL_POLICIES, Settings
 from causalarms.study.trials import Record
 
 Bits = npt.NDArray[np.uint8]
@@ -46,9 +48,10 @@ class Limits:
         self.fixed = settings.fixed
         self._allowed: npt.NDArray[np.int64] | None = None
         if settings.constrained:
-            if settings.n_nodes > MAX_SCORED_NODES:
+            most = MAX_SCORED_NODES if settings.policy in CSL_POLICIES else MAX_TABLE_NODES
+            if settings.n_nodes > most:
                 raise StudyError(
-                    f"constraints and costs are for at most {MAX_SCORED_NODES} nodes, not "
+                    f"constraints and costs are for at most {most} nodes, not "
                     f"{settings.n_nodes}, which are all scored; intervenable= has no limit"
                 )
             self._check_reachable()
@@ -98,8 +101,13 @@ class Limits:
     def _constrained(
         self, policy: Policy, suggestion: Suggestion, rng: np.random.Generator
     ) -> tuple[Bits, Suggestion]:
-        assert isinstance(policy, CSLUCB)  # the settings see to it
         allowed = self._allowed_arms()
+        if isinstance(policy, Posterior):
+            arms = intervention_of(allowed, policy.n_nodes)
+            arms[:, self.fixed] = 0
+            suggestion = policy.suggest_among(rng, allowed, self.cost(arms))
+            return suggestion.intervention, suggestion
+        assert isinstance(policy, CSLUCB)  # the settings see to it
         bounds = policy.upper_bounds()
         if bounds is None:
             arm = int(rng.choice(allowed))

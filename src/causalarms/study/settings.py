@@ -20,7 +20,8 @@ from causalarms.study.events import canonical
 DIRECTIONS = ("maximize", "minimize")
 MIN_HORIZON = 500
 ROUNDS_PER_NODE = 100  # csl-ucb at N = 10 settles within 1000 rounds (docs/baselines.md)
-CONSTRAINED_POLICIES = ("csl-ucb", "csl-ucb-cd")  # they score every intervention
+CSL_POLICIES = ("csl-ucb", "csl-ucb-cd")
+CONSTRAINED_POLICIES = (*CSL_POLICIES, "posterior", "posterior-cd")  # they score all interventions
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _checked(given: Settings) -> Settings:
     if settings.constrained and settings.policy not in CONSTRAINED_POLICIES:
         raise StudyError(
             f"policy {settings.policy!r} cannot keep to constraints or costs; "
-            f"{' and '.join(CONSTRAINED_POLICIES)} can (intervenable works with every policy)"
+            f"{', '.join(CONSTRAINED_POLICIES)} can (intervenable works with every policy)"
         )
     settings.make_policy()  # refuse wrong settings of the policy now
     return settings
