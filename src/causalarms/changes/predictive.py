@@ -32,7 +32,7 @@ def normal_score(t: float, degrees: float) -> float:
     """The normal score of a Student t value (Wallace 1959).
 
     >>> round(normal_score(2.0, 1e6), 3), round(normal_score(3.0, 10.0), 2)  # exact: 2, 2.47
-    (2.0, 2.48)
+    (2.0, 2.47)
     """
     bend = (8.0 * degrees + 1.0) / (8.0 * degrees + 3.0)
     return math.copysign(bend * math.sqrt(degrees * math.log1p(t * t / degrees)), t)
