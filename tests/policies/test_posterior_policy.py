@@ -9,7 +9,7 @@ import pytest
 
 from causalarms import make_policy, random_sem
 from causalarms.environments import World
-from causalarms.errors import ModelError
+from causalarms.errors import DataError, ModelError
 from causalarms.policies.base import Policy
 from causalarms.policies.posterior import Posterior
 from causalarms.policies.stopping import StopRule
@@ -77,8 +77,9 @@ def test_batches_are_asked_before_they_are_told() -> None:
     assert len(suggestions) == 5
     assert len({tuple(s.intervention) for s in suggestions}) > 1
     assert policy.n_told == 0
-    trace = simulate(posterior(), SEM, horizon=203, batch=10)
-    assert len(trace.gap) == 203
+    batched = posterior()
+    trace = simulate(batched, SEM, horizon=203, batch=10)
+    assert len(trace.gap) == batched.n_told == 203  # the last batch of 3 is told too
     assert trace.optimal[-50:].mean() > 0.8
     with pytest.raises(ModelError, match="at least 1"):
         policy.suggest_batch(np.random.default_rng(0), 0)
@@ -109,6 +110,7 @@ def test_a_stop_rule_ends_the_run_with_what_it_promised() -> None:
         ({"probability": 1.0}, "between 0 and 1"),
         ({"expected_loss": 0.0}, "above 0"),
         ({"probability": 0.9, "every": 0}, "at least 1"),
+        ({"probability": "0.9"}, "must be a number"),
     ],
 )
 def test_stop_rules_that_never_or_always_stop(settings: dict[str, float], message: str) -> None:
@@ -177,6 +179,9 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
         ({"draws": 0}, "draws"),
         ({"method": "guess"}, "there are auto, exact, sampled"),
         ({"probes": -1}, "probes"),
+        ({"draws": 2.5}, "draws must be a whole number"),
+        ({"quantile": "high"}, "quantile"),
+        ({"noise_scale": ["a"] * 6}, "6 of them"),
         ({"noise_scale": "guess"}, "'estimate'"),
         ({"noise_scale": [1.0, 2.0]}, "6 of them"),
         ({"noise_scale": 0.0}, "above 0"),
@@ -185,3 +190,25 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         posterior(**settings)
+
+
+def test_what_is_known_of_the_noise_is_checked() -> None:
+    with pytest.raises(DataError, match="noise_std must be finite and above 0"):
+        posterior(noise_std=-1.0)
+    with pytest.raises(ModelError, match="draws"):
+        posterior().recommend(np.random.default_rng(0), draws=0)
+    with pytest.raises(ModelError, match="false_alarms_per_1000_rounds"):
+        posterior("posterior-cd", false_alarms_per_1000_rounds="few")
+
+
+@pytest.mark.parametrize("outliers", [False, True])
+def test_a_single_outlier_is_an_alarm_unless_outliers_are_expected(outliers: bool) -> None:
+    policy = posterior("posterior-cd", outliers=outliers)
+    noise = np.random.default_rng(0)
+    for a in np.random.default_rng(1).integers(0, 2, (200, 6), dtype=np.uint8):
+        policy.tell(a, SEM.sample(a[None], noise)[0])
+    before = len(policy.alarms)
+    x = SEM.sample(a[None], noise)[0]
+    x[SEM.order[-1]] += 40.0
+    policy.tell(a, x)
+    assert (len(policy.alarms) == before) == outliers

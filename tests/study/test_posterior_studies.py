@@ -49,7 +49,11 @@ def test_a_reopened_study_asks_what_it_would_have_asked(policy: str, tmp_path: P
 def test_constraints_and_costs_are_kept_and_the_best_within_them_is_found() -> None:
     arms = all_interventions(5)
     few = (arms.sum(axis=1) <= 2) & ~((arms[:, 0] == 1) & (arms[:, 1] == 1))
-    value = SEM.expected_reward(arms) - 0.5 * arms[:, 2]
+    reward = SEM.expected_reward(arms)
+    dear = int(np.flatnonzero(arms[few][reward[few].argmax()])[0])  # worth it but for its price
+    price = float(reward[few].max() - reward[few & (arms[:, dear] == 0)].max()) + 1.0
+    value = reward - price * arms[:, dear]
+    assert arms[few][value[few].argmax(), dear] == 0
     study = Study.create(
         None,
         nodes=NODES,
@@ -57,7 +61,7 @@ def test_constraints_and_costs_are_kept_and_the_best_within_them_is_found() -> N
         policy="posterior",
         noise_mean=SEM.noise_mean.tolist(),
         constraints={"max_interventions": 2, "forbidden": [["heat", "feed"]]},
-        costs={"purity": 0.5},
+        costs={NODES[dear]: price},
         seed=1,
     )
     rng, values = np.random.default_rng(0), []

@@ -13,6 +13,7 @@ past.
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -60,13 +61,12 @@ class ChangeEvidence:
         false_alarms_per_1000_rounds: float = 0.1,
         outliers: bool = False,
     ) -> None:
-        rate = false_alarms_per_1000_rounds
-        if not 0 < rate <= 100:
+        rate: Any = false_alarms_per_1000_rounds
+        if not isinstance(rate, Real) or not 0 < float(rate) <= 100:
             raise ModelError(
-                "false_alarms_per_1000_rounds must be above 0 and at most 100, "
-                f"not {false_alarms_per_1000_rounds}"
+                f"false_alarms_per_1000_rounds must be above 0 and at most 100, not {rate!r}"
             )
-        self.level = alarm_level(rate, n_nodes)
+        self.level = alarm_level(float(rate), n_nodes)
         self.largest_ratio = OUTLIER_RATIO if outliers else ANY_RATIO
         n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * n_nodes
         self._sums = np.zeros((2, n_nodes, n_alternatives))

@@ -25,9 +25,14 @@ def given_units(noise_scale: Any, n_nodes: int) -> Units | None:
         if noise_scale != ESTIMATE:
             raise ModelError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
         return None
-    scale = np.asarray(noise_scale, dtype=float)
+    try:
+        scale = np.asarray(noise_scale, dtype=float)
+    except (TypeError, ValueError):
+        scale = np.full((), np.nan)
     if scale.shape not in ((), (n_nodes,)) or not (np.isfinite(scale) & (scale > 0)).all():
-        raise ModelError(f"noise_scale must be a number above 0 or {n_nodes} of them")
+        raise ModelError(
+            f"noise_scale must be a number above 0 or {n_nodes} of them, not {noise_scale!r}"
+        )
     return Units(shift=np.zeros(n_nodes), scale=np.array(np.broadcast_to(scale, (n_nodes,))))
 
 

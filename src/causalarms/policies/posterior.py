@@ -16,6 +16,7 @@ the best intervention is searched for instead of enumerated: no certificate.
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from causalarms.changes.predictive import predictive_scores
 from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
+from causalarms.graphs.posterior.noise_units import as_noise_std
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.graphs.posterior.settings import per_mechanism
@@ -105,13 +107,10 @@ class Posterior(Policy):
         probes: int = 0,
     ) -> None:
         super().__init__(n_nodes, reward)
-        if not 0 <= quantile <= 1:
-            raise ModelError(f"quantile must lie in [0, 1], not {quantile}")
-        if draws < 1 or refresh < 1 or probes < 0:
-            raise ModelError(
-                "draws and refresh must be at least 1 and probes at least 0, "
-                f"not {draws}, {refresh} and {probes}"
-            )
+        _check_quantile(quantile)
+        _check_count("draws", draws, 1)
+        _check_count("refresh", refresh, 1)
+        _check_count("probes", probes, 0)
         if method not in METHODS:
             raise ModelError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
         exact = n_nodes <= MAX_EXACT_NODES or weight_mean > 0  # chains have no such prior
@@ -124,7 +123,7 @@ class Posterior(Policy):
         self._moments = Moments(n_nodes)
         self._known: dict[str, Any] = {
             "noise_mean": as_noise_mean(noise_mean, self._nodes),
-            "noise_std": as_noise_mean(noise_std, self._nodes),
+            "noise_std": as_noise_std(noise_std, self._nodes),
             "prior": MechanismPrior(
                 edge_probability=edge_probability,
                 weight_mean=weight_mean,
@@ -192,6 +191,7 @@ class Posterior(Policy):
         self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
     ) -> Recommendation:
         """The intervention to settle on now, how likely it is the best, and what stopping costs."""
+        _check_count("draws", draws, 1)
         return recommend(self._draw(rng, draws), self.reward, tolerance=tolerance)
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
@@ -289,3 +289,13 @@ class Posterior(Policy):
         self._probes_left = int(state["probes_left"])
         self._predictors = np.array(state["predictors"], dtype=bool)
         self._settled = np.array(state["settled"], dtype=bool)
+
+
+def _check_quantile(value: object) -> None:
+    if not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise ModelError(f"quantile must lie in [0, 1], not {value!r}")
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    if not isinstance(value, Integral) or int(value) < least:
+        raise ModelError(f"{name} must be a whole number of at least {least}, not {value!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -41,6 +42,9 @@ class StopRule:
     draws: int = 400
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not isinstance(value, Real):
+                raise ModelError(f"{name} of a stop rule must be a number, not {value!r}")
         if self.expected_loss is None and self.probability is None:
             raise ModelError("a stop rule needs an expected_loss or a probability")
         if self.expected_loss is not None and not self.expected_loss > 0:
