@@ -14,6 +14,7 @@ from causalarms.policies.base import Policy
 from causalarms.policies.posterior import Posterior
 from causalarms.policies.stopping import StopRule
 from causalarms.sem.ensembles import regenerate
+from causalarms.sem.rewards import index_of
 from causalarms.simulation.simulate import simulate
 
 SEM = random_sem(6, seed=4)
@@ -69,6 +70,28 @@ def test_probes_follow_an_alarm() -> None:
     trace = simulate(policy, changing_world(1), horizon=200)
     alarm = policy.alarms[0]
     assert trace.explored[alarm.round : alarm.round + 4].all()
+    first, second = trace.interventions[alarm.round : alarm.round + 2]
+    assert (first != second).all()  # together they play every mechanism
+
+
+def test_probes_stay_among_what_may_be_played() -> None:
+    policy = posterior("posterior-cd", probes=4)
+    rng = np.random.default_rng(0)
+    simulate(policy, changing_world(1), horizon=120)
+    policy._probes_left = 3  # the second of a pair
+    opposite = index_of(1 - policy._recent.last_regimes())
+    for arms in (np.array([3, opposite]), np.array([3, opposite ^ 1])):
+        played = index_of(policy.suggest_among(rng, np.sort(arms), np.zeros(2)).intervention)
+        assert played == opposite if opposite in arms else played in arms
+
+
+def test_a_batch_of_probes_is_made_of_opposites() -> None:
+    policy = posterior("posterior-cd", probes=4)
+    simulate(policy, changing_world(1), horizon=120)
+    policy._probes_left = 3
+    arms = np.array([s.intervention for s in policy.suggest_batch(np.random.default_rng(0), 5)])
+    assert (arms[0:4:2] != arms[1:4:2]).all()
+    assert len(np.unique(arms, axis=0)) == 5
 
 
 def test_batches_are_asked_before_they_are_told() -> None:

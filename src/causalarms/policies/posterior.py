@@ -8,7 +8,8 @@ and what is poorly known keeps being tried until it is known.
 
 With a detector (`changes/evidence.py`) each round is first predicted from the posterior; a
 mechanism that no longer produces what it should forgets all rounds from before its change, and
-a few random interventions then look for other mechanisms that changed with it.
+a few random interventions, each followed by its opposite, then look for other mechanisms that
+changed with it.
 
 Beyond 16 nodes orders are sampled instead of summed (`graphs/posterior/sampled.py`), and beyond 15
 the best intervention is searched for instead of enumerated: no certificate.
@@ -58,7 +59,7 @@ from causalarms.policies.noise_units import (
 from causalarms.policies.posterior_state import posterior_state, restore_posterior
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
-from causalarms.sem.rewards import intervention_of
+from causalarms.sem.rewards import index_of, intervention_of
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.recent_rounds import RecentRounds
 
@@ -83,7 +84,7 @@ class Posterior(Policy):
                       units of the prior. "estimate": from 8 random rounds, for measurements in
                       units of their own; costs some regret where the noise is of order one
     detector          finds changed mechanisms; None where nothing changes
-    probes            random interventions after an alarm
+    probes            interventions after an alarm, random ones and their opposites in turn
     """
 
     def __init__(
@@ -165,11 +166,20 @@ class Posterior(Policy):
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         if self._probes_left or self._units is None:
-            arm = random_intervention(rng, self.n_nodes)
+            arm = (
+                random_intervention(rng, self.n_nodes) if self._starts_pair() else self._opposite()
+            )
             return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
         return self._suggestion(
             most_optimistic(self._draw(rng, self.draws), self.reward, self.quantile)
         )
+
+    def suggest_batch(self, rng: np.random.Generator, size: int) -> list[Suggestion]:
+        if size < 2 or not self._probes_left:
+            return super().suggest_batch(rng, size)
+        arms = [random_intervention(child, self.n_nodes) for child in rng.spawn(size)]
+        arms[1::2] = [1 - arm for arm in arms[: size // 2 * 2 : 2]]
+        return [Suggestion(arm, EXPLORE, refreshed=self._refreshed) for arm in arms]
 
     def suggest_among(
         self, rng: np.random.Generator, arms: npt.NDArray[np.int64], cost: FloatArray
@@ -177,11 +187,20 @@ class Posterior(Policy):
         """For those who may not play every intervention: of these, by their index, minus costs."""
         if self._probes_left or self._units is None:
             arm = intervention_of(int(rng.choice(arms)), self.n_nodes)
+            if not self._starts_pair() and index_of(self._opposite()) in arms:
+                arm = self._opposite()
             return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
         draws = self._draw(rng, self.draws)
         return self._suggestion(
             most_optimistic_among(draws, self.reward, self.quantile, arms, cost)
         )
+
+    def _starts_pair(self) -> bool:
+        """Probes come in pairs of opposites, so that each pair plays every mechanism once."""
+        return self._probes_left % 2 == 0
+
+    def _opposite(self) -> Intervention:
+        return 1 - self._recent.last_regimes()
 
     def _suggestion(self, best: Optimistic) -> Suggestion:
         width = max(best.upper - best.mean, 0.0)  # below 0 where a few draws outweigh the rest

@@ -28,6 +28,10 @@ class RecentRounds:
         numbers = np.argsort(self._rounds)[-n:]
         return self._values[numbers[self._rounds[numbers] > 0]]
 
+    def last_regimes(self) -> npt.NDArray[np.uint8]:
+        """The last intervention, (N,); all zeros where nothing was played."""
+        return self._regimes[np.argmax(self._rounds)]
+
     def samples(self, regime: int, node: int, *, after: int) -> FloatArray:
         """Values of all nodes in the rounds a mechanism was played in after a round, (n, N)."""
         rows = (self._rounds > max(after, 0)) & (self._regimes[:, node] == regime)
