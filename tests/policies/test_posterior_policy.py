@@ -80,9 +80,11 @@ def test_probes_stay_among_what_may_be_played() -> None:
     simulate(policy, changing_world(1), horizon=120)
     policy._probes_left = 3  # the second of a pair
     opposite = index_of(1 - policy._recent.last_regimes())
-    for arms in (np.array([3, opposite]), np.array([3, opposite ^ 1])):
-        played = index_of(policy.suggest_among(rng, np.sort(arms), np.zeros(2)).intervention)
-        assert played == opposite if opposite in arms else played in arms
+    near, far = opposite ^ 1, opposite ^ 0b111110
+    for arms, expected in (([far, opposite], opposite), ([far, near], near)):
+        for _ in range(5):
+            played = policy.suggest_among(rng, np.sort(arms), np.zeros(2)).intervention
+            assert index_of(played) == expected
 
 
 def test_a_batch_of_probes_is_made_of_opposites() -> None:

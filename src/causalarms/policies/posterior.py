@@ -59,7 +59,7 @@ from causalarms.policies.noise_units import (
 from causalarms.policies.posterior_state import posterior_state, restore_posterior
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
-from causalarms.sem.rewards import index_of, intervention_of
+from causalarms.sem.rewards import intervention_of
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.recent_rounds import RecentRounds
 
@@ -175,6 +175,7 @@ class Posterior(Policy):
         )
 
     def suggest_batch(self, rng: np.random.Generator, size: int) -> list[Suggestion]:
+        """Probes within a batch are pairs of their own: nothing is told in between."""
         if size < 2 or not self._probes_left:
             return super().suggest_batch(rng, size)
         arms = [random_intervention(child, self.n_nodes) for child in rng.spawn(size)]
@@ -186,9 +187,10 @@ class Posterior(Policy):
     ) -> Suggestion:
         """For those who may not play every intervention: of these, by their index, minus costs."""
         if self._probes_left or self._units is None:
+            if not self._starts_pair():
+                alike = (intervention_of(arms, self.n_nodes) != self._opposite()).sum(axis=1)
+                arms = arms[alike == alike.min()]  # as opposite as may be
             arm = intervention_of(int(rng.choice(arms)), self.n_nodes)
-            if not self._starts_pair() and index_of(self._opposite()) in arms:
-                arm = self._opposite()
             return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
         draws = self._draw(rng, self.draws)
         return self._suggestion(
