@@ -46,6 +46,35 @@ def test_a_reopened_study_asks_what_it_would_have_asked(policy: str, tmp_path: P
     study.close()
 
 
+@pytest.mark.parametrize("idle", [[], ["feed"]])
+def test_probes_asked_side_by_side_are_pairs_of_opposites(idle: list[str]) -> None:
+    study = Study.create(
+        None,
+        nodes=NODES,
+        reward="yield",
+        policy="posterior-cd",
+        noise_mean=SEM.noise_mean.tolist(),
+        intervenable=[node for node in NODES if node not in idle],
+        seed=2,
+    )
+    rng = np.random.default_rng(0)
+    for round_ in range(200):
+        trial = study.ask()
+        a = np.array([trial.intervention[node] for node in NODES])
+        x = SEM.sample(a[None], rng)[0]
+        x[3] += 40.0 * (round_ > 60)
+        study.tell(trial, dict(zip(NODES, x.tolist(), strict=True)))
+        if study.alarms():
+            break
+    trials = [*study.ask(3), *study.ask(3, worker="the other")]
+    played = np.array(
+        [[t.intervention[node] for node in NODES if node not in idle] for t in trials]
+    )
+    assert (played[0::2] != played[1::2]).all()
+    assert len(np.unique(played, axis=0)) > 2
+    assert study.verify(replay=True).ok
+
+
 def test_constraints_and_costs_are_kept_and_the_best_within_them_is_found() -> None:
     arms = all_interventions(5)
     few = (arms.sum(axis=1) <= 2) & ~((arms[:, 0] == 1) & (arms[:, 1] == 1))

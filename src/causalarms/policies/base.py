@@ -7,6 +7,7 @@ does. Its state is plain arrays and scalars, and replaying its history gives the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,12 @@ class Policy(ABC):
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         """The next intervention with its diagnostics; draws from `rng` only."""
 
+    def suggest_beside(
+        self, rng: np.random.Generator, pending: Sequence[Intervention]
+    ) -> Suggestion:
+        """The next intervention while these are being played and their results not yet told."""
+        return self.suggest(rng)
+
     def suggest_batch(self, rng: np.random.Generator, size: int) -> list[Suggestion]:
         """Interventions to be played side by side, before any of their results is told.
 
@@ -63,7 +70,10 @@ class Policy(ABC):
         """
         if size < 1:
             raise ModelError(f"a batch has at least 1 intervention, not {size}")
-        return [self.suggest(child) for child in rng.spawn(size)]
+        batch: list[Suggestion] = []
+        for child in rng.spawn(size):
+            batch.append(self.suggest_beside(child, [s.intervention for s in batch]))
+        return batch
 
     def tell(self, intervention: npt.ArrayLike, observation: npt.ArrayLike) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked."""

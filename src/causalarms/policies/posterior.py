@@ -17,6 +17,7 @@ the best intervention is searched for instead of enumerated: no certificate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -165,31 +166,32 @@ class Posterior(Policy):
         return self.edge_probability > 0.5
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
+        return self.suggest_beside(rng, ())
+
+    def suggest_beside(
+        self, rng: np.random.Generator, pending: Sequence[Intervention]
+    ) -> Suggestion:
         if self._probes_left or self._units is None:
-            arm = (
-                random_intervention(rng, self.n_nodes) if self._starts_pair() else self._opposite()
-            )
+            opposite = self._opposite(pending)
+            arm = random_intervention(rng, self.n_nodes) if opposite is None else opposite
             return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
         return self._suggestion(
             most_optimistic(self._draw(rng, self.draws), self.reward, self.quantile)
         )
 
-    def suggest_batch(self, rng: np.random.Generator, size: int) -> list[Suggestion]:
-        """Probes within a batch are pairs of their own: nothing is told in between."""
-        if size < 2 or not self._probes_left:
-            return super().suggest_batch(rng, size)
-        arms = [random_intervention(child, self.n_nodes) for child in rng.spawn(size)]
-        arms[1::2] = [1 - arm for arm in arms[: size // 2 * 2 : 2]]
-        return [Suggestion(arm, EXPLORE, refreshed=self._refreshed) for arm in arms]
-
     def suggest_among(
-        self, rng: np.random.Generator, arms: npt.NDArray[np.int64], cost: FloatArray
+        self,
+        rng: np.random.Generator,
+        arms: npt.NDArray[np.int64],
+        cost: FloatArray,
+        pending: Sequence[Intervention] = (),
     ) -> Suggestion:
         """For those who may not play every intervention: of these, by their index, minus costs."""
         if self._probes_left or self._units is None:
-            if not self._starts_pair():
-                alike = (intervention_of(arms, self.n_nodes) != self._opposite()).sum(axis=1)
-                arms = arms[alike == alike.min()]  # as opposite as may be
+            opposite = self._opposite(pending)
+            if opposite is not None:
+                unlike = (intervention_of(arms, self.n_nodes) != opposite).sum(axis=1)
+                arms = arms[unlike == unlike.min()]  # as opposite as may be
             arm = intervention_of(int(rng.choice(arms)), self.n_nodes)
             return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
         draws = self._draw(rng, self.draws)
@@ -197,12 +199,16 @@ class Posterior(Policy):
             most_optimistic_among(draws, self.reward, self.quantile, arms, cost)
         )
 
-    def _starts_pair(self) -> bool:
-        """Probes come in pairs of opposites, so that each pair plays every mechanism once."""
-        return self._probes_left % 2 == 0
+    def _opposite(self, pending: Sequence[Intervention]) -> Intervention | None:
+        """Probes come in pairs of opposites, so that each pair plays every mechanism once.
 
-    def _opposite(self) -> Intervention:
-        return 1 - self._recent.last_regimes()
+        None where the next probe starts a pair.
+        """
+        if not self._probes_left:
+            return None
+        if (self._probes_left + len(pending)) % 2 == 0:
+            return None
+        return 1 - (pending[-1] if len(pending) else self._recent.last_regimes())
 
     def _suggestion(self, best: Optimistic) -> Suggestion:
         width = max(best.upper - best.mean, 0.0)  # below 0 where a few draws outweigh the rest

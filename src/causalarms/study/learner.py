@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from causalarms.errors import CausalArmsError
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
-from causalarms.study.limits import Choice, Limits
+from causalarms.study.limits import Bits, Choice, Limits
 from causalarms.study.settings import Settings
 from causalarms.study.state_codec import pack, unpack
 from causalarms.study.store import Snapshot
@@ -57,9 +58,14 @@ class Learner:
         self._spent += time.perf_counter() - began
         return self.policy
 
-    def choose(self, trial: int) -> Choice:
+    def choose(self, trial: int, pending: Sequence[Bits]) -> Choice:
         """What to play in a new trial; the same whoever asks and however often."""
-        return self.limits.choose(self.policy, stream(self.settings.seed, "policy", trial))
+        rng = stream(self.settings.seed, "policy", trial)
+        return self.limits.choose(self.policy, rng, pending)
+
+    def pending(self, ledger: Ledger) -> list[Bits]:
+        """Interventions without a result, as the policy will be told them, oldest first."""
+        return [self.limits.as_told(ledger.trials[number]) for number in ledger.pending]
 
     @property
     def wants_snapshot(self) -> bool:

@@ -11,6 +11,7 @@ one allowed by score minus cost, and explores among the allowed ones.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,13 +57,18 @@ class Limits:
                 )
             self._check_reachable()
 
-    def choose(self, policy: Policy, rng: np.random.Generator) -> Choice:
-        """The policy's suggestion, or the best allowed one where limits forbid it."""
-        suggestion = policy.suggest(rng)
+    def choose(
+        self, policy: Policy, rng: np.random.Generator, pending: Sequence[Bits] = ()
+    ) -> Choice:
+        """The policy's suggestion, or the best allowed one where limits forbid it.
+
+        `pending` interventions were asked before and have not been told yet.
+        """
+        suggestion = policy.suggest_beside(rng, pending)
         wanted = suggestion.intervention
         changed = False
         if self.settings.constrained:
-            wanted, suggestion = self._constrained(policy, suggestion, rng)
+            wanted, suggestion = self._constrained(policy, suggestion, rng, pending)
             changed = True
         played = np.where(self.fixed, 0, wanted).astype(np.uint8)
         return Choice(played, wanted, suggestion, changed)
@@ -99,13 +105,17 @@ class Limits:
         return interventions @ price
 
     def _constrained(
-        self, policy: Policy, suggestion: Suggestion, rng: np.random.Generator
+        self,
+        policy: Policy,
+        suggestion: Suggestion,
+        rng: np.random.Generator,
+        pending: Sequence[Bits],
     ) -> tuple[Bits, Suggestion]:
         allowed = self._allowed_arms()
         if isinstance(policy, Posterior):
             arms = intervention_of(allowed, policy.n_nodes)
             arms[:, self.fixed] = 0
-            suggestion = policy.suggest_among(rng, allowed, self.cost(arms))
+            suggestion = policy.suggest_among(rng, allowed, self.cost(arms), pending)
             return suggestion.intervention, suggestion
         assert isinstance(policy, CSLUCB)  # the settings see to it
         bounds = policy.upper_bounds()

@@ -205,9 +205,10 @@ class Study(Reader):
             snapshot = learner.snapshot(self._log.number, self._log.hash)
             if snapshot is not None:
                 self.store.keep_snapshot(snapshot)
-        first = len(self._ledger.trials)
+        first, pending = len(self._ledger.trials), learner.pending(self._ledger)
         for number in range(first, first + n - len(self._ledger.pending_of(worker))):
-            choice = learner.choose(number)
+            choice = learner.choose(number, pending)
+            pending.append(choice.wanted)
             data: dict[str, Any] = {
                 "trial": number,
                 "worker": worker,

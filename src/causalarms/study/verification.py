@@ -138,7 +138,8 @@ def _intact(source: SqliteStore) -> list[Entry]:
 def _compare(learner: Learner, ledger: Ledger, event: events.Event, verdict: Verdict) -> None:
     learner.follow(ledger)
     data = event.data
-    if learner.choose(int(data["trial"])).intervention.tolist() != data["intervention"]:
+    choice = learner.choose(int(data["trial"]), learner.pending(ledger))
+    if choice.intervention.tolist() != data["intervention"]:
         verdict.ok = False
         verdict.message = f"trial {data['trial']}: replaying the log suggests another intervention"
         verdict.first_bad = verdict.first_bad or event.number
