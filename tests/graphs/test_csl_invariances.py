@@ -74,8 +74,11 @@ def test_without_standardising_units_matter() -> None:
 def test_wide_scales_are_named() -> None:
     _, X, A = random_rounds(4, 150, 1)
     X = X / X.std(axis=0) * [1.0, 5000.0, 0.5, 2.0]
-    with pytest.warns(ScaleWarning, match=r"node 'x1' varies 1e\+04 times as much as 'x2'"):
+    with pytest.warns(
+        ScaleWarning, match=r"node 'x1' varies 1e\+04 times as much as 'x2'"
+    ) as caught:
         CSL().fit(X, interventions=A)
+    assert "posterior with noise_scale='estimate'" in str(caught[0].message)
     CSL(standardize=True).fit(X, interventions=A)
     CSL().fit(X / [1.0, 100.0, 1.0, 1.0], interventions=A)
 

@@ -55,7 +55,8 @@ def warn_of_wide_scales(values: FloatArray, nodes: tuple[str, ...]) -> None:
     if std[large] > WIDE_SCALES * std[small]:
         warnings.warn(
             f"node {nodes[large]!r} varies {std[large] / std[small]:.1g} times as much as "
-            f"{nodes[small]!r}; CSL depends on units: use common ones or standardize=True",
+            f"{nodes[small]!r}; CSL depends on units: use common ones, or "
+            "the posterior with noise_scale='estimate', which does not depend on them",
             ScaleWarning,
             stacklevel=4,
         )
