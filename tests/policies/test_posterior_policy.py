@@ -205,6 +205,8 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
         ({"draws": 0}, "draws"),
         ({"method": "guess"}, "there are auto, exact, sampled"),
         ({"probes": -1}, "probes"),
+        ({"weights": "guess"}, "one of given, learned"),
+        ({"weights": "learned", "method": "sampled"}, "needs method='exact'"),
         ({"draws": 2.5}, "draws must be a whole number"),
         ({"quantile": "high"}, "quantile"),
         ({"noise_scale": ["a"] * 6}, "6 of them"),

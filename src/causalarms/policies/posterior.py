@@ -30,6 +30,7 @@ from causalarms.changes.predictive import predictive_scores
 from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
+from causalarms.graphs.posterior.mixed import MixedPosterior, strengths_of_weights
 from causalarms.graphs.posterior.noise_units import as_noise_std
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior
@@ -57,7 +58,11 @@ from causalarms.policies.noise_units import (
     given_units,
     moments_in,
 )
-from causalarms.policies.posterior_state import posterior_state, restore_posterior
+from causalarms.policies.posterior_state import (
+    AnyPosterior,
+    posterior_state,
+    restore_posterior,
+)
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
 from causalarms.sem.rewards import intervention_of
@@ -65,6 +70,7 @@ from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.recent_rounds import RecentRounds
 
 METHODS = ("auto", "exact", "sampled")
+GIVEN, LEARNED = WEIGHTS = ("given", "learned")
 MAX_EXACT_NODES = 16
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`
@@ -81,6 +87,8 @@ class Posterior(Policy):
     draws, quantile   upper value of an intervention: this quantile of its reward over the draws
     refresh           after 300 rounds the posterior takes in rounds in groups of this size
     edge_probability, weight_mean, weight_scale, noise_shape   the prior (`MechanismPrior`)
+    weights           "given": as weight_mean and weight_scale say. "learned": how strong edges are
+                      is learned as well (`MixedPosterior`), 3^N instead of 2^N steps
     noise_scale       about what the noise's standard deviation is, a number or one per node: the
                       units of the prior. "estimate": from 8 random rounds, for measurements in
                       units of their own; costs some regret where the noise is of order one
@@ -103,6 +111,7 @@ class Posterior(Policy):
         weight_mean: float = 0.0,
         weight_scale: float = 1.5,
         noise_shape: float = 0.5,
+        weights: str = GIVEN,
         noise_scale: npt.ArrayLike | str = 1.0,
         memory_limit: int | None = None,
         detector: ChangeEvidence | None = None,
@@ -115,8 +124,14 @@ class Posterior(Policy):
         _check_count("probes", probes, 0)
         if method not in METHODS:
             raise ModelError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
-        exact = n_nodes <= MAX_EXACT_NODES or weight_mean > 0  # chains have no such prior
+        if weights not in WEIGHTS:
+            raise ModelError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
+        self.weights = weights
+        strong = weight_mean > 0 or weights == LEARNED  # chains have no such prior
+        exact = n_nodes <= MAX_EXACT_NODES or strong
         self.method = ("exact" if exact else "sampled") if method == "auto" else method
+        if weights == LEARNED and self.method == "sampled":
+            raise ModelError("weights='learned' needs method='exact'")
         self.draws = draws
         self.quantile = quantile
         self.refresh = refresh
@@ -142,11 +157,13 @@ class Posterior(Policy):
         self._predictors = np.zeros((n_nodes, n_nodes), dtype=bool)  # (node, predictor)
         self._settled = np.zeros(n_nodes, dtype=bool)
 
-    def _make_posterior(self) -> ExactPosterior | SampledPosterior:
+    def _make_posterior(self) -> AnyPosterior:
         known = dict(self._known)
         if self._units is not None:
             for name in ("noise_mean", "noise_std"):
                 known[name] = None if known[name] is None else known[name] / self._units.scale
+        if self.weights == LEARNED:
+            return MixedPosterior(self.n_nodes, strengths_of_weights(known.pop("prior")), **known)
         if self.method == "exact":
             return ExactPosterior(self.n_nodes, **known)
         return SampledPosterior(self.n_nodes, **known, n_sweeps=FIRST_SWEEPS)

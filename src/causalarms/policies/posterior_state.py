@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 
 from causalarms.graphs.posterior.exact import ExactPosterior
+from causalarms.graphs.posterior.mixed import MixedPosterior
 from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.statistics.moments import Moments
 
 GENERATOR = "rng"
 
+AnyPosterior = ExactPosterior | MixedPosterior | SampledPosterior
 
-def posterior_state(posterior: ExactPosterior | SampledPosterior) -> dict[str, Any]:
-    """Moments, present and retired; of a sampled one the chains too."""
+
+def posterior_state(posterior: AnyPosterior) -> dict[str, Any]:
+    """Moments, present and retired; of a sampled one the chains too, of a mixed one its priors."""
+    if isinstance(posterior, MixedPosterior):
+        return posterior_state(posterior.likeliest) | {"held": np.array(posterior.held)}
     if isinstance(posterior, SampledPosterior):
         state = posterior.state()
         text = json.dumps(state[GENERATOR]).encode()  # its numbers are longer than 64 bits
@@ -29,8 +34,14 @@ def posterior_state(posterior: ExactPosterior | SampledPosterior) -> dict[str, A
     }
 
 
-def restore_posterior(posterior: ExactPosterior | SampledPosterior, state: dict[str, Any]) -> None:
+def restore_posterior(posterior: AnyPosterior, state: dict[str, Any]) -> None:
     """Into a posterior made with the same settings that knows nothing yet."""
+    if isinstance(posterior, MixedPosterior):
+        held = [int(k) for k in state["held"]]
+        for k in held:
+            restore_posterior(posterior.parts[k], state)
+        posterior.give_up(held)
+        return
     if isinstance(posterior, SampledPosterior):
         text = np.asarray(state[GENERATOR], dtype=np.uint8).tobytes()
         posterior.restore(state | {GENERATOR: json.loads(text)})
