@@ -49,7 +49,11 @@ def regret(runs: int, jobs: int, results: Path | None) -> list[Table]:
     """Paired: the same systems and noise for all policies."""
     tables = []
     for known in (True, False):
-        contestants = [Contestant("posterior"), Contestant("csl-ucb")]
+        contestants = [
+            Contestant("posterior"),
+            Contestant("posterior", "posterior, weights learned", {"weights": "learned"}),
+            Contestant("csl-ucb"),
+        ]
         if known:
             contestants += [
                 Contestant(REFERENCE),

@@ -240,3 +240,12 @@ def test_a_single_outlier_is_an_alarm_unless_outliers_are_expected(outliers: boo
     x[SEM.order[-1]] += 40.0
     policy.tell(a, x)
     assert (len(policy.alarms) == before) == outliers
+
+
+def test_the_strength_of_edges_is_learned_where_asked_for() -> None:
+    assert posterior().strengths == {}
+    policy = posterior(weights="learned")
+    assert policy.strengths == pytest.approx(dict.fromkeys((0.0, 0.6, 1.2, 2.4), 0.25))
+    trace = simulate(policy, SEM, horizon=150)
+    assert policy.strengths[1.2] > 0.5
+    assert trace.optimal[-30:].mean() > 0.8

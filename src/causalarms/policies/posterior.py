@@ -178,6 +178,17 @@ class Posterior(Policy):
         return self._posterior.edge_probability
 
     @property
+    def strengths(self) -> dict[float, float]:
+        """Probability of each strength of edges, where it is learned; 0: weights of any size."""
+        posterior = self._posterior
+        if not isinstance(posterior, MixedPosterior):
+            return {}
+        return {
+            posterior.parts[k].prior.weight_mean: float(p)
+            for k, p in zip(posterior.held, posterior.probability, strict=True)
+        }
+
+    @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
         """The edges that are more likely present than absent."""
         return self.edge_probability > 0.5
