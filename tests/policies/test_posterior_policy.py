@@ -21,7 +21,8 @@ SEM = random_sem(6, seed=4)
 
 
 def posterior(name: str = "posterior", **settings: Any) -> Posterior:
-    made = make_policy(name, n_nodes=6, **({"noise_mean": SEM.noise_mean} | settings))
+    told: dict[str, Any] = {"n_nodes": 6, "noise_mean": SEM.noise_mean}
+    made = make_policy(name, **(told | settings))
     assert isinstance(made, Posterior)
     return made
 
@@ -206,7 +207,8 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
         ({"method": "guess"}, "there are auto, exact, sampled"),
         ({"probes": -1}, "probes"),
         ({"weights": "guess"}, "one of given, learned"),
-        ({"weights": "learned", "method": "sampled"}, "needs method='exact'"),
+        ({"weights": "learned", "method": "sampled"}, "of method='exact'"),
+        ({"weights": "learned", "n_nodes": 14, "noise_mean": None}, "at most 13 nodes, not 14"),
         ({"draws": 2.5}, "draws must be a whole number"),
         ({"quantile": "high"}, "quantile"),
         ({"noise_scale": ["a"] * 6}, "6 of them"),

@@ -72,6 +72,7 @@ from causalarms.statistics.recent_rounds import RecentRounds
 METHODS = ("auto", "exact", "sampled")
 GIVEN, LEARNED = WEIGHTS = ("given", "learned")
 MAX_EXACT_NODES = 16
+MAX_LEARNED_NODES = 13  # 0.15 s a round
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`
 HARDLY = 0.05  # probability of an edge that is taken not to be there when rounds are predicted
@@ -130,8 +131,11 @@ class Posterior(Policy):
         strong = weight_mean > 0 or weights == LEARNED  # chains have no such prior
         exact = n_nodes <= MAX_EXACT_NODES or strong
         self.method = ("exact" if exact else "sampled") if method == "auto" else method
-        if weights == LEARNED and self.method == "sampled":
-            raise ModelError("weights='learned' needs method='exact'")
+        if weights == LEARNED and (self.method == "sampled" or n_nodes > MAX_LEARNED_NODES):
+            raise ModelError(
+                f"weights='learned' takes 3^N steps of method='exact': at most {MAX_LEARNED_NODES} "
+                f"nodes, not {n_nodes} by method={self.method!r}"
+            )
         self.draws = draws
         self.quantile = quantile
         self.refresh = refresh
