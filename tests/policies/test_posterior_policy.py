@@ -207,6 +207,8 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
         ({"method": "guess"}, "there are auto, exact, sampled"),
         ({"probes": -1}, "probes"),
         ({"weights": "guess"}, "one of given, learned"),
+        ({"weights": np.ones(3)}, "one of given, learned"),
+        ({"weights": "learned", "weight_mean": 1.2}, "leave one out"),
         ({"weights": "learned", "method": "sampled"}, "of method='exact'"),
         ({"weights": "learned", "n_nodes": 14, "noise_mean": None}, "at most 13 nodes, not 14"),
         ({"draws": 2.5}, "draws must be a whole number"),

@@ -125,8 +125,12 @@ class Posterior(Policy):
         _check_count("probes", probes, 0)
         if method not in METHODS:
             raise ModelError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
-        if weights not in WEIGHTS:
+        if not isinstance(weights, str) or weights not in WEIGHTS:
             raise ModelError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
+        if weights == LEARNED and weight_mean > 0:
+            raise ModelError(
+                f"weight_mean={weight_mean} is given and weights='learned' asked for: leave one out"
+            )
         self.weights = weights
         strong = weight_mean > 0 or weights == LEARNED  # chains have no such prior
         exact = n_nodes <= MAX_EXACT_NODES or strong

@@ -40,7 +40,7 @@ def restore_posterior(posterior: AnyPosterior, state: dict[str, Any]) -> None:
         held = [int(k) for k in state["held"]]
         for k in held:
             restore_posterior(posterior.parts[k], state)
-        posterior.give_up(held)
+        posterior.hold_only(held)
         return
     if isinstance(posterior, SampledPosterior):
         text = np.asarray(state[GENERATOR], dtype=np.uint8).tobytes()

@@ -68,8 +68,8 @@ class MixedPosterior:
         for k in self.held:
             self.parts[k].retire(regime, node)
 
-    def give_up(self, held: list[int]) -> None:
-        """Keep only these priors."""
+    def hold_only(self, held: list[int]) -> None:
+        """Take over which priors are not given up."""
         self.held = held
         self._weigh()
 
