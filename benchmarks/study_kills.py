@@ -1,24 +1,28 @@
 """kill -9 at random instants of processes that ask and tell in a loop, and what is left.
 
-python benchmarks/study_kills.py --kills 500 --workers 2
-Children are forked from a parent that has everything imported, so that kills fall into asking,
-telling, committing and opening, not into the start of Python. A child sends the number of a trial
-only after `tell` has returned.
+python benchmarks/study_kills.py --kills 500 --workers 1 4 --start fork
+A child sends the number of a trial only after `tell` has returned. Started by `fork`, children come
+from a parent that has everything imported *and the study open*, and that closes it while they run;
+kills fall into asking, telling, committing and opening, not into the start of Python. Started by
+`spawn` they are new processes, killed some time after their first tell.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
+import select
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,8 +56,13 @@ def loop(path: Path, worker: str, acknowledge: int) -> None:
         os.write(acknowledge, NUMBER.pack(trial.number))
 
 
-def start(path: Path, worker: str) -> tuple[int, int]:
-    """A child that loops: its process and the pipe it acknowledges through."""
+class Child(NamedTuple):
+    process: int
+    receive: int
+    handle: subprocess.Popen[bytes] | None
+
+
+def fork(path: Path, worker: str) -> Child:
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
@@ -65,36 +74,54 @@ def start(path: Path, worker: str) -> tuple[int, int]:
         finally:
             os._exit(1)
     os.close(send)
-    return child, receive
+    return Child(child, receive, None)
 
 
-def finish(child: int, receive: int) -> tuple[list[int], bool]:
+def spawn(path: Path, worker: str) -> Child:
+    command = [sys.executable, __file__, "--worker", worker, "--path", str(path)]
+    handle = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert handle.stdout is not None
+    return Child(handle.pid, os.dup(handle.stdout.fileno()), handle)
+
+
+def finish(child: Child) -> tuple[list[int], bool]:
     """Kill; what it had acknowledged, and whether it was alive until then."""
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
+    os.kill(child.process, signal.SIGKILL)
+    if child.handle is None:
+        killed = os.WIFSIGNALED(os.waitpid(child.process, 0)[1])
+    else:
+        killed = child.handle.wait() < 0
+        assert child.handle.stdout is not None
+        child.handle.stdout.close()
     content = b""
-    while chunk := os.read(receive, 65536):
+    while chunk := os.read(child.receive, 65536):
         content += chunk
-    os.close(receive)
+    os.close(child.receive)
     whole = len(content) // NUMBER.size * NUMBER.size
-    return [n for (n,) in NUMBER.iter_unpack(content[:whole])], os.WIFSIGNALED(status)
+    return [n for (n,) in NUMBER.iter_unpack(content[:whole])], killed
 
 
-def run(kills: int, workers: int, seed: int, folder: Path) -> dict[str, Any]:
+def run(kills: int, workers: int, method: str, seed: int, folder: Path) -> dict[str, Any]:
     """`kills` kills in groups of `workers` processes at once."""
-    path = folder / f"kills-{workers}.db"
+    path = folder / f"kills-{method}-{workers}.db"
     Study.create(path, **SETTINGS).close()
     chance = random.Random(seed)
     acknowledged: list[int] = []
     own_errors = 0
     for _ in range(-(-kills // workers)):
+        parent = Study.open(path)
+        start = fork if method == "fork" else spawn
         children = [start(path, f"worker {i}") for i in range(workers)]
-        for child, receive in children:
+        if method == "spawn":
+            select.select([child.receive for child in children], [], [], 60)  # one has begun
+        time.sleep(chance.uniform(0.0, 0.05))
+        parent.close()
+        for child in children:
             time.sleep(chance.uniform(0.0, 0.3 / workers + 0.05))
-            done, killed = finish(child, receive)
+            done, killed = finish(child)
             acknowledged += done
             own_errors += not killed
-    return {"kills": kills, "workers": workers, "own_errors": own_errors} | check(
+    return {"kills": kills, "workers": workers, "start": method, "own_errors": own_errors} | check(
         path, acknowledged, workers
     )
 
@@ -141,13 +168,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--start", choices=["fork", "spawn"], nargs="+", default=["fork"])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--worker", help="be a worker with this name")
+    parser.add_argument("--path", type=Path, help="of the worker's study")
     options = parser.parse_args()
+    if options.worker:
+        loop(options.path, options.worker, sys.stdout.fileno())
     warm_up()
     with tempfile.TemporaryDirectory() as folder:
-        for workers in options.workers:
+        for workers, method in itertools.product(options.workers, options.start):
             began = time.perf_counter()
-            record = run(options.kills, workers, options.seed, Path(folder))
+            record = run(options.kills, workers, method, options.seed, Path(folder))
             record["seconds"] = round(time.perf_counter() - began, 1)
             print(json.dumps(record), flush=True)
 

@@ -25,6 +25,10 @@ class StudyBusyError(StudyError):
     """Another process kept the study's file locked for too long; ask again."""
 
 
+class ChangedStudyError(StudyError):
+    """The file of an open study was deleted, replaced or brought back to an earlier state."""
+
+
 class CorruptStudyError(StudyError):
     """A study file that is damaged; `event` is the first that cannot be trusted, where known."""
 

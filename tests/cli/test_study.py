@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def test_export_import_verify_and_upgrade(played: Path, tmp_path: Path) -> None:
     outcome = run("study", "import", other, tmp_path / "trials.csv")
     assert (outcome.code, outcome.out) == (0, "imported 90 rounds\n")
     assert as_json("show", other)["trials"] == {"imported": 90}
-    assert as_json("upgrade", other) == {"before": 1, "now": 1}
+    assert as_json("upgrade", other) == {"before": 2, "now": 2}
     assert run("study", "export", played, "--out", tmp_path / "x.txt").code == 1
 
 
@@ -148,11 +149,10 @@ def test_past_rounds_with_a_column_of_names(file: Path, tmp_path: Path) -> None:
 
 
 def test_damage_is_reported_and_repaired(played: Path, tmp_path: Path) -> None:
-    store = Study.open(played).store
-    store.connection.execute(  # type: ignore[attr-defined]
-        "UPDATE events SET text = replace(text, 'told', 'tolt') WHERE number = 51"
-    )
-    store.close()
+    connection = sqlite3.connect(played)
+    connection.execute("UPDATE events SET text = replace(text, 'told', 'tolt') WHERE number = 51")
+    connection.commit()
+    connection.close()
     outcome = run("study", "verify", played)
     assert outcome.code == 1
     assert "DAMAGED: event 51 is damaged" in outcome.out

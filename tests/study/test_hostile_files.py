@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from causalarms import Study
 from causalarms.errors import CausalArmsError, StudyError
 from causalarms.study.events import ROOT, chain
 from causalarms.study.exchange import FORMAT
-from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.store import Entry, MemoryStore
 
 SOURCE = Path(__file__).parents[2] / "src" / "causalarms" / "study"
@@ -134,12 +134,12 @@ def test_a_view_or_trigger_in_a_file_does_not_run(tmp_path: Path) -> None:
     """SQLite itself knows triggers: one that rewrites what is written is found by the hashes."""
     path = tmp_path / "s.db"
     Study.create(path, **SETTINGS).close()
-    store = SqliteStore(path)
-    store.connection.execute(
+    connection = sqlite3.connect(path)
+    connection.execute(
         "CREATE TRIGGER evil AFTER INSERT ON events BEGIN "
         "UPDATE events SET text = replace(text, '1', '2') WHERE number = new.number; END"
     )
-    store.close()
+    connection.close()
     with pytest.raises(StudyError, match="triggers or views"):
         Study.open(path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -32,6 +33,17 @@ def test_killed_processes_lose_nothing() -> None:
         assert record["wrong_values"] == 0
         assert record["verify_with_replay"]
         assert record["same_as_uninterrupted"]
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
+)
+def test_power_cuts_lose_nothing_that_was_acknowledged() -> None:
+    (record,) = run("power_loss.py", "--rounds", "3", "--cuts", "150")
+    assert record["acknowledged"] == 3
+    assert record["outcomes"] == {"ok": record["cuts"]}
+    assert isinstance(record["cuts"], int)
+    assert record["cuts"] > 100
 
 
 def test_processes_at_once_lose_and_double_nothing() -> None:

@@ -24,9 +24,10 @@ COMMANDS = {  # name -> (module of causalarms.cli, what it is for)
     "explain": ("study_read", "Why a trial was suggested."),
     "history": ("study_read", "All trials."),
     "export": ("study_files", "The log as JSON, or the trials as CSV or Parquet."),
-    "verify": ("study_files", "Check every event."),
-    "recover": ("study_files", "Copy the intact beginning of a damaged study."),
-    "upgrade": ("study_files", "Bring an older file to this version."),
+    "verify": ("study_safety", "Check every event."),
+    "backup": ("study_safety", "Copy a study, also while it is in use."),
+    "recover": ("study_safety", "Save what is whole of a damaged study."),
+    "upgrade": ("study_safety", "Bring an older file to this version."),
     "report": ("study_files", "A web page with everything, in one file."),
     "simulate-on": ("study_simulate", "Play a study against a known system."),
 }

@@ -1,4 +1,4 @@
-"""Commands that move studies between files and check them."""
+"""Commands that move studies and their results between files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from causalarms.files import write_atomically
 from causalarms.study import Study
 from causalarms.study.exchange import FORMAT, log_text, table_text
 from causalarms.study.history import columns
-from causalarms.study.upgrade import upgrade as upgrade_file
-from causalarms.study.verification import recover as recover_file
-from causalarms.study.verification import verify_file
 from causalarms.tables import read_table
 
 
@@ -70,53 +67,6 @@ def export(file: Path, path: Path | None, as_csv: bool, as_json: bool) -> None:
             click.echo(table_text(columns(study.ledger())), nl=False)
         else:
             click.echo(log_text(study.store), nl=False)
-
-
-@click.command()
-@FILE
-@click.option("--replay", is_flag=True, help="Also check every suggestion; takes its time.")
-@JSON
-def verify(file: Path, replay: bool, as_json: bool) -> None:
-    """Check every event; exit code 1 where one cannot be trusted."""
-    verdict = verify_file(file, replay=replay)
-    if as_json:
-        print_json(verdict.as_dict())
-    else:
-        click.echo(
-            f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
-            f"{verdict.trials} trials, {verdict.told} told"
-        )
-        for remark in verdict.remarks:
-            click.echo(f"remark: {remark}")
-        if not verdict.ok and verdict.events:
-            click.echo(f"events 1 to {verdict.events} are intact: causalarms study recover")
-    if not verdict.ok:
-        raise click.exceptions.Exit(1)
-
-
-@click.command()
-@FILE
-@click.argument("rescued", type=click.Path(path_type=Path))
-@JSON
-def recover(file: Path, rescued: Path, as_json: bool) -> None:
-    """Copy the intact beginning of a damaged study to RESCUED."""
-    verdict = recover_file(file, rescued)
-    if as_json:
-        print_json(verdict.as_dict())
-    else:
-        click.echo(f"rescued {verdict.events} events, {verdict.told} told trials into {rescued}")
-
-
-@click.command()
-@FILE
-@JSON
-def upgrade(file: Path, as_json: bool) -> None:
-    """Bring the file of an older version to this one."""
-    before, now = upgrade_file(file)
-    if as_json:
-        print_json({"before": before, "now": now})
-    else:
-        click.echo(f"{file}: version {now}" + (" already" if before == now else f", was {before}"))
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 The hash of an event is SHA-256 over the hash of the event before it and the stored text, so a
 changed, removed or inserted event is found at its place. It guards against accidents, not against
-somebody who rewrites the whole file.
+somebody who rewrites the whole file: there is no key in it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
-from causalarms.errors import CorruptStudyError
+from causalarms.errors import CorruptStudyError, StudyError
 
 CREATED, ASKED, TOLD, FAILED, ABANDONED = "created", "asked", "told", "failed", "abandoned"
 IMPORTED, ACKNOWLEDGED, CHANGED = "imported", "alarm acknowledged", "settings changed"
 NOTE, CORRECTED = "note", "corrected"
+LOST, RECOVERED = "lost", "recovered"  # written by `recover` only
 KINDS = (
     CREATED, ASKED, TOLD, FAILED, ABANDONED, IMPORTED, ACKNOWLEDGED, CHANGED, NOTE, CORRECTED,
+    LOST, RECOVERED,
 )  # fmt: skip
 
 ROOT = hashlib.sha256(b"causalarms study 1").digest()  # what the first event is chained to
@@ -51,7 +53,14 @@ DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def encode(event: Event) -> str:
-    return canonical(event._asdict())
+    """The stored text; names and remarks may hold characters that no file can."""
+    text = canonical(event._asdict())
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = text[error.start : error.end]
+        raise StudyError(f"the character {found!r} cannot be stored: leave it out") from None
+    return text
 
 
 def decode(text: str, number: int) -> Event:

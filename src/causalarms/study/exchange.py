@@ -15,9 +15,9 @@ from causalarms.errors import StudyError
 from causalarms.files import write_atomically
 from causalarms.study.events import ROOT, decode
 from causalarms.study.log import check
+from causalarms.study.sqlite_file import create_file
 from causalarms.study.store import Entry, Store
 from causalarms.study.trials import Ledger
-from causalarms.study.verification import copy_entries
 
 FORMAT = "causalarms.study/1"
 ENDINGS = (".json", ".csv", ".parquet")
@@ -73,7 +73,7 @@ def import_log(source: str | Path, path: str | Path) -> None:
         entries.append(entry)
     if not entries:
         raise StudyError(f"{source} holds no event")
-    copy_entries(entries, path)
+    create_file(Path(path), entries)
 
 
 def _record(line: str, number: int, source: str | Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from causalarms.errors import CorruptStudyError
+from causalarms.errors import ChangedStudyError, CorruptStudyError
 from causalarms.study.events import ROOT, Event, chain, decode, encode
 from causalarms.study.store import Entry, Store
 
@@ -29,17 +29,33 @@ class Log:
         self._clock = clock
 
     def catch_up(self) -> None:
-        """Read, verify and apply what others wrote."""
+        """Read, verify and apply what others wrote; another history than the one known is refused.
+
+        A file may have been replaced by another study, or by an older copy of the same one.
+        """
         head, head_hash = self.store.head()
         if head == self.number and (head == 0 or head_hash == self.hash):
             return
-        for entry in self.store.entries(self.number):
+        for entry in self._after_known(head):
             self._take(entry)
             if entry.number == head and entry.hash != head_hash:
                 raise CorruptStudyError(f"event {head} is not the one noted as the last", head)
         if self.number < head:
             missing = self.number + 1
             raise CorruptStudyError(f"event {missing} is missing: {head} were written", missing)
+
+    def _after_known(self, head: int) -> list[Entry]:
+        """Events that are new here, once the last known one is still what it was."""
+        if not self.number:
+            return self.store.entries()
+        found = self.store.entries(self.number - 1)
+        if not found or (found[0].number, found[0].hash) != (self.number, self.hash):
+            raise ChangedStudyError(
+                f"the study has another history than the one read here before: event {self.number} "
+                + ("is another one" if found else f"is gone, its last one is {head}")
+                + ". Its file was replaced; open the study again"
+            )
+        return found[1:]
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -22,12 +21,17 @@ from causalarms.study.trials import Ledger, Trial
 
 
 class Reader:
-    """Always as of now: every look first reads what others wrote."""
+    """Always as of now: every look first reads what others wrote.
+
+    Every method may be called from any thread, and from a forked child; calls on one object take
+    turns. What a method returns is of one moment and does not change afterwards.
+    """
 
     def __init__(self, store: Store, clock: Clock = now) -> None:
         self.store = store
-        self._lock = threading.RLock()
+        self._lock = store.lock
         self._ledger = Ledger()
+        self._view: tuple[int, Ledger] | None = None  # a copy, and the event it was made after
         self._log = Log(store, self._ledger.apply, clock)
         self._learner: Learner | None = None
 
@@ -57,10 +61,12 @@ class Reader:
 
     @property
     def policy(self) -> Policy:
-        """The policy after everything told so far; for looking, not for telling."""
+        """A copy of the policy after everything told so far."""
         with self._lock:
             self._refresh()
-            return self._follow()
+            twin = self.settings.make_policy()
+            twin.restore(self._follow().state())
+            return twin
 
     @property
     def problem(self) -> str | None:
@@ -73,14 +79,17 @@ class Reader:
         return None if found is None else f"trial {found.trial}: {found.message}"
 
     def ledger(self) -> Ledger:
-        """All trials as of now; for looking only."""
+        """All trials as of now: a copy that later events do not change."""
         with self._lock:
             self._refresh()
-            return self._ledger
+            if self._view is None or self._view[0] != self._log.number:
+                self._view = (self._log.number, self._ledger.copy())
+            return self._view[1]
 
     def best(self) -> best.Best:
         """The best intervention known, how sure that is, and what being wrong would cost."""
-        return best.best(self.beliefs())
+        with self._lock:
+            return best.best(self.beliefs())
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
         """Expected value of every node with a 95 % interval, per intervention."""
@@ -88,11 +97,13 @@ class Reader:
         if isinstance(rows, Mapping) or (rows and isinstance(rows[0], str | int)):
             rows = [rows]
         bits = [as_intervention(row, self.nodes) for row in rows]
-        return best.predict(self.beliefs(), bits)
+        with self._lock:
+            return best.predict(self.beliefs(), bits)
 
     def graph(self) -> Graph:
         """Who causes whom, as far as the rounds so far show."""
-        return beliefs.graph(self.beliefs())
+        with self._lock:
+            return beliefs.graph(self.beliefs())
 
     def alarms(self) -> list[dict[str, Any]]:
         """Mechanisms the policy believes to have changed."""
@@ -119,9 +130,8 @@ class Reader:
     def beliefs(self) -> beliefs.Beliefs:
         """The mechanisms as the rounds so far show them."""
         with self._lock:
-            self._refresh()
-            policy = self._follow()
-            return beliefs.believe(self._ledger, policy)
+            ledger = self.ledger()
+            return beliefs.believe(ledger, self._follow())
 
     def _refresh(self) -> None:
         self._log.catch_up()

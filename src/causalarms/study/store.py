@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple, Protocol
 
 from causalarms.errors import StudyError
+from causalarms.study.forks import ForkSafeLock
 
 
 class Entry(NamedTuple):
@@ -28,9 +28,13 @@ class Snapshot(NamedTuple):
 
 
 class Store(Protocol):
-    """A reader sees whole transactions; `writing` holds all other writers off."""
+    """A reader sees whole transactions; `writing` holds all other writers off.
+
+    `lock` lets the threads of this process take turns; every method takes it by itself.
+    """
 
     read_only: bool
+    lock: ForkSafeLock
 
     def entries(self, after: int = 0) -> list[Entry]:
         """Events with a number above `after`, ascending."""
@@ -61,18 +65,22 @@ class MemoryStore:
         self.read_only = False
         self._entries: list[Entry] = []
         self._snapshot: Snapshot | None = None
-        self._lock = threading.RLock()
+        self.lock = ForkSafeLock("the study in memory")
         self._writing = False
 
     def entries(self, after: int = 0) -> list[Entry]:
-        return self._entries[after:]
+        self.lock.check()
+        with self.lock:
+            return self._entries[after:]
 
     def head(self) -> tuple[int, bytes]:
-        return (len(self._entries), self._entries[-1].hash) if self._entries else (0, b"")
+        self.lock.check()
+        with self.lock:
+            return (len(self._entries), self._entries[-1].hash) if self._entries else (0, b"")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        with self._lock:
+        with self.lock:
             before, snapshot = len(self._entries), self._snapshot
             self._writing = True
             try:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from causalarms.errors import LearningWarning, StudyError
-from causalarms.study import events, exchange
+from causalarms.errors import ChangedStudyError, LearningWarning, StudyError
+from causalarms.study import events, exchange, untold
 from causalarms.study.inputs import as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
@@ -76,8 +76,12 @@ class Study(Reader):
             }
         )  # fmt: skip
         Learner(settings)  # refuse what cannot run before there is a file
-        study = cls(MemoryStore() if path is None else SqliteStore.create(path), clock)
+        study = cls(MemoryStore(), clock)
         study._write(events.CREATED, {"format": 1, "settings": settings.as_dict()})
+        if path is None:
+            return study
+        study = cls(SqliteStore.create(path, study.store.entries()), clock)
+        study._refresh()
         return study
 
     @classmethod
@@ -115,9 +119,13 @@ class Study(Reader):
         """The result of a pending trial: a dict, Series, row or sequence with every node."""
         plain = as_values(values, self.nodes)
         number = trial_number(trial)
-        with self._lock, self._log.writing():
-            self._ledger.check_open(number)
-            self._log.write(events.TOLD, {"trial": number, "values": plain})
+        try:
+            with self._lock, self._log.writing():
+                self._ledger.check_open(number)
+                self._log.write(events.TOLD, {"trial": number, "values": plain})
+        except ChangedStudyError as error:
+            kept = untold.keep(self.store, number, dict(zip(self.nodes, plain, strict=True)))
+            raise ChangedStudyError(f"{error}. {kept}") from error
         if None in plain:
             node = self.nodes[plain.index(None)]
             self._warn(f"trial {number} is kept and left out of learning: {node!r} not measured")

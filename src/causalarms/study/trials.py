@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -18,12 +18,12 @@ Values = tuple[float | None, ...]
 Bits = tuple[int, ...]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Record:
-    """One trial."""
+    """One trial as one event left it; the next event about it makes another record."""
 
     number: int
-    state: str  # asked | told | failed | abandoned | imported
+    state: str  # asked | told | failed | abandoned | imported | lost
     intervention: Bits
     wanted: Bits | None = None  # what the policy is told where it differs
     worker: str = ""
@@ -73,7 +73,17 @@ class Ledger:
         self.pending: dict[int, None] = {}
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
         self.notes: list[dict[str, Any]] = []
+        self.recoveries: list[dict[str, Any]] = []  # what `recover` found to be gone, newest last
         self.revision = 0  # the last event that changed what was learned before it
+
+    def copy(self) -> Ledger:
+        """The trials as they are now, whatever happens to them later."""
+        twin = Ledger()
+        twin.settings, twin.revision = self.settings, self.revision
+        twin.trials, twin.order = self.trials.copy(), self.order.copy()
+        twin.pending, twin.acknowledged = self.pending.copy(), self.acknowledged.copy()
+        twin.notes, twin.recoveries = self.notes.copy(), self.recoveries.copy()
+        return twin
 
     def apply(self, event: Event) -> None:
         """Take in one event; CorruptStudyError where it cannot follow those before it."""
@@ -114,15 +124,17 @@ class Ledger:
             raise StudyError(f"trial {data['trial']} instead of {len(self.trials)}")
         bits = self._bits(data["intervention"])
         wanted = self._bits(data["wanted"]) if "wanted" in data else None
-        record = Record(data["trial"], PENDING, bits, wanted, str(data["worker"]))
-        record.asked, record.asked_at = data, event.at
-        self.trials.append(record)
-        self.pending[record.number] = None
+        number = data["trial"]
+        self.trials.append(
+            Record(
+                number, PENDING, bits, wanted, str(data["worker"]), asked=data, asked_at=event.at
+            )
+        )
+        self.pending[number] = None
 
     def _told(self, event: Event) -> None:
-        record = self._close(event, kinds.TOLD)
-        record.values = self._values(event.data["values"])
-        self.order.append(record.number)
+        values = self._values(event.data["values"])
+        self.order.append(self._close(event, kinds.TOLD, values))
 
     def _failed(self, event: Event) -> None:
         self._close(event, kinds.FAILED)
@@ -130,12 +142,14 @@ class Ledger:
     def _abandoned(self, event: Event) -> None:
         self._close(event, kinds.ABANDONED)
 
-    def _close(self, event: Event, state: str) -> Record:
+    def _close(self, event: Event, state: str, values: Values | None = None) -> int:
         record = self.check_open(event.data["trial"])
-        record.state, record.done_at = state, event.at
-        record.reason = str(event.data.get("reason", ""))
+        reason = str(event.data.get("reason", ""))
+        self.trials[record.number] = replace(
+            record, state=state, values=values, done_at=event.at, reason=reason
+        )
         del self.pending[record.number]
-        return record
+        return record.number
 
     def _imported(self, event: Event) -> None:
         data = event.data
@@ -143,22 +157,30 @@ class Ledger:
             raise StudyError(f"first trial {data['first']} instead of {len(self.trials)}")
         for bits, values in zip(data["interventions"], data["values"], strict=True):
             number = len(self.trials)
-            record = Record(number, kinds.IMPORTED, self._bits(bits))
-            record.values, record.done_at = self._values(values), event.at
-            record.reason = str(data.get("source", ""))
-            self.trials.append(record)
+            self.trials.append(
+                Record(
+                    number,
+                    kinds.IMPORTED,
+                    self._bits(bits),
+                    values=self._values(values),
+                    done_at=event.at,
+                    reason=str(data.get("source", "")),
+                )
+            )
             self.order.append(number)
 
     def _corrected(self, event: Event) -> None:
         record = self.trial(event.data["trial"])
         if record.state not in WITH_VALUES:
             raise StudyError(f"trial {record.number} has no result to correct")
-        values = event.data["values"]
-        if values is None:
-            record.state, record.values = kinds.FAILED, None
-        else:
-            record.values = self._values(values)
-        record.corrected, record.reason = True, str(event.data.get("reason", ""))
+        given = event.data["values"]
+        self.trials[record.number] = replace(
+            record,
+            state=kinds.FAILED if given is None else record.state,
+            values=None if given is None else self._values(given),
+            corrected=True,
+            reason=str(event.data.get("reason", "")),
+        )
         self.revision = event.number
 
     def _changed(self, event: Event) -> None:
@@ -172,6 +194,19 @@ class Ledger:
     def _note(self, event: Event) -> None:
         text, trial = str(event.data["text"]), event.data.get("trial")
         self.notes.append({"event": event.number, "at": event.at, "trial": trial, "text": text})
+
+    def _lost(self, event: Event) -> None:
+        if event.data["trial"] != len(self.trials):
+            raise StudyError(f"trial {event.data['trial']} instead of {len(self.trials)}")
+        assert self.settings is not None
+        bits = (0,) * self.settings.n_nodes
+        self.trials.append(Record(len(self.trials), kinds.LOST, bits, done_at=event.at))
+
+    def _recovered(self, event: Event) -> None:
+        self.recoveries.append(event.data)
+        self.notes.append(
+            {"event": event.number, "at": event.at, "trial": None, "text": str(event.data["text"])}
+        )
 
     def _bits(self, given: Any) -> Bits:
         assert self.settings is not None
@@ -201,4 +236,6 @@ _APPLY = {
     kinds.CHANGED: Ledger._changed,
     kinds.ACKNOWLEDGED: Ledger._acknowledged,
     kinds.NOTE: Ledger._note,
+    kinds.LOST: Ledger._lost,
+    kinds.RECOVERED: Ledger._recovered,
 }

@@ -1,16 +1,15 @@
-"""Is the log what was written, and does replaying it give what was suggested? And rescue."""
+"""Is the log what was written, and does replaying it give what was suggested?"""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from causalarms.errors import CausalArmsError, CorruptStudyError, StudyError
-from causalarms.study import events
-from causalarms.study.events import ROOT, decode
+from causalarms.errors import CausalArmsError, CorruptStudyError
+from causalarms.study import carving, events
+from causalarms.study.events import ROOT, chain, decode
 from causalarms.study.learner import Learner
 from causalarms.study.log import check
 from causalarms.study.sqlite_store import SqliteStore
@@ -30,6 +29,7 @@ class Verdict:
     message: str = "intact"
     remarks: list[str] = field(default_factory=list)
     head: str = ""  # hash of the last intact event
+    last_told: int | None = None  # the last trial whose result came in before the damage
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -43,10 +43,11 @@ def verify_store(store: Store, *, replay: bool = False) -> Verdict:
     try:
         head, head_hash = store.head()
         entries, error = _entries(store)
+        recovered = _last_recovery(entries)
         for entry in entries:
             hash_ = check(entry, verdict.events, hash_)
             event = decode(entry.text, entry.number)
-            if replay and event.kind == events.ASKED:
+            if replay and event.kind == events.ASKED and entry.number > recovered:
                 learner = learner or Learner(_settings(ledger))
                 _compare(learner, ledger, event, verdict)
             ledger.apply(event)
@@ -71,48 +72,58 @@ def verify_store(store: Store, *, replay: bool = False) -> Verdict:
     except CausalArmsError as error:
         verdict.ok, verdict.message = False, str(error)
         verdict.first_bad = getattr(error, "event", None) or verdict.events + 1
-    verdict.trials = len(ledger.trials)
-    verdict.told = sum(record.state == events.TOLD for record in ledger.trials)
+    if verdict.ok and ledger.recoveries:
+        verdict.message = "every event fits the one before it, but this study is not unbroken"
+        verdict.remarks += [str(found["text"]) for found in ledger.recoveries]
+    _count(verdict, ledger)
     return verdict
 
 
 def verify_file(path: str | Path, *, replay: bool = False) -> Verdict:
     """As `verify_store`; a file that cannot be opened gives a verdict as well."""
     try:
-        store = SqliteStore(path, read_only=True, any_version=True)
+        store = SqliteStore(path, read_only=True)
     except CorruptStudyError as error:
-        return Verdict(ok=False, first_bad=1, message=str(error))
+        return _of_unreadable(Path(path), error)
     try:
         return verify_store(store, replay=replay)
     finally:
         store.close()
 
 
-def recover(path: str | Path, rescued: str | Path) -> Verdict:
-    """Copy the intact beginning of a damaged study into a new file; what was copied."""
+def _of_unreadable(path: Path, error: CorruptStudyError) -> Verdict:
+    """What the raw bytes say of a file that cannot be opened: its unbroken beginning."""
+    verdict = Verdict(ok=False, message=str(error))
+    ledger, hash_ = Ledger(), ROOT
     try:
-        source = SqliteStore(path, read_only=True, any_version=True)
-    except CorruptStudyError as error:
-        raise StudyError(f"nothing can be recovered: {error}") from error
-    try:
-        entries = _intact(source)
-    finally:
-        source.close()
-    if not entries:
-        raise StudyError(f"nothing can be recovered: the first event of {path} is damaged")
-    copy_entries(entries, rescued)
-    return verify_file(rescued)
+        found = carving.candidates(path)
+    except OSError:
+        found = []
+    for candidate in found:  # in the order of their numbers
+        if (
+            candidate.number == verdict.events + 1
+            and chain(hash_, candidate.text) == candidate.hash
+        ):
+            try:
+                ledger.apply(decode(candidate.text, candidate.number))
+            except CorruptStudyError:
+                break
+            hash_, verdict.events = candidate.hash, candidate.number
+    verdict.first_bad, verdict.head = verdict.events + 1, hash_.hex() if verdict.events else ""
+    _count(verdict, ledger)
+    return verdict
 
 
-def copy_entries(entries: list[Entry], path: str | Path) -> None:
-    """A new study file with these events, hashes and all."""
-    store = SqliteStore.create(path)
-    try:
-        with store.writing():
-            for entry in entries:
-                store.append(entry)
-    finally:
-        store.close()
+def _count(verdict: Verdict, ledger: Ledger) -> None:
+    verdict.trials = len(ledger.trials)
+    verdict.last_told = ledger.order[-1] if ledger.order else None
+    verdict.told = sum(record.state == events.TOLD for record in ledger.trials)
+
+
+def _last_recovery(entries: list[Entry]) -> int:
+    """The event up to which suggestions cannot be compared: some of what they knew is gone."""
+    marks = [e.number for e in entries if f'"kind":"{events.RECOVERED}"' in e.text]
+    return marks[-1] if marks else 0
 
 
 def _entries(store: Store) -> tuple[list[Entry], CorruptStudyError | None]:
@@ -121,18 +132,6 @@ def _entries(store: Store) -> tuple[list[Entry], CorruptStudyError | None]:
         return store.entries(), None
     except CorruptStudyError as error:
         return (store.readable() if isinstance(store, SqliteStore) else []), error
-
-
-def _intact(source: SqliteStore) -> list[Entry]:
-    """The events before the first that is damaged or cannot be read."""
-    intact: list[Entry] = []
-    ledger, hash_ = Ledger(), ROOT
-    with suppress(CausalArmsError):
-        for entry in source.readable():
-            hash_ = check(entry, len(intact), hash_)
-            ledger.apply(decode(entry.text, entry.number))
-            intact.append(entry)
-    return intact
 
 
 def _compare(learner: Learner, ledger: Ledger, event: events.Event, verdict: Verdict) -> None:

@@ -1,0 +1,79 @@
+"""Commands that check, copy and save the file of a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from causalarms.cli.study_options import FILE, JSON
+from causalarms.cli.terminal import print_json
+from causalarms.study.backup import backup as backup_file
+from causalarms.study.recovery import recover as recover_file
+from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.verification import verify_file
+
+
+@click.command()
+@FILE
+@click.option("--replay", is_flag=True, help="Also check every suggestion; takes its time.")
+@JSON
+def verify(file: Path, replay: bool, as_json: bool) -> None:
+    """Check every event; exit code 1 where one cannot be trusted."""
+    verdict = verify_file(file, replay=replay)
+    if as_json:
+        print_json(verdict.as_dict())
+    else:
+        click.echo(
+            f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
+            f"{verdict.trials} trials, {verdict.told} told"
+        )
+        for remark in verdict.remarks:
+            click.echo(f"remark: {remark}")
+        if not verdict.ok and verdict.last_told is not None:
+            click.echo(f"the last trial whose result is sure is {verdict.last_told}")
+        if not verdict.ok:
+            click.echo(f"save what is whole: causalarms study recover {file} NEW.db")
+    if not verdict.ok:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@FILE
+@click.argument("rescued", type=click.Path(path_type=Path))
+@JSON
+def recover(file: Path, rescued: Path, as_json: bool) -> None:
+    """Copy all whole events of a damaged study to RESCUED, and say what is gone."""
+    rescue = recover_file(file, rescued)
+    if as_json:
+        print_json(rescue.as_dict())
+        return
+    click.echo(f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}")
+    for remark in rescue.verdict.remarks:
+        click.echo(remark)
+
+
+@click.command()
+@FILE
+@click.argument("copy", type=click.Path(path_type=Path))
+@JSON
+def backup(file: Path, copy: Path, as_json: bool) -> None:
+    """Copy a study, also while it is in use, to COPY; the copy is checked."""
+    verdict = backup_file(file, copy)
+    if as_json:
+        print_json({"file": str(copy)} | verdict.as_dict())
+    else:
+        click.echo(f"copied {verdict.events} events, {verdict.told} told trials to {copy}")
+
+
+@click.command()
+@FILE
+@JSON
+def upgrade(file: Path, as_json: bool) -> None:
+    """Bring the file of an older version to this one, as opening it for writing does."""
+    before = SqliteStore(file, read_only=True).version
+    now = SqliteStore(file).version
+    if as_json:
+        print_json({"before": before, "now": now})
+    else:
+        click.echo(f"{file}: version {now}" + (" already" if before == now else f", was {before}"))

@@ -1,0 +1,84 @@
+"""Threads that share one study: every look is of one moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from study_rounds import SETTINGS, play, result
+
+from causalarms import Study
+from causalarms.study.trials import Record
+
+
+def readers(study: Study, folder: Path) -> list[Callable[[], object]]:
+    def history() -> None:
+        table = study.history()
+        told = [state == "told" for state in table["state"]]
+        measured = [value == value and value is not None for value in table["heat"]]
+        assert told == measured
+
+    def export() -> None:
+        study.export(folder / f"{threading.get_ident()}.csv")
+
+    def numbers() -> None:
+        trials = study.ledger().trials
+        assert [r.number for r in trials] == list(range(len(trials)))
+
+    return [history, export, numbers, study.best, study.graph, study.verify, study.alarms]
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_every_look_is_of_one_moment(tmp_path: Path, stored: bool) -> None:
+    settings = SETTINGS | {"policy": "csl-ucb-cd"}
+    study = Study.create(tmp_path / "s.db" if stored else None, **settings)
+    errors: list[BaseException] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        try:
+            for _ in range(50):
+                trial = study.ask()
+                study.tell(trial, result(trial))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            stop.set()
+
+    def read() -> None:
+        looks = readers(study, tmp_path)
+        try:
+            while not stop.is_set():
+                for look in looks:
+                    look()
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=write), *(threading.Thread(target=read) for _ in range(3))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert study.verify(replay=True).told == 50
+
+
+def test_what_was_looked_at_does_not_change(tmp_path: Path) -> None:
+    study = Study.create(None, **SETTINGS)
+    play(study, 3)
+    trial = study.ask()
+    before, policy = study.ledger(), study.policy
+    states = [r.state for r in before.trials]
+    study.tell(trial, result(trial))
+    study.correct(0, [1.0, 2.0, 3.0])
+    assert [r.state for r in before.trials] == states
+    assert before.trials[0].values != (1.0, 2.0, 3.0)
+    assert list(before.pending) == [3]
+    assert policy.n_told == 3
+    assert study.policy.n_told == 4
+    assert study.ledger() is study.ledger()
+    with pytest.raises(AttributeError):
+        Record.__setattr__(before.trials[0], "state", "x")
