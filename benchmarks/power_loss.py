@@ -31,8 +31,6 @@ from causalarms.study import Study
 
 SECTOR = 512
 HEADER = struct.Struct("=cqqq")  # kind, file, offset or length, length of what follows
-    "=cqqq"
-)  # kind, number of the file, offset or length, length of what follows
 
 RECORDER = r"""
 #define _GNU_SOURCE

@@ -16,6 +16,7 @@ from causalarms.study.leftovers import FRAME_HEADER, WAL_HEADER, journal_of, log
 
 LEAF = 13  # kind of a page that holds rows
 HASH = 32
+SHORTEST = 120  # bytes that an event takes at least, with its hashes
 START = re.compile(rb'\{"at":"')
 EVENT = re.compile(rb'\{"at":"[^"]*","data":.*?,"kind":"[a-z ]+","number":(\d+)\}', re.DOTALL)
 
@@ -44,17 +45,18 @@ def candidates(path: Path) -> list[Candidate]:
     return sorted(found)
 
 
-def stated_ends(path: Path) -> list[int]:
-    """Numbers of the last event as notes of it in the file say, old ones among them."""
+def stated_end(path: Path) -> int:
+    """The number of the last event as the file notes it; 0 where no believable note is left."""
     content = path.read_bytes()
     size = _page_size(content)
-    found = []
+    full_length = max(len(content), size * int.from_bytes(content[28:32], "big"))
+    found = [0]
     for place in range(0, len(content), size):
         for record in _records(content, place, size, 100 if place == 0 else 0, whole=False):
             row = record.columns
             if record.number == 1 and len(row) == 3 and len(row[1]) <= 6 and len(row[2]) == HASH:
                 found.append(int.from_bytes(row[1], "big"))
-    return found
+    return max(number for number in found if number * SHORTEST <= full_length)
 
 
 def _page_size(content: bytes) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from causalarms.errors import CorruptStudyError, StudyError
 from causalarms.study import events
-from causalarms.study.carving import Candidate, candidates, stated_ends
+from causalarms.study.carving import Candidate, candidates, stated_end
 from causalarms.study.events import ROOT, Event, canonical, chain, decode, encode
 from causalarms.study.log import now
 from causalarms.study.sqlite_file import create_file
@@ -62,7 +62,7 @@ def recover(path: str | Path, rescued: str | Path) -> Rescue:
             f"nothing can be recovered: event 1 of {path}, which holds the names of the nodes and "
             f"all settings, is gone; {len(whole)} other events are whole"
         )
-    last = max([*whole, *(n for n in stated_ends(path) if n < 2 * max(whole) + 100)])
+    last = max(stated_end(path), *whole)
     log = _Log()
     for number in sorted(whole):
         log.take(whole[number].event)
