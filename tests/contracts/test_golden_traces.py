@@ -1,7 +1,7 @@
 """What every policy played before the program was rebuilt: it still does, round by round.
 
 data/golden_traces.json holds, for every case of policy_cases.py, one hexadecimal digit per round:
-the switches of the four nodes. A change of these traces is a change of behaviour and needs a reason,
+the switches of the four nodes. A change of a trace is a change of behaviour and needs a reason,
 which is given here.
 """
 
