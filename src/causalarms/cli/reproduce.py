@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from causalarms.cli.terminal import err, out, print_json, table
+from causalarms.cli.terminal import err, out, print_json, say, table
 from causalarms.paper.parts import Part
 from causalarms.paper.report import COLUMNS, table_rows
 from causalarms.paper.run import reproduce as run
+from causalarms.paper.run import start_over
 from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
 from causalarms.simulation.monte_carlo import ENGINES, Engine
 
@@ -54,8 +54,8 @@ def reproduce(
     settings = Settings(weights=weights, seed=seed)
     if sizes is not None:
         settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))
-    if overwrite and (folder / "settings.json").exists():
-        shutil.rmtree(folder)
+    if overwrite:
+        start_over(folder)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(), console=err(), disable=not err().is_terminal,
@@ -77,7 +77,7 @@ def reproduce(
                 on_progress=on_progress,
             )
         except KeyboardInterrupt:
-            click.echo(
+            say(
                 f"stopped; what is finished is kept in {folder}/raw, and the same command goes on "
                 "from there",
                 err=True,
@@ -105,12 +105,11 @@ def reproduce(
             }
         )
         return
-    console = out()
-    console.print(table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)]))
+    out().print(table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)]))
     agreeing = sum(h.agrees for h in result.headlines)
     spent = ", ".join(f"{name} {value:.0f} s" for name, value in result.seconds.items())
-    console.print(f"{agreeing} of {len(result.headlines)} numbers agree; {spent}")
-    console.print(f"wrote {folder}/report.html, {folder}/report.md, figures and data")
+    say(f"{agreeing} of {len(result.headlines)} numbers agree; {spent}")
+    say(f"wrote {folder}/report.html, {folder}/report.md, figures and data")
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import base64
 import io
 import math
-from html import escape
+from html import escape as html_escape
 from typing import Any
 
 import numpy as np
 
 from causalarms.cli.study_screen import summary
+from causalarms.cli.terminal import shown
 from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.outputs import Mark
 from causalarms.study import Study
 from causalarms.study.history import columns
 
@@ -24,8 +26,14 @@ STYLE = (
     "td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #ddd;white-space:nowrap}"
     "img{max-width:100%}.bad{color:#a03000}"
 )
+GENERATOR = '<meta name="generator" content="causalarms study report">'
+MARK = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
 MAX_TRIALS = 2000
+
+
+def escape(text: str) -> str:
+    return html_escape(shown(text))
 
 
 def page(study: Study, name: str) -> str:
@@ -39,7 +47,9 @@ def page(study: Study, name: str) -> str:
     parts += [_alarms(facts), _checks(study, graph), _trials(study)]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f"<title>{escape(name)}</title><style>{STYLE}</style>" + "".join(parts) + "</html>\n"
+        f"{GENERATOR}<title>{escape(name)}</title><style>{STYLE}</style>"
+        + "".join(parts)
+        + "</html>\n"
     )
 
 

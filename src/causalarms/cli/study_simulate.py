@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from causalarms.cli.study_options import FILE, JSON, switched
-from causalarms.cli.terminal import print_json
+from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
@@ -42,7 +42,7 @@ def simulate_on(
     if as_json:
         print_json({"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected})
     else:
-        click.echo(
+        say(
             f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
             f"true {expected:.3g}"
         )

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from causalarms.errors import CorruptStudyError, StudyError
+from causalarms.outputs import refuse_neighbour
 
 APPLICATION_ID = 0x63617573  # "caus"
 VERSION = 1  # of the tables; docs say how a newer version reads older files
@@ -22,6 +23,7 @@ TABLES = (
 
 def create_file(path: Path) -> None:
     """A new, empty file. An existing one of any kind is refused."""
+    refuse_neighbour(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("xb").close()
