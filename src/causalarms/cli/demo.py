@@ -14,7 +14,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from causalarms.cli.options import FORCE
+from causalarms.cli.options import FORCE, SEED
 from causalarms.cli.terminal import err, out, print_json, say, table
 from causalarms.environments.worlds import World
 from causalarms.graphs.graph import MARKS as GRAPHS
@@ -49,9 +49,9 @@ CONTESTANTS = (
     show_default=True,
     help="Folder for the pictures.",
 )
-@click.option("--rounds", type=click.IntRange(min=200), default=600, show_default=True)
+@click.option("--rounds", type=click.IntRange(200, 10**6), default=600, show_default=True)
 @click.option(
-    "--seed", type=int, default=4, show_default=True, help="Another seed, another system."
+    "--seed", type=SEED, default=4, show_default=True, help="Another seed, another system."
 )
 @FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

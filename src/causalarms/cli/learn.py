@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from causalarms.cli.learn_posterior import posterior_summary, print_posterior
 from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
-from causalarms.cli.options import FORCE
+from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED
 from causalarms.cli.rounds_from_file import read_rounds
 from causalarms.cli.terminal import collected_warnings, err, print_json, say
 from causalarms.errors import DataError
@@ -58,9 +58,7 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
     metavar="A,B,...",
     help="Nodes of a tier, earliest first; no edge goes back.",
 )
-@click.option(
-    "--max-samples", type=click.IntRange(min=1), help="At most so many samples per mechanism."
-)
+@click.option("--max-samples", type=SAMPLES, help="At most so many samples per mechanism.")
 @click.option("--standardize", is_flag=True, help="Divide nodes by their standard deviation.")
 @click.option(
     "--few-samples",
@@ -71,7 +69,7 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
 )
 @click.option(
     "--bootstrap",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 100_000),
     default=0,
     help="Refits on part of the rounds, for the stability of edges.",
 )
@@ -94,8 +92,10 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
     metavar="NUMBER|estimate",
     help="posterior: about the noise's standard deviation.",
 )
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes for --bootstrap.")
+@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option(
+    "--jobs", type=PROCESSES, default=1, show_default=True, help="Processes for --bootstrap."
+)
 @click.option(
     "--out",
     "outputs",

@@ -8,9 +8,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
+from typing import TextIO
 
 import click
 
@@ -70,7 +72,9 @@ def _run() -> int:
     from causalarms.errors import CausalArmsError
 
     try:
-        return int(cli(standalone_mode=False) or 0)  # click returns the codes of its own exits
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return int(cli(standalone_mode=False) or 0)  # click returns the codes of its own exits
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
@@ -85,6 +89,17 @@ def _run() -> int:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted")
         return 130
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    _complain(f"warning: {' '.join(str(message).splitlines())}")
 
 
 def _complain(text: str) -> None:

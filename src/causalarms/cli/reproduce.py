@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from causalarms.cli.options import PROCESSES, SEED
 from causalarms.cli.terminal import err, out, print_json, say, table
 from causalarms.paper.parts import Part
 from causalarms.paper.report import COLUMNS, table_rows
@@ -27,10 +28,10 @@ from causalarms.simulation.monte_carlo import ENGINES, Engine
     show_default=True, help="Law of the edge weights: the authors' program or their text.",
 )  # fmt: skip
 @click.option("--sizes", metavar="N1,N2,...", help="Graph sizes.  [default: 6,8,10,12,14]")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True)
 @click.option("--address", help="Of a Dask scheduler; without it --engine dask starts a cluster.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="-1: one per core.")
+@click.option("--jobs", type=PROCESSES, default=-1, show_default=True, help="-1: one per core.")
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), default=Path("out/reproduction"),
     show_default=True,

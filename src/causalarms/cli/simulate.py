@@ -9,10 +9,11 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from causalarms.cli.options import FORCE
-from causalarms.cli.terminal import err, out, print_json, say, shown, table
+from causalarms.cli.options import FORCE, NODES, PROCESSES, SAMPLES, SEED
+from causalarms.cli.terminal import err, out, print_json, say, table
 from causalarms.csv_cells import csv_text
 from causalarms.outputs import Mark, refuse_output, write_output
+from causalarms.plain_text import printable
 from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
 from causalarms.simulation.intervals import Interval
 from causalarms.simulation.monte_carlo import ENGINES
@@ -32,13 +33,13 @@ SUMMARY = (
     metavar="NAME[,SETTING=VALUE...]",
     help="A policy, with settings; may be repeated.  [default: csl-ucb, ucb, linsem-ts]",
 )
-@click.option("--nodes", type=click.IntRange(min=2), default=10, show_default=True)
-@click.option("--horizon", type=click.IntRange(min=1), default=1500, show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--nodes", type=NODES, default=10, show_default=True)
+@click.option("--horizon", type=SAMPLES, default=1500, show_default=True)
+@click.option("--runs", type=click.IntRange(1, 10**7), default=20, show_default=True)
 @click.option("--changes", metavar="T1,T2,...", help="Rounds after which mechanisms change.")
 @click.option(
     "--changed",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 20_000),
     default=3,
     show_default=True,
     help="Mechanisms regenerated at a change.",
@@ -48,11 +49,15 @@ SUMMARY = (
 )
 @click.option("--edge-probability", type=click.FloatRange(0, 1), default=0.5, show_default=True)
 @click.option("--unknown-noise-mean", is_flag=True, help="Do not tell policies the noise means.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True)
 @click.option("--address", help="Of a Dask scheduler; without it --engine dask starts a cluster.")
 @click.option(
-    "--jobs", type=int, default=-1, show_default=True, help="Worker processes; -1: one per core."
+    "--jobs",
+    type=PROCESSES,
+    default=-1,
+    show_default=True,
+    help="Worker processes; -1: one per core.",
 )
 @click.option(
     "--results",
@@ -120,7 +125,7 @@ def simulate(
         task = progress.add_task("simulating", total=runs * len(experiment.contestants))
 
         def on_result(done: int, total: int, record: dict[str, Any] | None) -> None:
-            name = "simulating" if record is None else shown(record["policy"])
+            name = "simulating" if record is None else printable(record["policy"])
             progress.update(task, completed=done, total=total, description=name)
 
         records = monte_carlo(

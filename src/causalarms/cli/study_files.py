@@ -10,11 +10,12 @@ import click
 from causalarms.cli.options import FORCE
 from causalarms.cli.rounds_from_file import PREFIX, read_rounds
 from causalarms.cli.study_options import FILE, JSON
-from causalarms.cli.terminal import collected_warnings, print_data, print_json, say, shown
+from causalarms.cli.terminal import collected_warnings, print_data, print_json, say
 from causalarms.errors import StudyError
 from causalarms.files import read_text
 from causalarms.limits import LOG_BYTES
 from causalarms.outputs import refuse_output, write_output
+from causalarms.plain_text import printable
 from causalarms.study import Study
 from causalarms.study.exchange import FORMAT, log_text, table_text
 from causalarms.study.history import column_of, columns
@@ -47,7 +48,7 @@ def import_(file: Path, source: Path, intervened: str | None, as_json: bool) -> 
     messages: list[str] = []
     with Study.open(file) as study, collected_warnings(messages, show=not as_json):
         number = study.add_observations(
-            _rounds(source, study.nodes, intervened), source=shown(source.name)
+            _rounds(source, study.nodes, intervened), source=printable(source.name)
         )
     if as_json:
         print_json({"imported": number, "warnings": messages})

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from causalarms.cli.study_screen import summary
-from causalarms.cli.terminal import shown
 from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.outputs import Mark
+from causalarms.plain_text import printable
 from causalarms.study import Study
 from causalarms.study.history import columns
 
@@ -33,7 +33,7 @@ MAX_TRIALS = 2000
 
 
 def escape(text: str) -> str:
-    return html_escape(shown(text))
+    return html_escape(printable(text))
 
 
 def page(study: Study, name: str) -> str:
@@ -102,7 +102,7 @@ def _rewards(facts: dict[str, Any]) -> str:
         means = rewards[:whole].reshape(-1, block).mean(axis=1)
         axes.plot((np.arange(len(means)) + 0.5) * block + 0.5, means)
         axes.set_xlabel("round")
-        axes.set_ylabel(facts["reward"], parse_math=False)
+        axes.set_ylabel(printable(facts["reward"]), parse_math=False)
         picture = _image(figure, "reward of every round, and averages")
     return f"<h2>Reward so far</h2>{picture}"
 

@@ -1,13 +1,8 @@
-"""What all commands print with: tables for people, JSON for machines, live lines on terminals.
-
-Names, notes and file names come from anywhere. On a screen they are shown, never obeyed: control
-characters are printed as escapes.
-"""
+"""What all commands print with: tables for people, JSON for machines, live lines on terminals."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,31 +16,18 @@ from rich.table import Table
 from rich.text import Text
 
 from causalarms.errors import CausalArmsWarning
-
-# C0, DEL and C1; marks and overrides of direction; separators of lines; what is no character
-_CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def shown(text: object) -> str:
-    """A text that a terminal prints as it is.
-
-    >>> print(shown("red \\x1b[31m"))
-    red \\x1b[31m
-    """
-    return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], str(text))
+from causalarms.plain_text import printable
 
 
 def say(line: object = "", *, err: bool = False) -> None:
     """One line, on standard output or standard error."""
-    click.echo(shown(line), err=err)
+    click.echo(printable(line), err=err)
 
 
 def print_data(text: str) -> None:
     """A file's content: as it is, but not at a terminal."""
-    if sys.stdout.isatty():
-        text = "\n".join(map(shown, text.split("\n")))
+    if sys.stdout is not None and sys.stdout.isatty():
+        text = "\n".join(map(printable, text.split("\n")))
     click.echo(text, nl=False)
 
 
@@ -76,13 +58,18 @@ def _finite(value: Any) -> Any:
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
     """A plain table; the numbers are right-aligned already by being text of one width."""
     result = Table(
-        title=Text(shown(title)) if title else None, title_justify="left", box=None, pad_edge=False
+        title=Text(printable(title)) if title else None,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
     )
     for position, column in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[position]) for row in rows)
-        result.add_column(Text(shown(column)), justify="right" if numeric else "left", no_wrap=True)
+        result.add_column(
+            Text(printable(column)), justify="right" if numeric else "left", no_wrap=True
+        )
     for row in rows:
-        result.add_row(*(Text(shown(cell)) for cell in row))
+        result.add_row(*(Text(printable(cell)) for cell in row))
     return result
 
 
