@@ -64,6 +64,9 @@ def refuse_output(
                 )
         refuse_study(path)
         if not path.exists():
+            above = next(folder for folder in path.parents if folder.exists())
+            if not above.is_dir():
+                raise CausalArmsError(f"cannot write {path}: {above} is no folder")
             return
         if path.is_dir():
             raise CausalArmsError(f"cannot write {path}: it is a folder")

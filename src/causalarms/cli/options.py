@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 FORCE = click.option(
@@ -18,9 +20,7 @@ class Processes(click.IntRange):
     def __init__(self) -> None:
         super().__init__(min=-1, max=1024)
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number = int(super().convert(value, param, ctx))
         if number == 0:
             self.fail("0 processes do nothing; -1 is one per core.", param, ctx)

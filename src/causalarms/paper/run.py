@@ -125,6 +125,8 @@ def _claim(folder: Path, settings: Settings) -> None:
     """Write the settings into the folder, or refuse one that holds others."""
     path = folder / "settings.json"
     record = settings.as_dict()
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is no folder; choose another name")
     if path.exists():
         theirs = _settings(path)
         if theirs != record:

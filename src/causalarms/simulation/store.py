@@ -29,8 +29,8 @@ class ResultStore:
         self.records: dict[tuple[str, int], dict[str, Any]] = {}
         if self.path is None:
             return
-        refuse_study(self.path)
         try:
+            refuse_study(self.path)
             if self.path.exists() and not self.path.is_file():
                 raise DataError(f"cannot use {self.path}: it is no ordinary file")
             if self.path.exists() and self.path.stat().st_size:
