@@ -56,7 +56,7 @@ def reproduce(
     if sizes is not None:
         settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))
     if overwrite:
-        start_over(folder)
+        start_over(folder, settings)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(), console=err(), disable=not err().is_terminal,

@@ -29,7 +29,7 @@ Record = dict[str, Any]
 OnProgress = Callable[[Part, int, int], None]
 
 OWN = (  # what is written into the folder
-    "settings.json", "report.md", "report.html", "raw/*.jsonl", "figures/*.png", "figures/*.pdf",
+    "report.md", "report.html", "raw/*.jsonl", "figures/*.png", "figures/*.pdf",
     *(f"data/*_{kind}.{ending}" for kind in ("units", "means", "curves")
       for ending in ("csv", "parquet")),
 )  # fmt: skip
@@ -87,8 +87,8 @@ def reproduce(
     return Reproduction(headlines, files, seconds)
 
 
-def start_over(folder: Path) -> None:
-    """Remove what `reproduce` wrote into a folder, and nothing else."""
+def start_over(folder: Path, settings: Settings) -> None:
+    """Claim the folder of another reproduction: what that wrote is removed, and nothing else."""
     path = folder / "settings.json"
     if not path.exists():
         return
@@ -99,6 +99,7 @@ def start_over(folder: Path) -> None:
         refuse_study(found)
     for found in own:
         found.unlink()
+    _write_settings(path, settings)
 
 
 def _records(
@@ -138,7 +139,11 @@ def _claim(folder: Path, settings: Settings) -> None:
     elif folder.exists() and any(folder.iterdir()):
         raise DataError(f"{folder} is not empty and holds no reproduction; choose another folder")
     else:
-        write_atomically(path, json.dumps(record, indent=1) + "\n")
+        _write_settings(path, settings)
+
+
+def _write_settings(path: Path, settings: Settings) -> None:
+    write_atomically(path, json.dumps(settings.as_dict(), indent=1) + "\n")
 
 
 def _settings(path: Path) -> dict[str, Any]:
