@@ -175,7 +175,7 @@ def test_only_ordinary_files_are_written(here: Path, path: str) -> None:
     assert f"cannot write {path}: it is " in outcome.err
     assert not Path(path).is_file()
     results = run("simulate", "--policy", "random", "--nodes", 3, "--results", path)
-    assert (results.code, "it is no ordinary file" in results.err) == (1, True)
+    assert (results.code, f"cannot use {path}: " in results.err) == (1, True)
 
 
 def test_a_link_to_nothing_stays_a_link(here: Path) -> None:
@@ -196,7 +196,7 @@ def test_the_same_rules_from_python(here: Path) -> None:
                 with pytest.raises(Exception, match="choose another name"):
                     save(path)
             Path("line.json").rename("line.db")
-            save("x.json", force=True)  # type: ignore[operator]
+            save("x.json", force=True)
             save("x.json")
 
 

@@ -31,8 +31,8 @@ class ResultStore:
             return
         try:
             refuse_study(self.path)
-            if self.path.exists() and not self.path.is_file():
-                raise DataError(f"cannot use {self.path}: it is no ordinary file")
+            if self.path.is_fifo():  # opening it would wait for a reader
+                raise DataError(f"cannot use {self.path}: it is a pipe")
             if self.path.exists() and self.path.stat().st_size:
                 self._load(self.path)
             else:
