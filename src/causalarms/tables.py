@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,10 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.csv_cells import plain
 from causalarms.errors import DataError, DataTypeError
+from causalarms.files import read_at_most
+from causalarms.limits import TABLE_BYTES, TABLE_CELLS
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -55,26 +59,18 @@ def read_table(path: str | Path) -> dict[str, list[str]]:
     path = Path(path)
     if path.suffix == ".parquet":
         return _read_parquet(path)
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+    rows = _csv_rows(path)
     if not rows or not any(cell.strip() for cell in rows[0]):
         raise DataError(f"{path} is empty; its first line must name the columns")
-    header = [cell.strip() for cell in rows[0]]
-    for position, name in enumerate(header):
-        if not name:
-            raise DataError(f"{path}: column {position + 1} has no name")
-        if name in header[:position]:
-            raise DataError(f"{path}: column name {name!r} is used twice")
+    header = [plain(cell.strip()) for cell in rows[0]]
+    _check_names(path, header)
     body = [row for row in rows[1:] if row]
     for line, row in enumerate(rows[1:], start=2):
         if row and len(row) != len(header):
             raise DataError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
     if not body:
         raise DataError(f"{path} has a header and no rows")
-    return {name: [row[i].strip() for row in body] for i, name in enumerate(header)}
+    return {name: [plain(row[i].strip()) for row in body] for i, name in enumerate(header)}
 
 
 def numeric_columns(table: Mapping[str, list[str]], names: list[str]) -> FloatArray:
@@ -140,20 +136,69 @@ def _check_finite(values: FloatArray, names: tuple[str, ...] | None, *, first_ro
         raise DataError(f"row {row + first_row} of column {label} is {kind}")
 
 
+def _csv_rows(path: Path) -> list[list[str]]:
+    content = io.BytesIO(read_at_most(path, TABLE_BYTES))
+    rows: list[list[str]] = []
+    cells = 0
+    try:
+        for row in csv.reader(io.TextIOWrapper(content, encoding="utf-8-sig", newline="")):
+            rows.append(row)
+            cells += max(1, len(row))  # an empty line takes memory as well
+            _check_size(path, cells)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}, line {len(rows) + 1}: {error}") from error
+    return rows
+
+
 def _read_parquet(path: Path) -> dict[str, list[str]]:
     try:
+        import pyarrow
         from pyarrow import parquet
     except ImportError as error:
         raise DataError(
             f"reading {path} needs pyarrow: pip install 'causalarms[parquet]'"
         ) from error
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(f"cannot read {path}: it is no file")
     try:
-        table = parquet.read_table(path)
-    except (OSError, ValueError) as error:
+        dataset = parquet.ParquetDataset(path)
+        _check_size(path, sum(_parquet_cells(parquet.read_metadata(f)) for f in dataset.files))
+        _check_names(path, dataset.schema.names)
+        table = dataset.read()
+        columns = {
+            name: ["" if cell is None else str(cell) for cell in table[name].to_pylist()]
+            for name in table.column_names
+        }
+    except DataError:
+        raise
+    except MemoryError as error:
+        raise DataError(f"cannot read {path}: it does not fit into memory") from error
+    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if not table.num_rows:
         raise DataError(f"{path} has no rows")
-    return {
-        name: ["" if cell is None else str(cell) for cell in table[name].to_pylist()]
-        for name in table.column_names
-    }
+    return columns
+
+
+def _parquet_cells(metadata: Any) -> int:
+    """Cells of a file by its footer; a cell that is a list counts as many as it holds."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
+    return max(metadata.num_rows * metadata.num_columns, values)
+
+
+def _check_size(path: Path, cells: int) -> None:
+    if cells > TABLE_CELLS:
+        raise DataError(
+            f"{path} is too large: at most {TABLE_CELLS:,} cells (rows times columns) are read"
+        )
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if not name:
+            raise DataError(f"{path}: column {position + 1} has no name")
+        if name in seen:
+            raise DataError(f"{path}: column name {name!r} is used twice")
+        seen.add(name)

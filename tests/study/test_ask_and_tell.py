@@ -218,12 +218,13 @@ def test_notes_and_times() -> None:
 
 
 def test_nodes_may_have_any_names() -> None:
-    names = ("state", "do:x", "'; DROP TABLE events; --", "<b>", "yield")
+    names = ("state", "node:state", "'; DROP TABLE events; --", "<b>", "yield")
     study = Study.create(None, nodes=names, reward="yield", policy="random")
     study.tell(study.ask(), [1, 2, 3, 4, 5])
     history = study.history()
     assert list(history["state"]) == ["told"]
     assert list(history["node:state"]) == [1.0]
+    assert list(history["node:node:state"]) == [2.0]
     assert list(history["'; DROP TABLE events; --"]) == [3.0]
 
 

@@ -14,18 +14,23 @@ import click
 import numpy as np
 from rich.console import Console
 
-from causalarms.cli.terminal import err, out, print_json, table
+from causalarms.cli.options import FORCE, SEED
+from causalarms.cli.terminal import err, out, print_json, say, table
 from causalarms.environments.worlds import World
+from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.metrics import graph_errors
+from causalarms.outputs import Mark, refuse_output
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.sem.ensembles import random_sem
+from causalarms.sem.linear_sem import MARK as SYSTEM
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.experiment import Contestant, Experiment, trace_record
 from causalarms.simulation.simulate import Trace
 from causalarms.simulation.simulate import simulate as play
 
+MADE_BY = "causalarms demo"
 NODES = ("feed", "heat", "stirring", "pressure", "catalyst", "cooling", "purity", "yield")
 CONTESTANTS = (
     Contestant("csl-ucb", "CSL-UCB (knows no graph)"),
@@ -44,21 +49,24 @@ CONTESTANTS = (
     show_default=True,
     help="Folder for the pictures.",
 )
-@click.option("--rounds", type=click.IntRange(min=200), default=600, show_default=True)
+@click.option("--rounds", type=click.IntRange(200, 10**6), default=600, show_default=True)
 @click.option(
-    "--seed", type=int, default=4, show_default=True, help="Another seed, another system."
+    "--seed", type=SEED, default=4, show_default=True, help="Another seed, another system."
 )
+@FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def demo(folder: Path, rounds: int, seed: int, as_json: bool) -> None:
+def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> None:
     """Find the best of 256 settings of an unknown 8-node system, and why it is the best."""
+    for path, mark in _marks(folder).items():
+        refuse_output(path, mark, force=force)
     sem = random_sem(len(NODES), seed=seed).replace(nodes=NODES, reward="yield")
     experiment = Experiment(n_nodes=len(NODES), horizon=rounds, seed=seed, contestants=CONTESTANTS)
     if not as_json:
-        out().print(
+        say(
             f"An unknown system of {sem.n_nodes} nodes ({', '.join(NODES)}); every node can be "
-            f"switched, so there are {2**sem.n_nodes} interventions.\n"
-            f"{rounds} rounds each, compiled on first use:"
+            f"switched, so there are {2**sem.n_nodes} interventions."
         )
+        say(f"{rounds} rounds each, compiled on first use:")
     world, traces, policies = World(sem), [], []
     for contestant in CONTESTANTS:
         policy = experiment.policy(contestant, world)
@@ -68,7 +76,7 @@ def demo(folder: Path, rounds: int, seed: int, as_json: bool) -> None:
     assert isinstance(learner, CSLUCB)
     found = learner.suggest(np.random.default_rng(0))
     graph = _learned(learner, sem)
-    files = _pictures(experiment, world, traces, graph, sem, folder)
+    files = _pictures(experiment, world, traces, graph, sem, folder, force)
     if as_json:
         print_json(_record(sem, traces, found, graph, files))
     else:
@@ -94,7 +102,7 @@ def _play(
         console.file.write("\r\x1b[K")
     if not quiet:
         share = 100 * trace.optimal[-100:].mean()
-        out().print(
+        say(
             f"  {name:31s} regret {trace.regret[-1]:8.1f}, best intervention in {share:3.0f} % "
             "of the last 100 rounds"
         )
@@ -122,6 +130,7 @@ def _pictures(
     graph: Graph,
     sem: LinearSEM,
     folder: Path,
+    force: bool,
 ) -> list[Path]:
     from causalarms.pictures.curves import draw_optimal_share, draw_regret
     from causalarms.pictures.graph import draw_graph
@@ -136,16 +145,35 @@ def _pictures(
         "optimal_share.png": draw_optimal_share(experiment, records),
         "graph.png": draw_graph(graph, reward="yield", truth=sem.adjacency),
     }
-    paths = [save_figure(figure, folder / name) for name, figure in figures.items()]
-    return [*paths, graph.save(folder / "graph.json"), sem.save(folder / "system.json")]
+    paths = [
+        save_figure(figure, folder / name, made_by=MADE_BY, force=force)
+        for name, figure in figures.items()
+    ]
+    return [
+        *paths,
+        graph.save(folder / "graph.json", force=force),
+        sem.save(folder / "system.json", force=force),
+    ]
+
+
+def _marks(folder: Path) -> dict[Path, Mark]:
+    """How the files of an earlier demo are recognised."""
+    from causalarms.pictures.style import picture_mark
+
+    pictures = [folder / name for name in ("regret.png", "optimal_share.png", "graph.png")]
+    return {
+        **{path: picture_mark(path, MADE_BY) for path in pictures},
+        folder / "graph.json": GRAPHS[".json"],
+        folder / "system.json": SYSTEM,
+    }
 
 
 def _report(sem: LinearSEM, found: Suggestion, graph: Graph, files: list[Path]) -> None:
-    console = out()
     best = sem.best_intervention()
     reward = sem.expected_reward(np.stack([found.intervention, best]))
-    console.print(
-        f"\nBest intervention found by CSL-UCB: {_names(sem, found.intervention)}\n"
+    say()
+    say(f"Best intervention found by CSL-UCB: {_names(sem, found.intervention)}")
+    say(
         f"  predicted {sem.nodes[sem.reward]} {found.mean:.2f}, true {reward[0]:.2f}; "
         f"the true best is {_names(sem, best)} with {reward[1]:.2f}"
     )
@@ -161,17 +189,19 @@ def _report(sem: LinearSEM, found: Suggestion, graph: Graph, files: list[Path]) 
                 f"{errors.recall:.2f}",
             ]
         )
-    console.print("\nThe graph it learned on the way, beside the truth:")
-    console.print(table(["regime", "true edges", "found", "precision", "recall"], rows))
+    say()
+    say("The graph it learned on the way, beside the truth:")
+    out().print(table(["regime", "true edges", "found", "precision", "recall"], rows))
     for edge in graph.edges():
         if edge["child"] == sem.nodes[sem.reward]:
             regime = 1 if edge["regime"] == "intervened" else 0
             true = sem.weights[regime, sem.nodes.index(edge["parent"]), sem.reward]
-            console.print(
+            say(
                 f"  {edge['parent']} -> {edge['child']} ({edge['regime']}): {edge['weight']:+.2f}, "
                 f"true {true:+.2f}"
             )
-    console.print("\nwrote " + ", ".join(str(path) for path in files))
+    say()
+    say("wrote " + ", ".join(str(path) for path in files))
 
 
 def _record(

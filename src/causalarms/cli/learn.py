@@ -10,9 +10,10 @@ import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from causalarms.cli.learn_posterior import posterior_summary, print_posterior
-from causalarms.cli.learn_report import ENDINGS, LearnReport, write_graph
+from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
+from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED
 from causalarms.cli.rounds_from_file import read_rounds
-from causalarms.cli.terminal import collected_warnings, err, out, print_json
+from causalarms.cli.terminal import collected_warnings, err, print_json, say
 from causalarms.errors import DataError
 from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
 from causalarms.graphs.csl import Removal
@@ -57,9 +58,7 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
     metavar="A,B,...",
     help="Nodes of a tier, earliest first; no edge goes back.",
 )
-@click.option(
-    "--max-samples", type=click.IntRange(min=1), help="At most so many samples per mechanism."
-)
+@click.option("--max-samples", type=SAMPLES, help="At most so many samples per mechanism.")
 @click.option("--standardize", is_flag=True, help="Divide nodes by their standard deviation.")
 @click.option(
     "--few-samples",
@@ -70,7 +69,7 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
 )
 @click.option(
     "--bootstrap",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 100_000),
     default=0,
     help="Refits on part of the rounds, for the stability of edges.",
 )
@@ -93,8 +92,10 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
     metavar="NUMBER|estimate",
     help="posterior: about the noise's standard deviation.",
 )
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes for --bootstrap.")
+@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option(
+    "--jobs", type=PROCESSES, default=1, show_default=True, help="Processes for --bootstrap."
+)
 @click.option(
     "--out",
     "outputs",
@@ -102,6 +103,7 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
     type=click.Path(path_type=Path),
     help="Write .json, .csv, .graphml, .dot, .png or .pdf; may be repeated.",
 )
+@FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def learn(
     data: Path,
@@ -124,6 +126,7 @@ def learn(
     seed: int,
     jobs: int,
     outputs: tuple[Path, ...],
+    force: bool,
     as_json: bool,
 ) -> None:
     """Learn who causes what from a table of rounds (CSV or Parquet).
@@ -132,6 +135,9 @@ def learn(
     'intervened' that names the intervened nodes separated by ';', or a second table.
     """
     _check_endings(outputs)
+    inputs = [path for path in (data, interventions) if path is not None]
+    for path in outputs:
+        refuse_graph(path, inputs, force)
     rounds, source = read_rounds(
         data,
         interventions=interventions,
@@ -179,14 +185,14 @@ def learn(
         learner.fit_rounds(rounds, _noise_mean(noise_mean), *extra)
     report = LearnReport.of(learner.result_, rounds, source, method)
     for path in outputs:
-        write_graph(learner.result_, path)
+        write_graph(learner.result_, path, inputs, force)
     if as_json:
         print_json(report.as_dict() | posterior_summary(learner) | {"warnings": messages})
     else:
         report.print()
         print_posterior(learner)
         for path in outputs:
-            out().print(f"wrote {path}")
+            say(f"wrote {path}")
 
 
 class _live_line:  # noqa: N801 — reads as a verb where it is used

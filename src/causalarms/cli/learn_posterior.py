@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.cli.terminal import out, table
+from causalarms.cli.terminal import out, say, table
 from causalarms.graphs import GraphPosterior
 from causalarms.graphs.posterior.convergence import GOOD_R_HAT
 from causalarms.graphs.regime_names import REGIME_NAMES
@@ -44,16 +44,15 @@ def print_posterior(learner: Any) -> None:
         ]
         for r, p, c in sorted(np.argwhere(absent).tolist(), key=lambda e: -probability[tuple(e)])
     ]
-    console = out()
     if rows:
-        console.print(table(["regime", "edge left out", "probability"], rows))
+        out().print(table(["regime", "edge left out", "probability"], rows))
     said = f"probability that the graph lacks an edge: {learner.whole_graph_miss_probability_:.2g}"
     chains = learner.diagnostics_
     if chains is None:
-        console.print(f"{said}; log evidence {learner.log_evidence_:.1f}")
+        say(f"{said}; log evidence {learner.log_evidence_:.1f}")
         return
-    console.print(said)
-    console.print(
+    say(said)
+    say(
         f"sampled: {chains.n_orders} orders of {chains.n_chains} chains, worst R-hat "
         f"{chains.worst_r_hat:.2f} (good: at most {GOOD_R_HAT}), at least "
         f"{chains.effective_size:.0f} effective orders per edge"

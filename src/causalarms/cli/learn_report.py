@@ -7,14 +7,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from causalarms.cli.terminal import out, table
-from causalarms.graphs.graph import Graph
+from causalarms.cli.terminal import out, say, table
+from causalarms.graphs.graph import MARKS, Graph
 from causalarms.graphs.inputs import Rounds
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
+from causalarms.outputs import refuse_output
 
+MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
-ENDINGS = (".json", ".csv", ".graphml", ".dot", *PICTURES)
+ENDINGS = (*MARKS, *PICTURES)
 SUSPICIOUS = 1e-3  # p-value below which a mechanism is called a bad fit
 
 
@@ -55,9 +57,9 @@ class LearnReport(NamedTuple):
         }
 
     def print(self) -> None:
-        console, graph = out(), self.graph
+        graph = self.graph
         n_intervened = int(self.rounds.regimes.any(axis=1).sum())
-        console.print(
+        say(
             f"{len(self.rounds.values)} rounds of {len(graph.nodes)} nodes, {n_intervened} with an "
             f"intervention ({self.source}); method {self.method}"
         )
@@ -67,27 +69,26 @@ class LearnReport(NamedTuple):
             + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
             for e in graph.edges()
         ]
-        console.print(table(["regime", "edge", "weight", *measures], rows))
+        out().print(table(["regime", "edge", "weight", *measures], rows))
         if graph.order is None:
-            console.print(
+            say(
                 "The two regimes mix into a cycle: some interventions have no expected reward. "
                 "--method csl learns one common order."
             )
         else:
-            console.print("order: " + ", ".join(graph.order))
+            say("order: " + ", ".join(graph.order))
         unknown = graph.unknown()
         if unknown:
             names = ", ".join(f"{node} ({regime})" for regime, node in unknown)
-            console.print("unknown, for lack of data: " + names)
+            say("unknown, for lack of data: " + names)
         self._print_checks()
         if not np.isnan(self.varsortability):
-            console.print(
+            say(
                 f"varsortability {self.varsortability:.2f} "
                 "(near 1: the variances alone give the order away)"
             )
 
     def _print_checks(self) -> None:
-        console = out()
         for name, words in (
             ("gaussian_p", "residuals are not Gaussian"),
             ("linear_p", "the relation to the parents bends"),
@@ -95,22 +96,30 @@ class LearnReport(NamedTuple):
             bad = [c for c in self.checks if getattr(c, name) < SUSPICIOUS]
             if bad:
                 names = ", ".join(f"{c.node} ({c.regime})" for c in bad)
-                console.print(
+                say(
                     f"model check: in {len(bad)} of {len(self.checks)} mechanisms {words} "
                     f"(p < {SUSPICIOUS:g}): {names}"
                 )
         if any(min(c.gaussian_p, c.linear_p) < SUSPICIOUS for c in self.checks):
-            console.print(
-                "The linear Gaussian model is an approximation here; read edges as hypotheses."
-            )
+            say("The linear Gaussian model is an approximation here; read edges as hypotheses.")
 
 
-def write_graph(graph: Graph, path: Path) -> None:
+def refuse_graph(path: Path, inputs: list[Path], force: bool) -> None:
+    """Before learning: an error where the graph could not be written afterwards."""
+    if path.suffix in PICTURES:
+        from causalarms.pictures.style import picture_mark
+
+        refuse_output(path, picture_mark(path, MADE_BY), inputs=inputs, force=force)
+    else:
+        refuse_output(path, MARKS[path.suffix], inputs=inputs, force=force)
+
+
+def write_graph(graph: Graph, path: Path, inputs: list[Path], force: bool) -> None:
     """As a picture or as data, by the ending of the name."""
     if path.suffix in PICTURES:
         from causalarms.pictures.graph import draw_graph
         from causalarms.pictures.style import save_figure
 
-        save_figure(draw_graph(graph), path)
+        save_figure(draw_graph(graph), path, made_by=MADE_BY, inputs=inputs, force=force)
     else:
-        graph.save(path)
+        graph.save(path, inputs=inputs, force=force)

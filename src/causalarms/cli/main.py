@@ -5,9 +5,14 @@ Exit codes: 0 done, 1 the input was refused with a message, 2 wrong usage, 130 i
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+import warnings
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
+from typing import TextIO
 
 import click
 
@@ -46,18 +51,67 @@ def cli() -> None:
 
 def main() -> None:
     """Run a command; refusals become one line on stderr, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may know fewer letters than we print
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:  # mostly of standard output: a closed pipe, a full disk
+        _drop_output()
+        if not isinstance(error, BrokenPipeError):
+            with suppress(OSError):
+                _complain(f"error: {error}")
+        code = 1
+    if code:
+        sys.exit(code)
+
+
+def _run() -> int:
     from causalarms.errors import CausalArmsError
 
     try:
-        code = cli(standalone_mode=False)  # click turns its own exits into a return value
-        if code:
-            sys.exit(code)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return int(cli(standalone_mode=False) or 0)  # click returns the codes of its own exits
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        text = io.StringIO()
+        error.show(text)
+        _complain(text.getvalue().rstrip("\n"))
+        return error.exit_code
     except CausalArmsError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        _complain(f"error: {' '.join(str(error).splitlines())}")
+        return 1
+    except MemoryError:
+        _complain("error: there is not enough memory for this")
+        return 1
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        sys.exit(130)
+        _complain("interrupted")
+        return 130
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    _complain(f"warning: {' '.join(str(message).splitlines())}")
+
+
+def _complain(text: str) -> None:
+    from causalarms.cli.terminal import say
+
+    for line in text.split("\n"):
+        say(line, err=True)
+
+
+def _drop_output() -> None:
+    """Nobody reads: what is left in the buffer must not be tried again when Python ends."""
+    with suppress(OSError, AttributeError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from causalarms.cli.terminal import err, out, print_json, table
+from causalarms.cli.options import PROCESSES, SEED
+from causalarms.cli.terminal import err, out, print_json, say, table
 from causalarms.paper.parts import Part
 from causalarms.paper.report import COLUMNS, table_rows
 from causalarms.paper.run import reproduce as run
+from causalarms.paper.run import start_over
 from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
 from causalarms.simulation.monte_carlo import ENGINES, Engine
 
@@ -27,10 +28,10 @@ from causalarms.simulation.monte_carlo import ENGINES, Engine
     show_default=True, help="Law of the edge weights: the authors' program or their text.",
 )  # fmt: skip
 @click.option("--sizes", metavar="N1,N2,...", help="Graph sizes.  [default: 6,8,10,12,14]")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True)
 @click.option("--address", help="Of a Dask scheduler; without it --engine dask starts a cluster.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="-1: one per core.")
+@click.option("--jobs", type=PROCESSES, default=-1, show_default=True, help="-1: one per core.")
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), default=Path("out/reproduction"),
     show_default=True,
@@ -54,8 +55,8 @@ def reproduce(
     settings = Settings(weights=weights, seed=seed)
     if sizes is not None:
         settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))
-    if overwrite and (folder / "settings.json").exists():
-        shutil.rmtree(folder)
+    if overwrite:
+        start_over(folder, settings)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(), console=err(), disable=not err().is_terminal,
@@ -77,7 +78,7 @@ def reproduce(
                 on_progress=on_progress,
             )
         except KeyboardInterrupt:
-            click.echo(
+            say(
                 f"stopped; what is finished is kept in {folder}/raw, and the same command goes on "
                 "from there",
                 err=True,
@@ -105,12 +106,11 @@ def reproduce(
             }
         )
         return
-    console = out()
-    console.print(table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)]))
+    out().print(table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)]))
     agreeing = sum(h.agrees for h in result.headlines)
     spent = ", ".join(f"{name} {value:.0f} s" for name, value in result.seconds.items())
-    console.print(f"{agreeing} of {len(result.headlines)} numbers agree; {spent}")
-    console.print(f"wrote {folder}/report.html, {folder}/report.md, figures and data")
+    say(f"{agreeing} of {len(result.headlines)} numbers agree; {spent}")
+    say(f"wrote {folder}/report.html, {folder}/report.md, figures and data")
 
 
 def _sizes(text: str) -> tuple[int, ...]:

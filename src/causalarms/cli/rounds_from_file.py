@@ -46,6 +46,9 @@ def read_rounds(
         raise DataError(f"{path} has no column {intervened!r}")
     flags = [name for name in table if name.startswith(PREFIX)]
     aside = {*ignore, *flags, intervened}
+    for name in nodes or ():
+        if name.startswith(PREFIX):
+            raise DataError(f"{name!r} is a column of switches; it cannot be a node as well")
     names = nodes or [name for name in table if name not in aside]
     missing = [name for name in names if name not in table]
     if missing:

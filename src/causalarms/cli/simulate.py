@@ -9,11 +9,20 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from causalarms.cli.terminal import err, out, print_json, table
+from causalarms.cli.options import FORCE, NODES, PROCESSES, SAMPLES, SEED
+from causalarms.cli.terminal import err, out, print_json, say, table
+from causalarms.csv_cells import csv_text
+from causalarms.outputs import Mark, refuse_output, write_output
+from causalarms.plain_text import printable
 from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
 from causalarms.simulation.intervals import Interval
 from causalarms.simulation.monte_carlo import ENGINES
 from causalarms.simulation.summary import PolicySummary
+
+MADE_BY = "causalarms simulate"
+SUMMARY = (
+    "policy", "runs", "regret", "regret_low", "regret_high", "median_regret", "final_optimal_share",
+)  # fmt: skip
 
 
 @click.command()
@@ -24,13 +33,13 @@ from causalarms.simulation.summary import PolicySummary
     metavar="NAME[,SETTING=VALUE...]",
     help="A policy, with settings; may be repeated.  [default: csl-ucb, ucb, linsem-ts]",
 )
-@click.option("--nodes", type=click.IntRange(min=2), default=10, show_default=True)
-@click.option("--horizon", type=click.IntRange(min=1), default=1500, show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--nodes", type=NODES, default=10, show_default=True)
+@click.option("--horizon", type=SAMPLES, default=1500, show_default=True)
+@click.option("--runs", type=click.IntRange(1, 10**7), default=20, show_default=True)
 @click.option("--changes", metavar="T1,T2,...", help="Rounds after which mechanisms change.")
 @click.option(
     "--changed",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 20_000),
     default=3,
     show_default=True,
     help="Mechanisms regenerated at a change.",
@@ -40,11 +49,15 @@ from causalarms.simulation.summary import PolicySummary
 )
 @click.option("--edge-probability", type=click.FloatRange(0, 1), default=0.5, show_default=True)
 @click.option("--unknown-noise-mean", is_flag=True, help="Do not tell policies the noise means.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True)
 @click.option("--address", help="Of a Dask scheduler; without it --engine dask starts a cluster.")
 @click.option(
-    "--jobs", type=int, default=-1, show_default=True, help="Worker processes; -1: one per core."
+    "--jobs",
+    type=PROCESSES,
+    default=-1,
+    show_default=True,
+    help="Worker processes; -1: one per core.",
 )
 @click.option(
     "--results",
@@ -57,6 +70,7 @@ from causalarms.simulation.summary import PolicySummary
     type=click.Path(path_type=Path),
     help="Write pictures and summary.csv to this folder.",
 )
+@FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def simulate(
     policies: tuple[str, ...],
@@ -74,6 +88,7 @@ def simulate(
     jobs: int,
     results: Path | None,
     folder: Path | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Compare policies on random systems: regret, optimal share, detected changes.
@@ -93,8 +108,12 @@ def simulate(
         step=min(10, horizon),
         contestants=tuple(contestant(text) for text in policies or ("csl-ucb", "ucb", "linsem-ts")),
     )
+    inputs = [] if results is None else [results]
+    if folder is not None:
+        for path, mark in marks(folder).items():
+            refuse_output(path, mark, inputs=inputs, force=force)
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("runs"),
@@ -106,7 +125,7 @@ def simulate(
         task = progress.add_task("simulating", total=runs * len(experiment.contestants))
 
         def on_result(done: int, total: int, record: dict[str, Any] | None) -> None:
-            name = "simulating" if record is None else record["policy"]
+            name = "simulating" if record is None else printable(record["policy"])
             progress.update(task, completed=done, total=total, description=name)
 
         records = monte_carlo(
@@ -119,7 +138,11 @@ def simulate(
             on_result=on_result,
         )
     rows = summarise(experiment, records)
-    written = [] if folder is None else write_outputs(experiment, records, rows, folder)
+    written = (
+        []
+        if folder is None
+        else write_outputs(experiment, records, rows, folder, inputs=inputs, force=force)
+    )
     if as_json:
         print_json(
             {
@@ -132,7 +155,7 @@ def simulate(
         return
     print_summary(experiment, rows)
     for path in written:
-        out().print(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 def contestant(text: str) -> Contestant:
@@ -149,7 +172,7 @@ def contestant(text: str) -> Contestant:
             raise click.BadParameter(f"{pair!r} is not of the form setting=value")
         try:
             settings[key.strip()] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
             settings[key.strip()] = value.strip()
     label = str(settings.pop("label", ""))
     return Contestant(name.strip(), label, settings)
@@ -191,27 +214,55 @@ def print_summary(experiment: Experiment, rows: list[PolicySummary]) -> None:
 
 
 def write_outputs(
-    experiment: Experiment, records: list[dict[str, Any]], rows: list[PolicySummary], folder: Path
+    experiment: Experiment,
+    records: list[dict[str, Any]],
+    rows: list[PolicySummary],
+    folder: Path,
+    *,
+    inputs: list[Path],
+    force: bool,
 ) -> list[Path]:
     """Pictures and the summary as CSV."""
-    from causalarms.files import write_atomically
     from causalarms.pictures.curves import draw_optimal_share, draw_regret
     from causalarms.pictures.style import save_figure
 
-    header = "policy,runs,regret,regret_low,regret_high,median_regret,final_optimal_share"
-    text = "\n".join(
-        [header]
-        + [
-            f"{r.policy},{r.runs},{r.regret.value!r},{r.regret.low!r},{r.regret.high!r},"
-            f"{r.median_regret!r},{r.final_optimal_share.value!r}"
-            for r in rows
-        ]
-    )
-    return [
-        write_atomically(folder / "summary.csv", text + "\n"),
-        save_figure(draw_regret(experiment, records), folder / "regret.png"),
-        save_figure(draw_optimal_share(experiment, records), folder / "optimal_share.png"),
+    cells = [
+        (
+            r.policy,
+            r.runs,
+            r.regret.value,
+            r.regret.low,
+            r.regret.high,
+            r.median_regret,
+            r.final_optimal_share.value,
+        )
+        for r in rows
     ]
+    summary = folder / "summary.csv"
+    text = csv_text(SUMMARY, cells)
+    write_output(summary, text, marks(folder)[summary], inputs=inputs, force=force)
+    pictures = {
+        "regret.png": draw_regret(experiment, records),
+        "optimal_share.png": draw_optimal_share(experiment, records),
+    }
+    return [
+        summary,
+        *(
+            save_figure(figure, folder / name, made_by=MADE_BY, inputs=inputs, force=force)
+            for name, figure in pictures.items()
+        ),
+    ]
+
+
+def marks(folder: Path) -> dict[Path, Mark]:
+    """How the files of an earlier run are recognised."""
+    from causalarms.pictures.style import picture_mark
+
+    pictures = [folder / "regret.png", folder / "optimal_share.png"]
+    return {
+        folder / "summary.csv": Mark(f"`{MADE_BY}`", ",".join(SUMMARY).encode()),
+        **{path: picture_mark(path, MADE_BY) for path in pictures},
+    }
 
 
 def _percent(interval: Interval) -> str:

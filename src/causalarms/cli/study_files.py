@@ -7,14 +7,18 @@ from pathlib import Path
 
 import click
 
+from causalarms.cli.options import FORCE
 from causalarms.cli.rounds_from_file import PREFIX, read_rounds
 from causalarms.cli.study_options import FILE, JSON
-from causalarms.cli.terminal import collected_warnings, print_json
+from causalarms.cli.terminal import collected_warnings, print_data, print_json, say
 from causalarms.errors import StudyError
-from causalarms.files import write_atomically
+from causalarms.files import read_text
+from causalarms.limits import LOG_BYTES
+from causalarms.outputs import refuse_output, write_output
+from causalarms.plain_text import printable
 from causalarms.study import Study
 from causalarms.study.exchange import FORMAT, log_text, table_text
-from causalarms.study.history import columns
+from causalarms.study.history import column_of, columns
 from causalarms.tables import read_table
 
 
@@ -36,37 +40,38 @@ def import_(file: Path, source: Path, intervened: str | None, as_json: bool) -> 
         if as_json:
             print_json({"file": str(file), "trials": number})
         else:
-            click.echo(f"restored {file}: {number} trials")
+            say(f"restored {file}: {number} trials")
         return
     messages: list[str] = []
     with Study.open(file) as study, collected_warnings(messages, show=not as_json):
         number = study.add_observations(
-            _rounds(source, study.nodes, intervened), source=source.name
+            _rounds(source, study.nodes, intervened), source=printable(source.name)
         )
     if as_json:
         print_json({"imported": number, "warnings": messages})
     else:
-        click.echo(f"imported {number} rounds")
+        say(f"imported {number} rounds")
 
 
 @click.command()
 @FILE
 @click.option("--out", "path", type=click.Path(path_type=Path), help=".json, .csv or .parquet")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the trials instead of the log.")
+@FORCE
 @JSON
-def export(file: Path, path: Path | None, as_csv: bool, as_json: bool) -> None:
+def export(file: Path, path: Path | None, as_csv: bool, force: bool, as_json: bool) -> None:
     """The whole log (JSON), or the table of trials (CSV, Parquet)."""
     with Study.open(file, read_only=True) as study:
         if path is not None:
-            study.export(path)
+            study.export(path, force=force)
             if as_json:
                 print_json({"file": str(path)})
             else:
-                click.echo(f"wrote {path}")
+                say(f"wrote {path}")
         elif as_csv:
-            click.echo(table_text(columns(study.ledger())), nl=False)
+            print_data(table_text(columns(study.ledger())))
         else:
-            click.echo(log_text(study.store), nl=False)
+            print_data(log_text(study.store))
 
 
 @click.command()
@@ -74,24 +79,25 @@ def export(file: Path, path: Path | None, as_csv: bool, as_json: bool) -> None:
 @click.option(
     "--out", "path", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True
 )
+@FORCE
 @JSON
-def report(file: Path, path: Path, as_json: bool) -> None:
+def report(file: Path, path: Path, force: bool, as_json: bool) -> None:
     """A self-contained web page: reward, graph, alarms, model checks, all trials."""
-    from causalarms.cli.study_report import page
+    from causalarms.cli.study_report import MARK, page
 
+    refuse_output(path, MARK, inputs=[file], force=force)
     with Study.open(file, read_only=True) as study:
-        write_atomically(path, page(study, file.name))
+        write_output(path, page(study, file.name), MARK, inputs=[file], force=force)
     if as_json:
         print_json({"file": str(path)})
     else:
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 def _check_export(source: Path) -> None:
     try:
-        with source.open(encoding="utf-8") as file:
-            first = json.loads(file.readline())
-    except (OSError, ValueError, RecursionError) as error:
+        first = json.loads(read_text(source, LOG_BYTES).partition("\n")[0])
+    except (ValueError, RecursionError) as error:
         raise StudyError(f"{source} is no exported study: {error}") from error
     if not isinstance(first, dict) or first.get("format") != FORMAT:
         raise StudyError(f"{source} is no exported study")
@@ -102,11 +108,18 @@ def _rounds(
 ) -> dict[str, list[float | None]]:
     """Columns of numbers from a table; the words of `learn` for what was switched."""
     text = read_table(source)
-    missing = [node for node in nodes if node not in text]
-    if missing:
-        raise StudyError(f"{source} has no column for node {missing[0]!r}")
-    wanted = [name for name in text if name.removeprefix(PREFIX) in nodes]
-    table = {name: [_number(c, name, i) for i, c in enumerate(text[name])] for name in wanted}
+    wanted: dict[str, list[str]] = {}
+    for node in nodes:
+        column = column_of(node) if column_of(node) in text else node  # as exported, or as named
+        if column not in text:
+            raise StudyError(f"{source} has no column for node {node!r}")
+        wanted[node] = text[column]
+        if PREFIX + node in text:
+            wanted[PREFIX + node] = text[PREFIX + node]
+    table = {
+        name: [_number(cell, name, row) for row, cell in enumerate(cells)]
+        for name, cells in wanted.items()
+    }
     if intervened is not None:
         found = read_rounds(source, intervened=intervened, nodes=list(nodes)).rounds.regimes
         for i, node in enumerate(nodes):

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from causalarms.errors import StudyError
+from causalarms.limits import STANDARD_INPUT_BYTES
 
 FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -18,7 +19,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
     """`node=value ...` from the command line, or `-` for a JSON object on standard input."""
     if pairs == ("-",):
-        return json_object(sys.stdin.read())
+        return json_object(_standard_input())
     values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.rpartition("=")
@@ -30,6 +31,18 @@ def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
     if not values:
         raise click.UsageError("give node=value for every node, or - and JSON on standard input")
     return values
+
+
+def _standard_input() -> str:
+    try:
+        text = sys.stdin.read(STANDARD_INPUT_BYTES + 1)
+    except (OSError, ValueError, AttributeError) as error:  # closed, or no text
+        raise StudyError(f"standard input cannot be read: {error}") from error
+    if len(text) > STANDARD_INPUT_BYTES:
+        raise StudyError(
+            f"standard input is too large: at most {STANDARD_INPUT_BYTES / 2**20:.0f} MiB are read"
+        )
+    return text
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from causalarms.cli.options import FORCE
 from causalarms.cli.study_options import FILE, JSON, names, switched
 from causalarms.cli.study_screen import show_study
-from causalarms.cli.terminal import out, print_json, table
+from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.study import Study
 from causalarms.study.history import columns
 
@@ -33,13 +34,13 @@ def best(file: Path, as_json: bool) -> None:
     if as_json:
         print_json(found.as_dict())
         return
-    click.echo(f"switch {switched(found.switch)}")
-    click.echo(
+    say(f"switch {switched(found.switch)}")
+    say(
         f"{reward} {found.reward:.4g} (95 % interval {found.low:.4g} to {found.high:.4g}), "
         f"from {found.basis}"
     )
     if found.probability == found.probability:
-        click.echo(
+        say(
             f"best with probability {found.probability:.3f}, expected loss "
             f"{found.expected_loss:.3g}, given the learned graph"
         )
@@ -66,13 +67,14 @@ def predict(file: Path, nodes: str, as_json: bool) -> None:
 @click.command()
 @FILE
 @click.option("--out", "path", type=click.Path(path_type=Path), help="JSON, CSV, GraphML, DOT.")
+@FORCE
 @JSON
-def graph(file: Path, path: Path | None, as_json: bool) -> None:
+def graph(file: Path, path: Path | None, force: bool, as_json: bool) -> None:
     """The learned edges of both regimes."""
     with Study.open(file, read_only=True) as study:
         found = study.graph()
     if path is not None:
-        found.save(path)
+        found.save(path, inputs=[file], force=force)
     if as_json:
         unknown = [{"regime": r, "node": node} for r, node in found.unknown()]
         print_json({"nodes": found.nodes, "edges": found.edges(), "unknown": unknown})
@@ -90,7 +92,7 @@ def graph(file: Path, path: Path | None, as_json: bool) -> None:
     ]
     _print(["regime", "parent", "child", "weight", "+-", "probability"], rows)
     if found.unknown():
-        click.echo("too few rounds: " + ", ".join(f"{n} ({r})" for r, n in found.unknown()))
+        say("too few rounds: " + ", ".join(f"{n} ({r})" for r, n in found.unknown()))
 
 
 @click.command()
@@ -104,7 +106,7 @@ def alarms(file: Path, as_json: bool) -> None:
         print_json(found)
     elif not found:
         watches = policy.endswith("-cd")
-        click.echo("no alarm" if watches else f"no alarm: policy {policy} does not watch for any")
+        say("no alarm" if watches else f"no alarm: policy {policy} does not watch for any")
     else:
         keys = ["alarm", "trial", "regime", "node", "changed_after", "acknowledged", "note"]
         _print(keys, [[str(a[key]) for key in keys] for a in found])
@@ -121,18 +123,18 @@ def explain(file: Path, trial: int, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    click.echo(f"trial {trial} ({found['state']}): switch {switched(found['switch'])}")
-    click.echo(found["text"])
+    say(f"trial {trial} ({found['state']}): switch {switched(found['switch'])}")
+    say(found["text"])
     if found.get("edges"):
-        click.echo("edges that carry most of the expected reward:")
+        say("edges that carry most of the expected reward:")
         for e in found["edges"]:
-            click.echo(
+            say(
                 f"  {e['parent']} -> {e['child']} ({e['regime']}): weight {e['weight']:+.2f}, "
                 f"carries {e['carries']:+.3g}"
             )
     for m in found.get("mechanisms", [])[:3]:
         share = 100 * m["share_of_uncertainty"]
-        click.echo(f"  {share:.0f} % of the uncertainty comes from {m['node']} ({m['regime']})")
+        say(f"  {share:.0f} % of the uncertainty comes from {m['node']} ({m['regime']})")
 
 
 @click.command()
@@ -164,9 +166,7 @@ def history(file: Path, last: int | None, as_json: bool) -> None:
 
 
 def _print(header: list[str], rows: list[list[str]]) -> None:
-    from rich.markup import escape
-
-    out().print(table([escape(h) for h in header], [[escape(c) for c in row] for row in rows]))
+    out().print(table(header, rows))
 
 
 def _cell(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from html import escape
+from html import escape as html_escape
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.outputs import Mark
+from causalarms.plain_text import printable
 from causalarms.study import Study
 from causalarms.study.history import columns
 
@@ -24,8 +26,14 @@ STYLE = (
     "td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #ddd;white-space:nowrap}"
     "img{max-width:100%}.bad{color:#a03000}"
 )
+GENERATOR = '<meta name="generator" content="causalarms study report">'
+MARK = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
 MAX_TRIALS = 2000
+
+
+def escape(text: str) -> str:
+    return html_escape(printable(text))
 
 
 def page(study: Study, name: str) -> str:
@@ -39,7 +47,9 @@ def page(study: Study, name: str) -> str:
     parts += [_alarms(facts), _checks(study, graph), _trials(study)]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f"<title>{escape(name)}</title><style>{STYLE}</style>" + "".join(parts) + "</html>\n"
+        f"{GENERATOR}<title>{escape(name)}</title><style>{STYLE}</style>"
+        + "".join(parts)
+        + "</html>\n"
     )
 
 
@@ -92,7 +102,7 @@ def _rewards(facts: dict[str, Any]) -> str:
         means = rewards[:whole].reshape(-1, block).mean(axis=1)
         axes.plot((np.arange(len(means)) + 0.5) * block + 0.5, means)
         axes.set_xlabel("round")
-        axes.set_ylabel(facts["reward"], parse_math=False)
+        axes.set_ylabel(printable(facts["reward"]), parse_math=False)
         picture = _image(figure, "reward of every round, and averages")
     return f"<h2>Reward so far</h2>{picture}"
 

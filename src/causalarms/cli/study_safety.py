@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from causalarms.cli.study_options import FILE, JSON
-from causalarms.cli.terminal import print_json
+from causalarms.cli.terminal import print_json, say
 from causalarms.study.backup import backup as backup_file
 from causalarms.study.recovery import recover as recover_file
 from causalarms.study.sqlite_store import SqliteStore
@@ -24,16 +24,16 @@ def verify(file: Path, replay: bool, as_json: bool) -> None:
     if as_json:
         print_json(verdict.as_dict())
     else:
-        click.echo(
+        say(
             f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
             f"{verdict.trials} trials, {verdict.told} told"
         )
         for remark in verdict.remarks:
-            click.echo(f"remark: {remark}")
+            say(f"remark: {remark}")
         if not verdict.ok and verdict.last_told is not None:
-            click.echo(f"the last trial whose result is sure is {verdict.last_told}")
+            say(f"the last trial whose result is sure is {verdict.last_told}")
         if not verdict.ok:
-            click.echo(f"save what is whole: causalarms study recover {file} NEW.db")
+            say(f"save what is whole: causalarms study recover {file} NEW.db")
     if not verdict.ok:
         raise click.exceptions.Exit(1)
 
@@ -48,9 +48,9 @@ def recover(file: Path, rescued: Path, as_json: bool) -> None:
     if as_json:
         print_json(rescue.as_dict())
         return
-    click.echo(f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}")
+    say(f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}")
     for remark in rescue.verdict.remarks:
-        click.echo(remark)
+        say(remark)
 
 
 @click.command()
@@ -63,7 +63,7 @@ def backup(file: Path, copy: Path, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(copy)} | verdict.as_dict())
     else:
-        click.echo(f"copied {verdict.events} events, {verdict.told} told trials to {copy}")
+        say(f"copied {verdict.events} events, {verdict.told} told trials to {copy}")
 
 
 @click.command()
@@ -76,4 +76,4 @@ def upgrade(file: Path, as_json: bool) -> None:
     if as_json:
         print_json({"before": before, "now": now})
     else:
-        click.echo(f"{file}: version {now}" + (" already" if before == now else f", was {before}"))
+        say(f"{file}: version {now}" + (" already" if before == now else f", was {before}"))

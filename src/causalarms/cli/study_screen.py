@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 import numpy as np
 
 from causalarms.cli.study_options import switched
-from causalarms.cli.terminal import print_json
+from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 from causalarms.study import Study
 
@@ -23,33 +22,31 @@ def show_study(study: Study, *, as_json: bool) -> None:
         print_json(record)
         return
     counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
-    click.echo(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
+    say(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
     if record["rewards"]:
-        click.echo(f"reward  {sparkline(record['rewards'])}  last {record['rewards'][-1]:.4g}")
+        say(f"reward  {sparkline(record['rewards'])}  last {record['rewards'][-1]:.4g}")
     best = record["best"]
     if best is not None:
         chance = best["probability"]
         sure = "" if chance != chance else f", best with probability {chance:.2f}"
-        click.echo(
+        say(
             f"best    switch {switched(best['switch'])}: {best['reward']:.4g} "
             f"({best['low']:.4g} to {best['high']:.4g}){sure}"
         )
     for edge in record["edges"][:EDGES]:
-        click.echo(
-            f"edge    {edge['parent']} -> {edge['child']} ({edge['regime']}) {edge['weight']:+.2f}"
-        )
+        say(f"edge    {edge['parent']} -> {edge['child']} ({edge['regime']}) {edge['weight']:+.2f}")
     if len(record["edges"]) > EDGES:
-        click.echo(f"        and {len(record['edges']) - EDGES} more: causalarms study graph")
+        say(f"        and {len(record['edges']) - EDGES} more: causalarms study graph")
     for alarm in record["alarms"]:
         seen = "acknowledged" if alarm["acknowledged"] else "NEW"
-        click.echo(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
+        say(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
     for trial in record["pending"]:
-        click.echo(
+        say(
             f"pending trial {trial['trial']} of {trial['worker']}: switch "
             f"{switched(trial['switch'])}"
         )
     if record["problem"]:
-        click.echo(f"problem {record['problem']}")
+        say(f"problem {record['problem']}")
 
 
 def summary(study: Study) -> dict[str, Any]:

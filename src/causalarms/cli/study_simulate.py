@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 import numpy as np
 
+from causalarms.cli.options import SEED
 from causalarms.cli.study_options import FILE, JSON, switched
-from causalarms.cli.terminal import print_json
+from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
@@ -20,7 +21,7 @@ from causalarms.study import Study
 @click.option("--sem", "system", type=click.Path(path_type=Path), required=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=200, show_default=True)
 @click.option("--worker", default="main", show_default=True)
-@click.option("--noise-seed", type=int, default=0, show_default=True)
+@click.option("--noise-seed", type=SEED, default=0, show_default=True)
 @JSON
 def simulate_on(
     file: Path, system: Path, rounds: int, worker: str, noise_seed: int, as_json: bool
@@ -42,7 +43,7 @@ def simulate_on(
     if as_json:
         print_json({"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected})
     else:
-        click.echo(
+        say(
             f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
             f"true {expected:.3g}"
         )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from causalarms.cli.study_options import FILE, JSON, names, pairs_or_json, switched
-from causalarms.cli.terminal import collected_warnings, out, print_json
+from causalarms.cli.terminal import collected_warnings, print_json, say
 from causalarms.study import Study, Trial
 
 
@@ -64,7 +64,7 @@ def create(
         if as_json:
             print_json({"file": str(file), "settings": study.settings.as_dict()})
         else:
-            out().print(f"created {file}: {len(study.nodes)} nodes, reward {reward}", markup=False)
+            say(f"created {file}: {len(study.nodes)} nodes, reward {reward}")
 
 
 @click.command()
@@ -82,7 +82,7 @@ def ask(file: Path, count: int, worker: str, as_json: bool) -> None:
         print_json(records[0] if count == 1 else records)
         return
     for trial in trials:
-        click.echo(f"trial {trial.number}: switch {switched(trial.switch)}  ({trial.reason})")
+        say(f"trial {trial.number}: switch {switched(trial.switch)}  ({trial.reason})")
 
 
 @click.command()
@@ -177,7 +177,7 @@ def _done(trial: int, state: str, as_json: bool, warnings: list[str] | None = No
     if as_json:
         print_json({"trial": trial, "state": state, "warnings": warnings or []})
     else:
-        click.echo(f"trial {trial}: {state}")
+        say(f"trial {trial}: {state}")
 
 
 def _record(trial: Trial) -> dict[str, Any]:

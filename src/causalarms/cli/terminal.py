@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,8 +13,22 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from causalarms.errors import CausalArmsWarning
+from causalarms.plain_text import printable
+
+
+def say(line: object = "", *, err: bool = False) -> None:
+    """One line, on standard output or standard error."""
+    click.echo(printable(line), err=err)
+
+
+def print_data(text: str) -> None:
+    """A file's content: as it is, but not at a terminal."""
+    if sys.stdout is not None and sys.stdout.isatty():
+        text = "\n".join(map(printable, text.split("\n")))
+    click.echo(text, nl=False)
 
 
 def out() -> Console:
@@ -42,12 +57,19 @@ def _finite(value: Any) -> Any:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
     """A plain table; the numbers are right-aligned already by being text of one width."""
-    result = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    result = Table(
+        title=Text(printable(title)) if title else None,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+    )
     for position, column in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[position]) for row in rows)
-        result.add_column(column, justify="right" if numeric else "left", no_wrap=True)
+        result.add_column(
+            Text(printable(column)), justify="right" if numeric else "left", no_wrap=True
+        )
     for row in rows:
-        result.add_row(*row)
+        result.add_row(*(Text(printable(cell)) for cell in row))
     return result
 
 
@@ -66,7 +88,7 @@ def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
             )
     if show:
         for message in messages:
-            click.echo(f"warning: {message}", err=True)
+            say(f"warning: {message}", err=True)
 
 
 def _is_number(text: str) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,24 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.csv_cells import csv_text
 from causalarms.errors import DataError
-from causalarms.files import write_atomically
 from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.outputs import Mark, write_output
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+
+FORMAT = "causalarms.graph/1"
+COLUMNS = ("regime", "parent", "child", "weight")
+MADE_BY = "`causalarms learn`, `study graph` or `demo`"
+MARKS = {  # of the files that `Graph.save` writes, by their ending
+    ".json": Mark(MADE_BY, f'{{\n "format": "{FORMAT}"'.encode()),
+    ".csv": Mark(MADE_BY, ",".join(COLUMNS).encode()),
+    ".graphml": Mark(MADE_BY, b"<graphml", b'"natural_known"'),
+    ".dot": Mark(MADE_BY, b"digraph causalarms {"),
+}
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,7 @@ class Graph:
     def to_json(self) -> str:
         """Nodes, edges with all their numbers, order and unknown mechanisms."""
         record = {
+            "format": FORMAT,
             "nodes": list(self.nodes),
             "order": list(self.order) if self.order else None,
             "edges": self.edges(),
@@ -100,14 +113,18 @@ class Graph:
 
     def to_csv(self) -> str:
         """The edge list."""
-        columns = ["regime", "parent", "child", "weight", *self.measures]
-        text = io.StringIO()
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.edges())
-        return text.getvalue()
+        columns = (*COLUMNS, *self.measures)
+        return csv_text(columns, ([edge[name] for name in columns] for edge in self.edges()))
 
     def to_graphml(self) -> str:
+        """XML; DataError names a node whose name holds what XML cannot."""
+        for node in self.nodes:
+            found = NOT_XML.search(node)
+            if found:
+                raise DataError(
+                    f"node {node!r}: GraphML cannot hold the character {found.group()!r}; "
+                    "save the graph as .json"
+                )
         return "\n".join(nx.generate_graphml(self.to_networkx())) + "\n"
 
     def to_dot(self) -> str:
@@ -122,8 +139,13 @@ class Graph:
             )
         return "\n".join([*lines, "}"]) + "\n"
 
-    def save(self, path: str | Path) -> Path:
-        """Write as JSON, CSV, GraphML or DOT, by the ending of the file's name."""
+    def save(
+        self, path: str | Path, *, inputs: Iterable[str | Path] = (), force: bool = False
+    ) -> Path:
+        """Write as JSON, CSV, GraphML or DOT, by the ending of the file's name.
+
+        A study, one of `inputs` and, without `force`, a file that is no graph is not written over.
+        """
         path = Path(path)
         writers = {
             ".json": self.to_json,
@@ -135,7 +157,8 @@ class Graph:
             raise DataError(
                 f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(writers)}"
             )
-        return write_atomically(path, writers[path.suffix]())
+        mark = MARKS[path.suffix]
+        return write_output(path, writers[path.suffix](), mark, inputs=inputs, force=force)
 
 
 def _quoted(name: str) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from causalarms.files import write_atomically
+from causalarms.outputs import Mark, write_output
 from causalarms.paper.disagreements import reason
 from causalarms.paper.headlines import Headline
 from causalarms.paper.settings import PAPER_RUNS, Settings
+from causalarms.paper.tidy import MADE_BY
 
 TITLES = {
     "graph_fn": "Graph false-negative rate against graph size",
@@ -26,6 +27,8 @@ TITLES = {
     "regret_changing": "Cumulative regret, changes after rounds 1000 and 2000",
     "optimal_share_changing": "Optimal interventions, changes after rounds 1000 and 2000",
 }
+MARKDOWN = Mark(f"`{MADE_BY}`", b"# Reproduction\n")
+HTML = Mark(f"`{MADE_BY}`", b"<!doctype html>", f'name="generator" content="{MADE_BY}"'.encode())
 COLUMNS = ("number", "paper", "measured", "95 % interval", "agrees?", "beside")
 
 
@@ -38,8 +41,12 @@ def write_report(
 ) -> list[Path]:
     """`report.md` and a self-contained `report.html`."""
     return [
-        write_atomically(folder / "report.md", _markdown(settings, runs, headlines, images)),
-        write_atomically(folder / "report.html", _html(settings, runs, headlines, images)),
+        write_output(
+            folder / "report.md", _markdown(settings, runs, headlines, images), MARKDOWN, force=None
+        ),
+        write_output(
+            folder / "report.html", _html(settings, runs, headlines, images), HTML, force=None
+        ),
     ]
 
 
@@ -109,7 +116,8 @@ def _html(
         for name, path in images.items()
     )
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Reproduction</title><style>'
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<meta name="generator" content="{MADE_BY}"><title>Reproduction</title><style>'
         "body{font:16px/1.5 sans-serif;max-width:68rem;margin:2rem auto;padding:0 1rem}"
         "table{border-collapse:collapse;font-size:.9rem}td,th{padding:.3rem .7rem;text-align:left;"
         "border-bottom:1px solid #ddd}tr.no td:nth-child(5){color:#a03000;font-weight:bold}"

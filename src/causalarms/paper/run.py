@@ -13,17 +13,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from causalarms.errors import DataError, ModelError
-from causalarms.files import write_atomically
+from causalarms.files import read_text, write_atomically
+from causalarms.limits import SYSTEM_BYTES
+from causalarms.outputs import refuse_study
 from causalarms.paper.headlines import Headline, abstract_headlines
 from causalarms.paper.parts import FIGURES, PARTS, Part
 from causalarms.paper.report import write_report
 from causalarms.paper.settings import Settings
+from causalarms.paper.tidy import MADE_BY
 from causalarms.pictures.style import save_figure
 from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.store import ResultStore
 
 Record = dict[str, Any]
 OnProgress = Callable[[Part, int, int], None]
+
+OWN = (  # what is written into the folder
+    "report.md", "report.html", "raw/*.jsonl", "figures/*.png", "figures/*.pdf",
+    *(f"data/*_{kind}.{ending}" for kind in ("units", "means", "curves")
+      for ending in ("csv", "parquet")),
+)  # fmt: skip
 
 
 class Reproduction(NamedTuple):
@@ -66,12 +75,31 @@ def reproduce(
         files += part.tables(settings, records, folder / "data")
         for name in names:
             figure = part.figures[name](settings, records)
-            images[name] = save_figure(figure, folder / "figures" / f"{name}.png")
-            files += [images[name], save_figure(figure, folder / "figures" / f"{name}.pdf")]
+            pictures = [
+                save_figure(figure, folder / "figures" / f"{name}{ending}", made_by=MADE_BY)
+                for ending in (".png", ".pdf")
+            ]
+            images[name] = pictures[0]
+            files += pictures
         seconds[part.name] = time.perf_counter() - start
     headlines += abstract_headlines(headlines)
     files += write_report(folder, settings, runs, headlines, images)
     return Reproduction(headlines, files, seconds)
+
+
+def start_over(folder: Path, settings: Settings) -> None:
+    """Claim the folder of another reproduction: what that wrote is removed, and nothing else."""
+    path = folder / "settings.json"
+    if not path.exists():
+        return
+    if _settings(path).keys() != Settings().as_dict().keys():
+        raise DataError(f"{path} holds no settings of a reproduction; choose another folder")
+    own = [path for pattern in OWN for path in folder.glob(pattern)]
+    for found in own:
+        refuse_study(found)
+    for found in own:
+        found.unlink()
+    _write_settings(path, settings)
 
 
 def _records(
@@ -98,11 +126,10 @@ def _claim(folder: Path, settings: Settings) -> None:
     """Write the settings into the folder, or refuse one that holds others."""
     path = folder / "settings.json"
     record = settings.as_dict()
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is no folder; choose another name")
     if path.exists():
-        try:
-            theirs = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {path}: {error}") from error
+        theirs = _settings(path)
         if theirs != record:
             names = sorted(k for k in {*theirs, *record} if theirs.get(k) != record.get(k))
             raise DataError(
@@ -112,4 +139,18 @@ def _claim(folder: Path, settings: Settings) -> None:
     elif folder.exists() and any(folder.iterdir()):
         raise DataError(f"{folder} is not empty and holds no reproduction; choose another folder")
     else:
-        write_atomically(path, json.dumps(record, indent=1) + "\n")
+        _write_settings(path, settings)
+
+
+def _write_settings(path: Path, settings: Settings) -> None:
+    write_atomically(path, json.dumps(settings.as_dict(), indent=1) + "\n")
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(read_text(path, SYSTEM_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    if not isinstance(record, dict):
+        raise DataError(f"{path} holds no settings of a reproduction; choose another folder")
+    return record

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from causalarms.files import write_atomically
+from causalarms.csv_cells import csv_text
+from causalarms.outputs import Mark, write_output
+
+MADE_BY = "causalarms reproduce"
 
 Record = dict[str, Any]
 
 
 def write_table(rows: Sequence[Record], path: Path) -> list[Path]:
     """`path`.csv and, where pyarrow is installed, `path`.parquet."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    written = [write_atomically(path.with_suffix(".csv"), text.getvalue())]
+    columns = list(rows[0])
+    text = csv_text(columns, ([row[name] for name in columns] for row in rows))
+    mark = Mark(f"`{MADE_BY}`", text.partition("\n")[0].encode())
+    written = [write_output(path.with_suffix(".csv"), text, mark, force=None)]
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         return written
     buffer = io.BytesIO()
-    parquet.write_table(pa.Table.from_pylist(list(rows)), buffer)
-    return [*written, write_atomically(path.with_suffix(".parquet"), buffer.getvalue())]
+    table = pa.Table.from_pylist(list(rows)).replace_schema_metadata({"made_by": MADE_BY})
+    parquet.write_table(table, buffer)
+    mark = Mark(f"`{MADE_BY}`", b"PAR1", MADE_BY.encode())
+    content = buffer.getvalue()
+    return [*written, write_output(path.with_suffix(".parquet"), content, mark, force=None)]
 
 
 def curve_rows(records: Sequence[Record], step: int, block: int) -> list[Record]:

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from causalarms.pictures import style
+from causalarms.plain_text import printable
 from causalarms.simulation.experiment import Experiment
 
 FEWEST_FOR_INTERVAL = 3
@@ -57,7 +58,7 @@ def _draw(
             if not len(curves):
                 continue
             average = curves.mean(axis=0)
-            (line,) = axes.plot(at, average, label=contestant.name)
+            (line,) = axes.plot(at, average, label=printable(contestant.name))
             if len(curves) >= FEWEST_FOR_INTERVAL:
                 error = 1.96 * curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
                 low, high = (average - error).clip(min=0), average + error
@@ -69,5 +70,7 @@ def _draw(
         axes.set_xlabel("round")
         axes.set_ylabel(label)
         axes.set_xlim(0, experiment.horizon)
-        figure.legend(loc="outside upper center", ncols=2)
+        legend = figure.legend(loc="outside upper center", ncols=2)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
     return figure

@@ -17,6 +17,7 @@ from causalarms.pictures.geometry import MARGIN, Geometry, plan
 from causalarms.pictures.labels import LABEL_SIZE, Labels, number, place_labels
 from causalarms.pictures.legend import draw_legend
 from causalarms.pictures.matrices import draw_matrices
+from causalarms.plain_text import printable
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.nodes import node_index
 
@@ -47,7 +48,7 @@ def draw_graph(
     reward_node = None if reward is None else node_index(reward, graph.nodes)
     shown = graph.adjacency if true_edges is None else graph.adjacency | true_edges
     with style.figure_style():
-        geometry = plan(graph.nodes, shown[0] | shown[1])
+        geometry = plan(tuple(map(printable, graph.nodes)), shown[0] | shown[1])
         panels = [_edges(graph, true_edges, regime, geometry) for regime in (0, 1)]
         labels = _all_labels(panels, geometry)
         figure, both_axes = _panels(geometry, title)

@@ -14,6 +14,7 @@ from causalarms.graphs.graph import Graph
 from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.pictures import style
 from causalarms.pictures.labels import number, text_size
+from causalarms.plain_text import printable
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -107,7 +108,7 @@ def _grid(
 
 
 def _draw_map(axes: Axes, weights: FloatArray, nodes: tuple[str, ...], largest: float) -> AxesImage:
-    n_nodes = len(nodes)
+    n_nodes, nodes = len(nodes), tuple(map(printable, nodes))
     image = axes.imshow(weights, cmap=style.DIVERGING, vmin=-largest, vmax=largest)
     axes.set_xticks(range(n_nodes), nodes, rotation=90, fontsize=NAME_SIZE, parse_math=False)
     axes.set_yticks(range(n_nodes), nodes, fontsize=NAME_SIZE, parse_math=False)

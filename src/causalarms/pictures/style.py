@@ -8,7 +8,7 @@ Figures are made with `matplotlib.figure.Figure`, never pyplot: no window, no gl
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from cycler import cycler
 from matplotlib.colors import LinearSegmentedColormap
 
 from causalarms.errors import DataError
-from causalarms.files import write_atomically
+from causalarms.outputs import Mark, write_output
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -78,9 +78,10 @@ _SETTINGS = {
 
 # What would differ between two runs or two versions of matplotlib is left out of the file.
 _METADATA: dict[str, dict[str, str | None]] = {
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    ".png": {},
+    ".pdf": {"CreationDate": None, "Producer": None},
 }
+_MAKER = {".png": "Software", ".pdf": "Creator"}  # where the file says what made it
 
 
 @contextmanager
@@ -92,7 +93,21 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def save_figure(figure: mpl.figure.Figure, path: str | Path) -> Path:
+def picture_mark(path: Path, made_by: str) -> Mark:
+    """How a picture of this command is recognised."""
+    if path.suffix.lower() == ".pdf":
+        return Mark(f"`{made_by}`", b"%PDF", f"/Creator ({made_by})".encode())
+    return Mark(f"`{made_by}`", b"\x89PNG", f"Software\0{made_by}".encode())
+
+
+def save_figure(
+    figure: mpl.figure.Figure,
+    path: str | Path,
+    *,
+    made_by: str = "causalarms",
+    inputs: Iterable[str | Path] = (),
+    force: bool = False,
+) -> Path:
     """Write a PNG or PDF, by the ending of the file's name: whole or not at all."""
     path = Path(path)
     ending = path.suffix.lower()
@@ -101,6 +116,8 @@ def save_figure(figure: mpl.figure.Figure, path: str | Path) -> Path:
             f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(_METADATA)}"
         )
     with io.BytesIO() as buffer, figure_style():
-        figure.savefig(buffer, format=ending[1:], metadata=_METADATA[ending])
+        metadata = _METADATA[ending] | {_MAKER[ending]: made_by}
+        figure.savefig(buffer, format=ending[1:], metadata=metadata)
         content = buffer.getvalue()
-    return write_atomically(path, content)
+    mark = picture_mark(path, made_by)
+    return write_output(path, content, mark, inputs=inputs, force=force)

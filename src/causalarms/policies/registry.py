@@ -17,7 +17,7 @@ import numpy.typing as npt
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.mechanism_glr import MechanismGLR
 from causalarms.changes.whole_graph import WholeGraphRatio
-from causalarms.errors import ModelError
+from causalarms.errors import CausalArmsError, ModelError
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.explore_then_commit import ExploreThenCommit
@@ -181,7 +181,12 @@ def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -
     missing = sorted(required_settings(factory) - set(settings))
     if missing:
         raise ModelError(f"policy {name!r} must be told {', '.join(missing)}")
-    return factory(n_nodes, reward, **settings)
+    try:
+        return factory(n_nodes, reward, **settings)
+    except CausalArmsError:
+        raise
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelError(f"policy {name!r} refuses its settings: {error}") from error
 
 
 def accepted_settings(factory: Factory) -> list[str]:

@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import CausalArmsWarning, ModelError
-from causalarms.files import write_atomically
+from causalarms.files import read_text
+from causalarms.limits import SYSTEM_BYTES
+from causalarms.outputs import Mark, write_output
 from causalarms.sem import rewards
 from causalarms.sem.arm_constraints import Allowed, Constraints
 from causalarms.sem.best_arm import BUDGET, BestArm, best_arm, top_arms
@@ -27,6 +29,7 @@ from causalarms.sem.topology import ancestors, find_cycle, topological_order
 FloatArray = npt.NDArray[np.float64]
 
 FORMAT = "causalarms.LinearSEM/1"
+MARK = Mark("`causalarms demo` or `LinearSEM.save`", f'{{\n "format": "{FORMAT}"'.encode())
 
 
 class LinearSEM:
@@ -219,16 +222,16 @@ class LinearSEM:
         except (TypeError, ValueError) as error:
             raise ModelError(f"the system is malformed: {error}") from error
 
-    def save(self, path: str | Path) -> Path:
-        """Write the system as JSON."""
-        return write_atomically(path, json.dumps(self.to_dict(), indent=1) + "\n")
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the system as JSON; without `force` only over another system."""
+        return write_output(path, json.dumps(self.to_dict(), indent=1) + "\n", MARK, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a system from JSON."""
         try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            record = json.loads(read_text(path, SYSTEM_BYTES))
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"cannot read a system from {path}: {error}") from error
         if not isinstance(record, dict):
             raise ModelError(f"{path} holds no system")

@@ -15,11 +15,15 @@ def node_names(names: Sequence[str] | None, n_nodes: int) -> tuple[str, ...]:
     checked = tuple(names)
     if len(checked) != n_nodes:
         raise ModelError(f"{len(checked)} node names for {n_nodes} nodes")
+    seen: set[str] = set()
     for position, name in enumerate(checked):
         if not isinstance(name, str) or not name.strip():
             raise ModelError(f"node {position} needs a name that is text, not {name!r}")
-        if name in checked[:position]:
+        if name in seen:
             raise ModelError(f"node name {name!r} is used twice")
+        if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise ModelError(f"node name {name!r} holds what is no character: it cannot be stored")
+        seen.add(name)
     return checked
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from causalarms import __version__
 from causalarms.errors import CausalArmsError, DataError
+from causalarms.outputs import refuse_study
 
 FORMAT = "causalarms.results/1"
 
@@ -29,6 +30,9 @@ class ResultStore:
         if self.path is None:
             return
         try:
+            refuse_study(self.path)
+            if self.path.is_fifo():  # opening it would wait for a reader
+                raise DataError(f"cannot use {self.path}: it is a pipe")
             if self.path.exists() and self.path.stat().st_size:
                 self._load(self.path)
             else:
@@ -72,9 +76,13 @@ class ResultStore:
             return
         try:
             header = json.loads(lines[0]) if whole else None
-        except ValueError:
+        except (ValueError, RecursionError):
             header = None
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
+        if (
+            not isinstance(header, dict)
+            or header.get("format") != FORMAT
+            or not isinstance(header.get("settings"), dict)
+        ):
             raise DataError(f"{path} holds no results of this package; choose another file")
         if header["settings"] != self.settings:
             names = _differences(header["settings"], self.settings)
@@ -86,7 +94,7 @@ class ResultStore:
             try:
                 record = json.loads(line)
                 self.records[record["policy"], record["repetition"]] = record
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise DataError(f"{path}, line {number}: not a result ({error})") from error
         if whole < len(content):
             with path.open("r+b") as file:

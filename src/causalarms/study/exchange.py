@@ -5,34 +5,51 @@ The JSON file is the log itself, hashes and all: importing it gives the same stu
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from pathlib import Path
 from typing import Any
 
-from causalarms.errors import StudyError
-from causalarms.files import write_atomically
+from causalarms.csv_cells import csv_text
+from causalarms.errors import DataError, StudyError
+from causalarms.files import read_text
+from causalarms.limits import LOG_BYTES
+from causalarms.outputs import Mark, write_output
 from causalarms.study.events import ROOT, decode
+from causalarms.study.history import FIRST
 from causalarms.study.log import check
 from causalarms.study.sqlite_file import create_file
 from causalarms.study.store import Entry, Store
 from causalarms.study.trials import Ledger
 
 FORMAT = "causalarms.study/1"
-ENDINGS = (".json", ".csv", ".parquet")
+MADE_BY = "causalarms study export"
+MARKS = {  # of what `export` writes, by its ending
+    ".json": Mark(f"`{MADE_BY}`", json.dumps({"format": FORMAT}).encode()),
+    ".csv": Mark(f"`{MADE_BY}`", ",".join(FIRST).encode()),
+    ".parquet": Mark(f"`{MADE_BY}`", b"PAR1", MADE_BY.encode()),
+}
 
 
-def export(store: Store, columns: dict[str, list[Any]], path: str | Path) -> Path:
-    """Write the log (.json) or the table of trials (.csv, .parquet)."""
+def export(
+    store: Store, columns: dict[str, list[Any]], path: str | Path, *, force: bool = False
+) -> Path:
+    """Write the log (.json) or the table of trials (.csv, .parquet).
+
+    No study, and without `force` nothing but an earlier export, is written over.
+    """
     path = Path(path)
+    if path.suffix not in MARKS:
+        raise StudyError(
+            f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(MARKS)}"
+        )
+    mark = MARKS[path.suffix]
+    content: str | bytes
     if path.suffix == ".json":
-        return write_atomically(path, log_text(store))
-    if path.suffix == ".csv":
-        return write_atomically(path, table_text(columns))
-    if path.suffix == ".parquet":
-        return write_atomically(path, _parquet(columns))
-    raise StudyError(f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(ENDINGS)}")
+        content = log_text(store)
+    else:
+        content = table_text(columns) if path.suffix == ".csv" else _parquet(columns)
+    return write_output(path, content, mark, force=force)
 
 
 def log_text(store: Store) -> str:
@@ -43,20 +60,15 @@ def log_text(store: Store) -> str:
 
 
 def table_text(columns: dict[str, list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow(["" if cell is None else cell for cell in row])
-    return text.getvalue()
+    return csv_text(columns, zip(*columns.values(), strict=True))
 
 
 def import_log(source: str | Path, path: str | Path) -> None:
     """Make a study of an exported log; every event is checked before the file is made."""
     try:
-        lines = Path(source).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"cannot read {source}: {error}") from error
+        lines = read_text(source, LOG_BYTES).splitlines()
+    except DataError as error:
+        raise StudyError(str(error)) from error
     records = [_record(line, number, source) for number, line in enumerate(lines)]
     if not records or records[0].get("format") != FORMAT:
         raise StudyError(f"{source} is no exported study")
@@ -93,5 +105,6 @@ def _parquet(columns: dict[str, list[Any]]) -> bytes:
     except ImportError as error:
         raise StudyError("Parquet needs pyarrow: pip install 'causalarms[parquet]'") from error
     sink = io.BytesIO()
-    parquet.write_table(pyarrow.table(columns), sink)
+    table = pyarrow.table(columns).replace_schema_metadata({"made_by": MADE_BY})
+    parquet.write_table(table, sink)
     return sink.getvalue()

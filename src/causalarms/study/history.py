@@ -13,10 +13,21 @@ from causalarms.study.trials import Ledger, Record
 
 FIRST = ("trial", "state", "worker", "reason", "predicted", "learned", "corrected")
 LAST = ("asked_at", "done_at", "remark")
+OWN = "node:"  # before the name of a node that reads like another column
+
+
+def column_of(node: str) -> str:
+    """The column of a node's values: its name, unless that could be another column.
+
+    >>> column_of("heat"), column_of("trial"), column_of("do:heat"), column_of("node:trial")
+    ('heat', 'node:trial', 'node:do:heat', 'node:node:trial')
+    """
+    taken = node in (*FIRST, *LAST) or node.startswith((PREFIX, OWN))
+    return OWN + node if taken else node
 
 
 def columns(ledger: Ledger) -> dict[str, list[Any]]:
-    """One entry per trial. A node called like another column appears as `node:NAME`."""
+    """One entry per trial; the values of a node are in `column_of` it, its switch in `do:NODE`."""
     settings = ledger.settings
     assert settings is not None
     limits, trials = Limits(settings), ledger.trials
@@ -32,8 +43,7 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
     for i, node in enumerate(settings.nodes):
         table[PREFIX + node] = [r.intervention[i] for r in trials]
     for i, node in enumerate(settings.nodes):
-        name = f"node:{node}" if node in (*FIRST, *LAST) else node
-        table[name] = [None if r.values is None else r.values[i] for r in trials]
+        table[column_of(node)] = [None if r.values is None else r.values[i] for r in trials]
     table["asked_at"] = [r.asked_at for r in trials]
     table["done_at"] = [r.done_at for r in trials]
     table["remark"] = [r.reason for r in trials]

@@ -53,6 +53,12 @@ def as_past_rounds(given: Any, nodes: tuple[str, ...], interventions: Any = None
 
     An empty cell (null, NaN) is a value that was not measured.
     """
+    for node in nodes:
+        if node.startswith(PREFIX):
+            raise StudyError(
+                f"a column {node!r} would be the switch of {node.removeprefix(PREFIX)!r}, not the "
+                f"node {node!r}: ask and tell instead of adding a table"
+            )
     frame = as_frame(given, "observations")
     if frame is None and isinstance(given, Mapping):
         columns = {str(name): list(column) for name, column in given.items()}

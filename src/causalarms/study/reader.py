@@ -123,9 +123,12 @@ class Reader:
         """Check the whole log again; `replay` also asks whether it gives the same suggestions."""
         return verification.verify_store(self.store, replay=replay)
 
-    def export(self, path: str | Path) -> Path:
-        """The whole log (.json), or the table of trials (.csv, .parquet)."""
-        return exchange.export(self.store, history.columns(self.ledger()), path)
+    def export(self, path: str | Path, *, force: bool = False) -> Path:
+        """The whole log (.json), or the table of trials (.csv, .parquet).
+
+        Without `force` no file is replaced that is no earlier export; a study never is.
+        """
+        return exchange.export(self.store, history.columns(self.ledger()), path, force=force)
 
     def beliefs(self) -> beliefs.Beliefs:
         """The mechanisms as the rounds so far show them."""

@@ -16,6 +16,7 @@ from causalarms.policies.base import Policy
 from causalarms.policies.registry import make_policy
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.study.events import canonical
+from causalarms.study.inputs import PREFIX
 
 DIRECTIONS = ("maximize", "minimize")
 MIN_HORIZON = 500
@@ -100,6 +101,15 @@ class Settings:
         )
 
 
+def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
+    """For new studies only: older ones with such a name can still be opened."""
+    for node in nodes:
+        if node.startswith(PREFIX):
+            raise StudyError(
+                f"node {node!r}: names that start with {PREFIX!r} are for switches; choose another"
+            )
+
+
 def _checked(given: Settings) -> Settings:
     if isinstance(given.nodes, str) or not isinstance(given.nodes, Sequence):
         raise StudyError(f"nodes must be a list of names, not {given.nodes!r}")
@@ -151,7 +161,7 @@ def _plain(settings: Any) -> dict[str, Any]:
         if name in ("noise_mean", "horizon", "n_nodes", "reward"):
             raise StudyError(f"{name} is given to the study, not to its policy")
         try:
-            canonical(value)
+            canonical({name: value}).encode()
         except (TypeError, ValueError):
             raise StudyError(
                 f"setting {name!r} of the policy must be plain numbers and text to be kept in a "

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from causalarms.errors import CorruptStudyError, StudyError
+from causalarms.outputs import refuse_neighbour
 from causalarms.study.events import ROOT
 from causalarms.study.store import Entry
 
@@ -32,6 +33,7 @@ def create_file(path: Path, entries: Sequence[Entry]) -> None:
 
     It is made under another name and given its own when everything in it is on the disk.
     """
+    refuse_neighbour(path)
     if os.path.lexists(path):
         raise StudyError(f"{path} exists already; open it, or choose another name")
     draft = draft_of(path)

@@ -18,7 +18,7 @@ from causalarms.study.inputs import as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
 from causalarms.study.reader import Reader, trial_number
-from causalarms.study.settings import Settings
+from causalarms.study.settings import Settings, refuse_ambiguous
 from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Record, Trial
@@ -75,6 +75,7 @@ class Study(Reader):
                 "seed": seed, **limits,
             }
         )  # fmt: skip
+        refuse_ambiguous(settings.nodes)
         Learner(settings)  # refuse what cannot run before there is a file
         study = cls(MemoryStore(), clock)
         study._write(events.CREATED, {"format": 1, "settings": settings.as_dict()})
