@@ -75,10 +75,15 @@ def export(file: Path, path: Path | None, as_csv: bool, as_json: bool) -> None:
 @click.command()
 @FILE
 @click.option("--replay", is_flag=True, help="Also check every suggestion; takes its time.")
+@click.option("--quick", is_flag=True, help="Do not compare the snapshot with what the log gives.")
+@click.option("--drop-snapshot", is_flag=True, help="Delete the snapshot first; nothing is lost.")
 @JSON
-def verify(file: Path, replay: bool, as_json: bool) -> None:
-    """Check every event; exit code 1 where one cannot be trusted."""
-    verdict = verify_file(file, replay=replay)
+def verify(file: Path, replay: bool, quick: bool, drop_snapshot: bool, as_json: bool) -> None:
+    """Check every event; exit code 1 where one, or the snapshot, cannot be trusted."""
+    if drop_snapshot:
+        with Study.open(file) as study:
+            study.drop_snapshot()
+    verdict = verify_file(file, replay=replay, quick=quick)
     if as_json:
         print_json(verdict.as_dict())
     else:
@@ -88,7 +93,7 @@ def verify(file: Path, replay: bool, as_json: bool) -> None:
         )
         for remark in verdict.remarks:
             click.echo(f"remark: {remark}")
-        if not verdict.ok and verdict.events:
+        if verdict.first_bad is not None and verdict.events:
             click.echo(f"events 1 to {verdict.events} are intact: causalarms study recover")
     if not verdict.ok:
         raise click.exceptions.Exit(1)

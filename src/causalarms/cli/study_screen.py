@@ -90,6 +90,7 @@ def summary(study: Study) -> dict[str, Any]:
             for n in ledger.pending
         ],
         "problem": study.problem,
+        "snapshot_ignored": study.snapshot_ignored,
     }
 
 

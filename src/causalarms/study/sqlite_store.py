@@ -105,9 +105,11 @@ class SqliteStore:
     def snapshot(self) -> Snapshot | None:
         with self._reading() as connection:
             row = connection.execute("SELECT number, hash, state, digest FROM snapshot").fetchone()
-        kinds = (int, bytes, bytes, bytes)
-        if row is None or not all(isinstance(v, k) for v, k in zip(row, kinds, strict=True)):
+        if row is None:
             return None
+        kinds = (int, bytes, bytes, bytes)
+        if not all(isinstance(v, k) for v, k in zip(row, kinds, strict=True)):
+            raise CorruptStudyError(f"{self.path}: the snapshot is damaged")
         return Snapshot(*row)
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
@@ -115,6 +117,10 @@ class SqliteStore:
         if not connection.in_transaction:
             raise StudyError("a snapshot is kept inside a transaction only")
         connection.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?)", snapshot)
+
+    def drop_snapshot(self) -> None:
+        with self.writing():
+            self.connection.execute("DELETE FROM snapshot")
 
     def close(self) -> None:
         if self._connection is not None and self._process == os.getpid():

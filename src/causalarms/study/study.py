@@ -190,6 +190,12 @@ class Study(Reader):
             events.ACKNOWLEDGED, {"alarm": alarm, "note": _text(note, "the note", empty=True)}
         )
 
+    def drop_snapshot(self) -> None:
+        """Forget the stored state and learn the log anew; nothing that was told is lost."""
+        with self._lock:
+            self.store.drop_snapshot()
+            self._learner = None
+
     @classmethod
     def import_from(cls, exported: str | Path, path: str | Path) -> Self:
         """The same study again, in a new file, from its exported log."""

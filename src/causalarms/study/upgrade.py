@@ -25,7 +25,7 @@ def upgrade(path: str | Path) -> tuple[int, int]:
         before = store.version
         if before == sqlite_file.VERSION:
             return before, before
-        verdict = verify_store(store)
+        verdict = verify_store(store, quick=True)
         if not verdict.ok:
             raise StudyError(f"{path} is damaged and was left alone: {verdict.message}")
         with store.writing():
