@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hostile_snapshots import CASES, played, resigned, snapshot_of
 from study_rounds import SETTINGS, play, state_of
 
 from causalarms import Study
+from causalarms.cli.study import study as command
 from causalarms.study import learner
 from causalarms.study.snapshot_check import UNCHECKED
 from causalarms.study.state_codec import pack, unpack
@@ -163,3 +166,29 @@ def test_a_state_no_round_can_follow_is_ignored(
     with Study.open(path) as study:
         assert state_of(study) == expected
         assert study.snapshot_ignored == "IndexError: out of bounds"
+
+
+def test_the_command_says_it_and_drops_it(path: Path) -> None:
+    with Study.open(path) as study:
+        good = study.store.snapshot()
+        assert good is not None
+        state = unpack(good.state)
+        state["data.values"][0, 0] += 1.0
+        keep(study, resigned(good, pack(state)))
+
+    def verify(*options: str) -> tuple[int, str]:
+        done = CliRunner().invoke(command, ["verify", str(path), *options])
+        return done.exit_code, done.stdout
+
+    code, said = verify()
+    assert code == 1
+    assert "DAMAGED: the log is intact, but the snapshot" in said
+    assert "study recover" not in said
+    assert verify("--quick")[0] == 0
+    assert "remark: quick: the snapshot was not compared" in verify("--quick")[1]
+    assert json.loads(verify("--json")[1])["first_bad"] is None
+    code, said = verify("--drop-snapshot")
+    assert (code, said[:3]) == (0, "ok:")
+    assert verify() == (code, said)
+    with Study.open(path, read_only=True) as study:
+        assert study.store.snapshot() is None

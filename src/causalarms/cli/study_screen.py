@@ -43,6 +43,11 @@ def show_study(study: Study, *, as_json: bool) -> None:
     for alarm in record["alarms"]:
         seen = "acknowledged" if alarm["acknowledged"] else "NEW"
         click.echo(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
+    for far in record["far_values"]:
+        click.echo(
+            f"far     {far['node']} = {far['value']:.4g} in trial {far['trial']}, others "
+            f"{far['low']:.4g} to {far['high']:.4g}: {far['command']}"
+        )
     for trial in record["pending"]:
         click.echo(
             f"pending trial {trial['trial']} of {trial['worker']}: switch "
@@ -91,6 +96,7 @@ def summary(study: Study) -> dict[str, Any]:
         ],
         "problem": study.problem,
         "snapshot_ignored": study.snapshot_ignored,
+        "far_values": [far.as_dict() for far in study.far_values()],
     }
 
 

@@ -13,6 +13,7 @@ from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.study import beliefs, best, exchange, history, verification
 from causalarms.study.explanation import explain
+from causalarms.study.far_values import FarValue, far_values
 from causalarms.study.inputs import as_intervention
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, Log, now
@@ -100,6 +101,10 @@ class Reader:
         with self._lock:
             self._refresh()
             return history.alarms(self._ledger, self._follow())
+
+    def far_values(self) -> list[FarValue]:
+        """Values far outside all others of their node, which may be typing errors."""
+        return far_values(self.ledger())
 
     def history(self) -> Any:
         """One row per trial: a pandas or polars frame where one is installed, else columns."""
