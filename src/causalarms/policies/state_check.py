@@ -14,7 +14,7 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.errors import DataError
 
-FLOATS, INTEGERS, BITS, FLAGS = "<f8", "<i8", "|u1", "|b1"  # arrays
+FLOATS, INTEGERS, BITS, FLAGS = ARRAYS = "<f8", "<i8", "|u1", "|b1"
 WHOLE, REAL = "whole number", "number"  # scalars
 ALARMS = "alarms"
 
@@ -27,6 +27,7 @@ class Entry(NamedTuple):
     low: float = -np.inf
     high: float = np.inf
     finite: bool = True
+    nan: bool = False
     optional: bool = False
 
 
@@ -56,12 +57,20 @@ def check_state(
 
 def _derived(value: Any, n_told: int) -> Entry:
     """An axis that is empty at first may grow; whole numbers count rounds."""
-    if not isinstance(value, np.ndarray):
-        return Entry(WHOLE, low=0, high=n_told) if isinstance(value, int) else Entry(REAL)
-    kind, shape = value.dtype.str, tuple(length or None for length in value.shape)
-    if kind == INTEGERS:
-        return Entry(kind, shape, 0, n_told)
-    return Entry(kind, shape, 0, 1) if kind == BITS else Entry(kind, shape)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, np.ndarray | int | float) or isinstance(value, bool):
+        return Entry(type(value).__name__)
+    numbers = np.asarray(value)
+    shape = tuple(length or None for length in numbers.shape)
+    if numbers.dtype.kind == "f":
+        usual, nan = np.isfinite(numbers).all(), np.isnan(numbers).any()
+        kind = REAL if isinstance(value, float) else FLOATS
+        return Entry(kind, shape, finite=bool(usual), nan=bool(nan))
+    if numbers.dtype.kind == "i":
+        low, high = numbers.min(initial=0), numbers.max(initial=n_told)
+        return Entry(WHOLE if isinstance(value, int) else INTEGERS, shape, low, high)
+    return Entry(numbers.dtype.str, shape, 0, 1)
 
 
 def _check(name: str, value: Any, entry: Entry) -> None:
@@ -69,6 +78,10 @@ def _check(name: str, value: Any, entry: Entry) -> None:
         if type(value) is not (int if entry.kind == WHOLE else float):
             raise DataError(f"{name} is {value!r:.40}, not a {entry.kind}")
         numbers = np.array([float(value)])
+    elif entry.kind not in ARRAYS:
+        if type(value).__name__ != entry.kind:
+            raise DataError(f"{name} is {value!r:.40}, not a {entry.kind}")
+        return
     else:
         if not isinstance(value, np.ndarray) or value.dtype.str != entry.kind:
             found = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
@@ -83,9 +96,9 @@ def _check(name: str, value: Any, entry: Entry) -> None:
         numbers = value
     if entry.finite and not np.isfinite(numbers).all():
         raise DataError(f"{name} holds a number that is not finite")
-    if np.isnan(numbers).any():
+    if np.isnan(numbers).any() and not entry.nan:
         raise DataError(f"{name} holds nan")
-    if numbers.size and not (entry.low <= numbers.min() and numbers.max() <= entry.high):
+    if ((numbers < entry.low) | (numbers > entry.high)).any():
         raise DataError(f"{name} holds a number outside {entry.low:g} to {entry.high:g}")
 
 
