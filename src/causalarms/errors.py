@@ -53,5 +53,9 @@ class ConvergenceWarning(CausalArmsWarning):
     """Chains that sample a posterior do not agree yet."""
 
 
+class FarValueWarning(CausalArmsWarning):
+    """A value of a study lies far outside all others; it is kept, and may be a typing error."""
+
+
 class LearningWarning(CausalArmsWarning):
     """A round is kept in the log of a study and left out of learning."""

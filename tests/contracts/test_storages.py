@@ -84,6 +84,15 @@ def test_the_newest_snapshot_replaces_the_one_before(store: Store) -> None:
     assert store.snapshot() == Snapshot(1, b"h", b"new", b"d")
 
 
+def test_a_dropped_snapshot_is_gone(store: Store) -> None:
+    with store.writing():
+        store.append(entry(1))
+        store.keep_snapshot(Snapshot(1, b"h", b"s", b"d"))
+    store.drop_snapshot()
+    assert store.snapshot() is None
+    assert store.entries() == [entry(1)]
+
+
 def test_a_file_outlives_its_store(tmp_path: Path) -> None:
     store = SqliteStore.create(tmp_path / "s.db")
     with store.writing():

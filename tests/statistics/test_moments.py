@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from causalarms.errors import DataError
 from causalarms.statistics import Dataset, Moments
 
 
@@ -58,3 +60,10 @@ def test_capped_data_have_capped_moments() -> None:
     np.testing.assert_allclose(
         Moments.of(data).gram[0, 1], numpy_gram(X, np.arange(15, 20)), rtol=1e-12
     )
+
+
+def test_moments_of_another_number_of_samples_are_refused() -> None:
+    state = Moments(2).state()
+    state["gram"][0, 1, -1, -1] = -1.0
+    with pytest.raises(DataError, match="as many samples as were counted"):
+        Moments(2).restore(state)

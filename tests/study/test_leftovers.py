@@ -16,7 +16,7 @@ import pytest
 from study_rounds import SETTINGS, play
 
 from causalarms import Study
-from causalarms.errors import CorruptStudyError, StudyError
+from causalarms.errors import ChangedStudyError, CorruptStudyError, StudyError
 from causalarms.study.events import ROOT
 from causalarms.study.recovery import recover
 from causalarms.study.store import Entry
@@ -146,6 +146,25 @@ def test_the_log_of_another_study_is_refused(old: Path) -> None:
     log_of(old).unlink()
     old.with_name("old.db-shm").unlink()
     assert verify_file(old).events == 121
+
+
+def test_a_log_without_its_file_is_not_given_to_a_new_study(old: Path) -> None:
+    old.unlink()
+    old.with_name("old.db-shm").unlink()
+    with pytest.raises(StudyError, match="left by a study that is gone"):
+        Study.create(old, **SETTINGS)
+    assert [p.name for p in old.parent.iterdir()] == ["old.db-wal"]
+
+
+def test_a_log_put_beside_an_open_study_is_refused(old: Path, tmp_path: Path) -> None:
+    study = Study.create(tmp_path / "new.db", **SETTINGS)
+    play(study, 3)
+    shutil.copy(log_of(old), tmp_path / "new.db-wal")
+    with pytest.raises(ChangedStudyError, match="does not belong"):
+        study.ask()
+    (tmp_path / "new.db-wal").unlink()
+    play(study, 3)
+    assert study.verify(replay=True).told == 6
 
 
 def test_an_old_damaged_file_is_left_alone(old: Path) -> None:

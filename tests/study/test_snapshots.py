@@ -108,6 +108,7 @@ def test_objects_are_not_packed() -> None:
 
 
 @pytest.mark.parametrize("policy", ["csl-ucb-cd", "ucb", "ga-lcb"])
+@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")  # the world changes
 def test_going_on_from_a_snapshot_is_going_on(
     policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

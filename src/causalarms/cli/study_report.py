@@ -44,7 +44,7 @@ def page(study: Study, name: str) -> str:
     except StudyError:
         graph = None
     parts = [_head(facts, name), _best(facts), _rewards(facts), _graph(graph, facts)]
-    parts += [_alarms(facts), _checks(study, graph), _trials(study)]
+    parts += [_alarms(facts), _far_values(facts), _checks(study, graph), _trials(study)]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         f"{GENERATOR}<title>{escape(name)}</title><style>{STYLE}</style>"
@@ -139,6 +139,15 @@ def _alarms(facts: dict[str, Any]) -> str:
         return "<h2>Alarms</h2><p>None.</p>"
     keys = ["alarm", "trial", "regime", "node", "changed_after", "acknowledged", "note"]
     return "<h2>Alarms</h2>" + _table(keys, [[str(a[k]) for k in keys] for a in facts["alarms"]])
+
+
+def _far_values(facts: dict[str, Any]) -> str:
+    if not facts["far_values"]:
+        return ""
+    keys = ["trial", "node", "value", "low", "high", "command"]
+    return "<h2>Values far outside the rest</h2><p>They are used; if one is a typing error:</p>" + (
+        _table(keys, [[_shown(far[key]) for key in keys] for far in facts["far_values"]])
+    )
 
 
 def _checks(study: Study, graph: Graph | None) -> str:

@@ -8,6 +8,7 @@ import click
 
 from causalarms.cli.study_options import FILE, JSON
 from causalarms.cli.terminal import print_json, say
+from causalarms.study import Study
 from causalarms.study.backup import backup as backup_file
 from causalarms.study.recovery import recover as recover_file
 from causalarms.study.sqlite_store import SqliteStore
@@ -17,10 +18,15 @@ from causalarms.study.verification import verify_file
 @click.command()
 @FILE
 @click.option("--replay", is_flag=True, help="Also check every suggestion; takes its time.")
+@click.option("--quick", is_flag=True, help="Do not compare the snapshot with what the log gives.")
+@click.option("--drop-snapshot", is_flag=True, help="Delete the snapshot first; nothing is lost.")
 @JSON
-def verify(file: Path, replay: bool, as_json: bool) -> None:
-    """Check every event; exit code 1 where one cannot be trusted."""
-    verdict = verify_file(file, replay=replay)
+def verify(file: Path, replay: bool, quick: bool, drop_snapshot: bool, as_json: bool) -> None:
+    """Check every event; exit code 1 where one, or the snapshot, cannot be trusted."""
+    if drop_snapshot:
+        with Study.open(file) as study:
+            study.drop_snapshot()
+    verdict = verify_file(file, replay=replay, quick=quick)
     if as_json:
         print_json(verdict.as_dict())
     else:
@@ -30,9 +36,9 @@ def verify(file: Path, replay: bool, as_json: bool) -> None:
         )
         for remark in verdict.remarks:
             say(f"remark: {remark}")
-        if not verdict.ok and verdict.last_told is not None:
+        if verdict.first_bad is not None and verdict.last_told is not None:
             say(f"the last trial whose result is sure is {verdict.last_told}")
-        if not verdict.ok:
+        if verdict.first_bad is not None:
             say(f"save what is whole: causalarms study recover {file} NEW.db")
     if not verdict.ok:
         raise click.exceptions.Exit(1)

@@ -40,6 +40,11 @@ def show_study(study: Study, *, as_json: bool) -> None:
     for alarm in record["alarms"]:
         seen = "acknowledged" if alarm["acknowledged"] else "NEW"
         say(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
+    for far in record["far_values"]:
+        say(
+            f"far     {far['node']} = {far['value']:.4g} in trial {far['trial']}, others "
+            f"{far['low']:.4g} to {far['high']:.4g}: {far['command']}"
+        )
     for trial in record["pending"]:
         say(
             f"pending trial {trial['trial']} of {trial['worker']}: switch "
@@ -87,6 +92,8 @@ def summary(study: Study) -> dict[str, Any]:
             for n in ledger.pending
         ],
         "problem": study.problem,
+        "snapshot_ignored": study.snapshot_ignored,
+        "far_values": [far.as_dict() for far in study.far_values()],
     }
 
 

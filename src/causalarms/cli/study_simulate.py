@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import numpy as np
 from causalarms.cli.options import SEED
 from causalarms.cli.study_options import FILE, JSON, switched
 from causalarms.cli.terminal import print_json, say
-from causalarms.errors import StudyError
+from causalarms.errors import FarValueWarning, StudyError
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.study import Study
@@ -28,7 +29,8 @@ def simulate_on(
 ) -> None:
     """Ask and tell so many ROUNDS, with the results of a known system (system.json)."""
     sem = LinearSEM.load(system)
-    with Study.open(file) as study:
+    with Study.open(file) as study, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FarValueWarning)  # nobody types here
         if sem.nodes != study.nodes:
             raise StudyError(
                 f"the system has nodes {', '.join(sem.nodes)}, the study {', '.join(study.nodes)}"

@@ -108,10 +108,10 @@ def correct(
     """Replace the result of a TRIAL, or withdraw it."""
     if withdraw and values:
         raise click.UsageError("--withdraw takes no values")
-    given = None if withdraw else pairs_or_json(values)
-    with Study.open(file) as study:
+    given, messages = None if withdraw else pairs_or_json(values), list[str]()
+    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
         study.correct(trial, given, reason)
-    _done(trial, "corrected", as_json)
+    _done(trial, "corrected", as_json, messages)
 
 
 @click.command()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.misfit import misfits
 from causalarms.errors import DataError, ModelError
+from causalarms.policies.state_check import Entry, check_state
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
 
@@ -116,6 +117,15 @@ class Policy(ABC):
             for t, regime, node, point, value, limit in np.asarray(state["alarms"])
         ]
         self._restore(state)
+
+    def check_state(self, state: dict[str, Any], n_told: int) -> None:
+        """DataError where a state cannot be this policy's, fresh now, after so many rounds."""
+        entries = self._entries(n_told)
+        check_state(self.state(), entries, state, n_nodes=self.n_nodes, n_told=n_told)
+
+    def _entries(self, n_told: int) -> dict[str, Entry]:
+        """Entries of the state whose lengths or ranges a fresh state does not show."""
+        return {}
 
     @abstractmethod
     def _state(self) -> dict[str, Any]: ...

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.mechanism_glr import MechanismGLR
 from causalarms.changes.no_change import NoChange
-from causalarms.errors import ModelError
+from causalarms.errors import DataError, ModelError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.models.best_of_model import MAX_SCORED_NODES
@@ -41,6 +41,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.state_check import FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
 from causalarms.sem.rewards import all_interventions, intervention_of
@@ -276,8 +277,25 @@ class CSLUCB(Policy):
             "fitted": self._fitted.copy(),
         } | ({} if self._adjacency is None else {"adjacency": self._adjacency})
 
+    def _entries(self, n_told: int) -> dict[str, Entry]:
+        n = self.n_nodes
+        matrices, mechanisms = (2, n, n), (2, n)
+        return {
+            "adjacency": Entry(FLAGS, matrices, optional=True),
+            "model.weights": Entry(FLOATS, matrices, optional=True),
+            "model.intercept": Entry(FLOATS, mechanisms, optional=True),
+            "model.noise_std": Entry(FLOATS, mechanisms, 0, optional=True),
+            "model.spread": Entry(FLOATS, mechanisms, 0, optional=True),
+            "model.n_regressors": Entry(INTEGERS, mechanisms, 0, n, optional=True),
+            "fitted": Entry(INTEGERS, (2, 2, n), NEVER, n_told),
+            "held": Entry(WHOLE, low=0),
+            "alpha_0": Entry(REAL, low=0),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._data.restore(unnested("data", state))
+        if len(self._data) != self.n_told:
+            raise DataError(f"{len(self._data)} rows are not those of {self.n_told} rounds")
         self._moments.restore(unnested("moments", state))
         self.detector.restore(unnested("detector", state))
         for name in SCALARS:
@@ -291,3 +309,7 @@ class CSLUCB(Policy):
             order = topological_order(self._adjacency.any(axis=0))
             self._model = MechanismWeights(**model, order=order)
             self._score()
+        if self._held >= (1 if self._scores is None else len(self._scores.mean)):
+            raise DataError(f"there is no scored intervention {self._held}")
+        if self._change_round != (self.alarms[-1].round if self.alarms else 0):
+            raise DataError(f"there was no alarm in round {self._change_round}")

@@ -26,6 +26,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.sem.topology import topological_order
 
@@ -161,6 +162,16 @@ class ExploreThenCommit(Policy):
             "n_recent": self._n_recent,
             "fitted_round": self._fitted_round,
             **nested("model", model),
+        }
+
+    def _entries(self, n_told: int) -> dict[str, Entry]:
+        n = self.n_nodes
+        return {
+            "counts": Entry(INTEGERS, (2,), 0, self.n_explore),
+            "recent": Entry(FLOATS, self._recent.shape),
+            "model.weights": Entry(FLOATS, (2, n, n), optional=True),
+            "model.intercept": Entry(FLOATS, (2, n), optional=True),
+            "model.noise_std": Entry(FLOATS, (2, n), 0, optional=True),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:

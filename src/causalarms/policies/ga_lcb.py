@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.errors import DataError, ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.policies.base import (
@@ -27,6 +27,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.state_check import FLAGS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.sem.topology import ancestors, topological_order
@@ -119,10 +120,13 @@ class GALCB(Policy):
             elif a.sum() == 1:
                 self._single[np.argmax(a)] += x
                 self._n_single[np.argmax(a)] += 1
-            if self._n_null == len(self._null) and self._n_single.min() >= self.cycles:
+            if self._explored():
                 self._parents = self._find_parents()
         else:
             self._drop_arms()
+
+    def _explored(self) -> bool:
+        return self._n_null == len(self._null) and bool(self._n_single.min() >= self.cycles)
 
     def _find_parents(self) -> npt.NDArray[np.bool_]:
         from sklearn.linear_model import Lasso
@@ -198,6 +202,13 @@ class GALCB(Policy):
             "phase": self._phase,
         } | known
 
+    def _entries(self, n_told: int) -> dict[str, Entry]:
+        return {
+            "n_null": Entry(WHOLE, low=0, high=len(self._null)),
+            "phase": Entry(WHOLE, low=1, high=1 + np.log2(self.horizon)),
+            "parents": Entry(FLAGS, (self.n_nodes, self.n_nodes), optional=True),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._scored = None
         self._moments.restore(unnested("moments", state))
@@ -208,6 +219,12 @@ class GALCB(Policy):
         self._alive[:] = state["alive"]
         self._phase = int(state["phase"])
         self._parents = state.get("parents")
+        if (self._parents is not None) != self._explored():
+            raise DataError("parents are learned when all is explored")
+        if self._parents is not None and topological_order(self._parents) is None:
+            raise DataError("the learned parents form a cycle")
+        if not self._alive.any():
+            raise DataError("no arm is left to play")
 
 
 @kernel

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.predictive import predictive_scores
-from causalarms.errors import ModelError
+from causalarms.errors import DataError, ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.mixed import MixedPosterior, strengths_of_weights
@@ -60,9 +60,12 @@ from causalarms.policies.noise_units import (
 )
 from causalarms.policies.posterior_state import (
     AnyPosterior,
+    check_retired,
+    posterior_entries,
     posterior_state,
     restore_posterior,
 )
+from causalarms.policies.state_check import FLOATS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
 from causalarms.sem.rewards import intervention_of
@@ -339,11 +342,24 @@ class Posterior(Policy):
             "settled": self._settled.copy(),
         }
 
+    def _entries(self, n_told: int) -> dict[str, Entry]:
+        n_units = None if self._units is None else self.n_nodes
+        return {
+            **nested("posterior", posterior_entries(self._posterior)),
+            "scale": Entry(FLOATS, (n_units,), np.finfo(float).tiny),
+            "shift": Entry(FLOATS, (n_units,)),
+            "probes_left": Entry(WHOLE, low=0, high=self.probes),
+        }
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
         scale, shift = np.array(state["scale"]), np.array(state["shift"])
+        lengths = {len(scale), len(shift)}
+        if lengths != {self.n_nodes} and (lengths != {0} or self.n_told >= FIRST_ROUNDS):
+            raise DataError(f"the units of {self.n_nodes} nodes are missing or too many")
         self._units = Units(shift=shift, scale=scale) if len(scale) else None
         self._posterior = self._make_posterior()
+        check_retired(unnested("posterior", state), self.alarms)
         restore_posterior(self._posterior, unnested("posterior", state))
         self._recent.restore(unnested("recent", state))
         if self.detector is not None:

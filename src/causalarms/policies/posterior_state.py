@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from causalarms.changes.alarm import Alarm
+from causalarms.errors import DataError
 from causalarms.graphs.posterior.exact import ExactPosterior
 from causalarms.graphs.posterior.mixed import MixedPosterior
-from causalarms.graphs.posterior.sampled import SampledPosterior
+from causalarms.graphs.posterior.sampled import LARGEST_SEED, SampledPosterior
+from causalarms.policies.state_check import BITS, FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.statistics.moments import Moments
 
 GENERATOR = "rng"
@@ -34,10 +38,46 @@ def posterior_state(posterior: AnyPosterior) -> dict[str, Any]:
     }
 
 
+def posterior_entries(posterior: AnyPosterior) -> dict[str, Entry]:
+    """What the state of a fresh posterior does not show; chains check their own ranges."""
+    n = posterior.n_nodes
+    if isinstance(posterior, SampledPosterior):
+        return {
+            "orders": Entry(INTEGERS, (posterior.n_chains, n), 0, n - 1),
+            "kept": Entry(INTEGERS, (posterior.n_chains, None, n), 0, n - 1),
+            "acceptance": Entry(REAL, low=0, high=1),
+            "step_seed": Entry(WHOLE, low=0, high=LARGEST_SEED),
+            "members": Entry(INTEGERS, (2, n, n), 0, n - 1),
+            "n_free": Entry(INTEGERS, (2, n), 0, n),
+            "n_core": Entry(INTEGERS, (2, n), 0, n),
+            "needed": Entry(INTEGERS, (2, n), 0),
+            "log_odds": Entry(FLOATS, (2, n, n), finite=False),
+            "allowed": Entry(FLAGS, (2, n, n)),
+            GENERATOR: Entry(BITS, (None,), 1, 127),
+        }
+    entries = {
+        "retired": Entry(INTEGERS, (None, 2), 0, max(n - 1, 1)),
+        "retired_gram": Entry(FLOATS, (None, n + 1, n + 1)),
+    }
+    if isinstance(posterior, MixedPosterior):
+        entries["held"] = Entry(INTEGERS, (None,), 0, len(posterior.parts) - 1)
+    return entries
+
+
+def check_retired(state: dict[str, Any], alarms: Sequence[Alarm]) -> None:
+    """Every alarm retires its mechanism; those of an exact posterior are part of its state."""
+    if "retired" in state:
+        mechanisms = [[alarm.regime, alarm.node] for alarm in alarms]
+        if np.asarray(state["retired"]).tolist() != mechanisms:
+            raise DataError("the retired mechanisms are not those of the alarms")
+
+
 def restore_posterior(posterior: AnyPosterior, state: dict[str, Any]) -> None:
     """Into a posterior made with the same settings that knows nothing yet."""
     if isinstance(posterior, MixedPosterior):
         held = [int(k) for k in state["held"]]
+        if not held or held != sorted(set(held)):
+            raise DataError(f"{held} are no priors that may be held")
         for k in held:
             restore_posterior(posterior.parts[k], state)
         posterior.hold_only(held)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from causalarms.errors import DataError
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -18,6 +19,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.state_check import FLOATS, Entry
 from causalarms.sem.rewards import check_enumerable, index_of, intervention_of
 
 
@@ -63,7 +65,12 @@ class UCB(Policy):
             "recent": self._recent.copy(),
         }
 
+    def _entries(self, n_told: int) -> dict[str, Entry]:
+        return {"recent": Entry(FLOATS, self._recent.shape)}
+
     def _restore(self, state: dict[str, Any]) -> None:
+        if state["plays"].sum() != self.n_told:
+            raise DataError(f"{state['plays'].sum()} plays are not those of {self.n_told} rounds")
         self._plays[:] = state["plays"]
         self._means[:] = state["means"]
         self._recent[:] = state["recent"]

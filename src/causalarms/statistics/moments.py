@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.errors import DataError
 from causalarms.kernels import kernel
 from causalarms.statistics.dataset import Dataset
 
@@ -56,6 +57,8 @@ class Moments:
     def restore(self, state: dict[str, Any]) -> None:
         self.gram[:] = state["gram"]
         self.counts[:] = state["counts"]
+        if not (self.gram[:, :, -1, -1] == self.counts).all():
+            raise DataError("the moments are not those of as many samples as were counted")
 
 
 @kernel

@@ -7,12 +7,13 @@ from typing import Any
 
 from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.policies.base import Policy
+from causalarms.study.far_values import far_values
 from causalarms.study.inputs import PREFIX
 from causalarms.study.limits import Limits
 from causalarms.study.trials import Ledger, Record
 
 FIRST = ("trial", "state", "worker", "reason", "predicted", "learned", "corrected")
-LAST = ("asked_at", "done_at", "remark")
+LAST = ("asked_at", "done_at", "remark", "far")
 OWN = "node:"  # before the name of a node that reads like another column
 
 
@@ -47,6 +48,10 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
     table["asked_at"] = [r.asked_at for r in trials]
     table["done_at"] = [r.done_at for r in trials]
     table["remark"] = [r.reason for r in trials]
+    far: dict[int, list[str]] = {}
+    for found in far_values(ledger):
+        far.setdefault(found.trial, []).append(found.node)
+    table["far"] = [";".join(far.get(r.number, ())) for r in trials]
     return table
 
 

@@ -12,10 +12,12 @@ from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.study import beliefs, best, exchange, history, verification
 from causalarms.study.explanation import explain
+from causalarms.study.far_values import FarValue, far_values
 from causalarms.study.inputs import as_intervention
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, Log, now
 from causalarms.study.settings import Settings
+from causalarms.study.snapshot_check import restore_newest
 from causalarms.study.store import Store
 from causalarms.study.trials import Ledger, Trial
 
@@ -111,6 +113,10 @@ class Reader:
             self._refresh()
             return history.alarms(self._ledger, self._follow())
 
+    def far_values(self) -> list[FarValue]:
+        """Values far outside all others of their node, which may be typing errors."""
+        return far_values(self.ledger())
+
     def history(self) -> Any:
         """One row per trial: a pandas or polars frame where one is installed, else columns."""
         return history.frame(self.ledger())
@@ -119,9 +125,19 @@ class Reader:
         """Why this intervention: what was predicted, what it teaches, what matters, what else."""
         return explain(self.ledger(), trial_number(trial))
 
-    def verify(self, *, replay: bool = False) -> verification.Verdict:
-        """Check the whole log again; `replay` also asks whether it gives the same suggestions."""
-        return verification.verify_store(self.store, replay=replay)
+    def verify(self, *, replay: bool = False, quick: bool = False) -> verification.Verdict:
+        """Check the whole log again, and whether the snapshot is what it gives unless `quick`.
+
+        `replay` also asks whether the log gives the same suggestions.
+        """
+        return verification.verify_store(self.store, replay=replay, quick=quick)
+
+    @property
+    def snapshot_ignored(self) -> str | None:
+        """What is wrong with the snapshot that was found, if it was not used for that."""
+        _ = self.policy
+        assert self._learner is not None
+        return self._learner.snapshot_ignored
 
     def export(self, path: str | Path, *, force: bool = False) -> Path:
         """The whole log (.json), or the table of trials (.csv, .parquet).
@@ -144,10 +160,7 @@ class Reader:
         """The policy after the log read so far, from a snapshot the first time."""
         if self._learner is None:
             self._learner = Learner(self.settings)
-            snapshot = self.store.snapshot()
-            if snapshot is not None and snapshot.number <= self._log.number:
-                found = self.store.entries(snapshot.number - 1)[:1]
-                self._learner.restore(snapshot, self._ledger, found[0].hash if found else None)
+            restore_newest(self._learner, self.store, self._ledger, self._log.number)
         return self._learner.follow(self._ledger)
 
 

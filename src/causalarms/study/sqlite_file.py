@@ -12,6 +12,7 @@ from pathlib import Path
 
 from causalarms.errors import CorruptStudyError, StudyError
 from causalarms.outputs import refuse_neighbour
+from causalarms.study import leftovers
 from causalarms.study.events import ROOT
 from causalarms.study.store import Entry
 
@@ -62,6 +63,12 @@ def draft_of(path: Path) -> Path:
 
 def publish(draft: Path, path: Path) -> None:
     """Give a finished file its name, which must be free, and make sure that it keeps it."""
+    for beside in (leftovers.log_of(path), leftovers.journal_of(path)):
+        if beside.exists():
+            raise StudyError(
+                f"{beside} was left by a study that is gone and would be taken for part of the new "
+                "one: move it away first"
+            )
     try:
         os.link(draft, path)
     except FileExistsError:

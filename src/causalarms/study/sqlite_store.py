@@ -34,9 +34,11 @@ class SqliteStore:
         self._writer: sqlite3.Connection | None = None  # while writing
         self._appended: list[Entry] = []
         self._kept: Snapshot | None = None
+        self._drop = False  # the snapshot
         self._last = (0, b"")  # number and hash of the event that the next one follows
         if not self.path.is_file():
             raise StudyError(f"there is no study {self.path}")
+        self.version = 0
         self.version = self._first_look()
 
     @classmethod
@@ -87,12 +89,13 @@ class SqliteStore:
                 self._settle(locks)
             with self._connected("rw", locks) as connection:
                 self._last = _head(connection, self.path)
-                self._writer, self._appended, self._kept = connection, [], None
+                self._writer, self._appended = connection, []
+                self._kept, self._drop = None, False
                 try:
                     yield
                 finally:
                     self._writer = None
-                if not self._appended and self._kept is None:
+                if not (self._appended or self._kept or self._drop):
                     return
                 locks.take(CONTENT, exclusive=True)
                 self._commit(connection)
@@ -109,9 +112,11 @@ class SqliteStore:
     def snapshot(self) -> Snapshot | None:
         with self._reading() as connection:
             row = connection.execute("SELECT number, hash, state, digest FROM snapshot").fetchone()
-        kinds = (int, bytes, bytes, bytes)
-        if row is None or not all(isinstance(v, k) for v, k in zip(row, kinds, strict=True)):
+        if row is None:
             return None
+        kinds = (int, bytes, bytes, bytes)
+        if not all(isinstance(v, k) for v, k in zip(row, kinds, strict=True)):
+            raise CorruptStudyError(f"{self.path}: the snapshot is damaged")
         return Snapshot(*row)
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
@@ -129,6 +134,10 @@ class SqliteStore:
                 target.execute("PRAGMA journal_mode = DELETE")
             finally:
                 target.close()
+
+    def drop_snapshot(self) -> None:
+        with self.writing():
+            self._drop = True
 
     def close(self) -> None:
         self._closed = True
@@ -160,6 +169,8 @@ class SqliteStore:
             if _head(connection, self.path) != self._last:
                 raise ChangedStudyError(f"{self.path} was changed by another program meanwhile")
             sqlite_file.insert(connection, self._appended, self._last[1])
+            if self._drop:
+                connection.execute("DELETE FROM snapshot")
             if self._kept is not None:
                 connection.execute(
                     "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?)", self._kept
@@ -250,6 +261,11 @@ class SqliteStore:
         try:
             if not locks.same_file():
                 raise ChangedStudyError(f"{self.path} was replaced by another file")
+            if self.version > 1 and upgrade.has_log(self.path):
+                raise ChangedStudyError(
+                    f"{leftovers.log_of(self.path)} does not belong to {self.path}, which has no "
+                    "such log: move it away"
+                )
             yield connection
         finally:
             if process == os.getpid():

@@ -52,6 +52,8 @@ def unpack(content: bytes) -> dict[str, Any]:
             if end + size > len(content):
                 raise DataError("the state is cut off")
             flat = np.frombuffer(content, dtype, count, end)
+            if dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
+                raise DataError("a truth value that is neither true nor false")
             state[array["name"]] = flat.reshape(shape).copy()
             end += size
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

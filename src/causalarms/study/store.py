@@ -54,6 +54,9 @@ class Store(Protocol):
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Replace the snapshot, only inside `writing`."""
 
+    def drop_snapshot(self) -> None:
+        """Be without one; the log is replayed instead."""
+
     def close(self) -> None:
         """No further use."""
 
@@ -106,6 +109,9 @@ class MemoryStore:
         if not self._writing:
             raise StudyError("a snapshot is kept inside a transaction only")
         self._snapshot = snapshot
+
+    def drop_snapshot(self) -> None:
+        self._snapshot = None
 
     def close(self) -> None:
         pass

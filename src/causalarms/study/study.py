@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from causalarms.errors import ChangedStudyError, LearningWarning, StudyError
+from causalarms.errors import ChangedStudyError, FarValueWarning, LearningWarning, StudyError
 from causalarms.study import events, exchange, untold
+from causalarms.study.far_values import MOST_WARNINGS, far_values
 from causalarms.study.inputs import as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
@@ -130,6 +131,7 @@ class Study(Reader):
         if None in plain:
             node = self.nodes[plain.index(None)]
             self._warn(f"trial {number} is kept and left out of learning: {node!r} not measured")
+        self._warn_of_far_values([number])
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """The trial was carried out and gave no result."""
@@ -146,10 +148,11 @@ class Study(Reader):
         """
         rounds = as_past_rounds(frame, self.nodes, interventions)
         with self._lock, self._log.writing():
+            first = len(self._ledger.trials)
             self._log.write(
                 events.IMPORTED,
                 {
-                    "first": len(self._ledger.trials),
+                    "first": first,
                     "interventions": rounds.interventions,
                     "values": rounds.values,
                     "source": _text(source, "the source", empty=True),
@@ -158,6 +161,7 @@ class Study(Reader):
         left_out = sum(None in row for row in rounds.values)
         if left_out:
             self._warn(f"{left_out} of {len(rounds.values)} rows are kept and left out of learning")
+        self._warn_of_far_values(range(first, first + len(rounds.values)))
         return len(rounds.values)
 
     def correct(self, trial: Trial | int, values: Any, reason: str = "") -> None:
@@ -172,6 +176,7 @@ class Study(Reader):
                 events.CORRECTED,
                 {"trial": number, "values": plain, "reason": _text(reason, "", empty=True)},
             )
+        self._warn_of_far_values([number])
 
     def change_settings(self, **changes: Any) -> None:
         """Go on with another horizon, policy, intervenable, ...; the past is learned anew."""
@@ -198,6 +203,12 @@ class Study(Reader):
         self._write(
             events.ACKNOWLEDGED, {"alarm": alarm, "note": _text(note, "the note", empty=True)}
         )
+
+    def drop_snapshot(self) -> None:
+        """Forget the stored state and learn the log anew; nothing that was told is lost."""
+        with self._lock:
+            self.store.drop_snapshot()
+            self._learner = None
 
     @classmethod
     def import_from(cls, exported: str | Path, path: str | Path) -> Self:
@@ -259,6 +270,15 @@ class Study(Reader):
 
     def _warn(self, message: str) -> None:
         warnings.warn(message, LearningWarning, stacklevel=3)
+
+    def _warn_of_far_values(self, numbers: Sequence[int]) -> None:
+        with self._lock:
+            found = far_values(self._ledger, numbers)
+        for far in found[:MOST_WARNINGS]:
+            warnings.warn(far.message, FarValueWarning, stacklevel=3)
+        if len(found) > MOST_WARNINGS:
+            more = f"and {len(found) - MOST_WARNINGS} values more: causalarms study show FILE"
+            warnings.warn(more, FarValueWarning, stacklevel=3)
 
 
 def _text(given: Any, what: str, *, empty: bool = False) -> str:

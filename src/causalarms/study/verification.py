@@ -12,6 +12,7 @@ from causalarms.study import carving, events
 from causalarms.study.events import ROOT, chain, decode
 from causalarms.study.learner import Learner
 from causalarms.study.log import check
+from causalarms.study.snapshot_check import UNCHECKED, check_snapshot
 from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.store import Entry, Store
 from causalarms.study.trials import Ledger
@@ -19,7 +20,7 @@ from causalarms.study.trials import Ledger
 
 @dataclass
 class Verdict:
-    """`ok`, or the first event that cannot be trusted and why."""
+    """`ok`, or the first event that cannot be trusted and why; None: only the snapshot is wrong."""
 
     ok: bool = True
     events: int = 0  # intact ones
@@ -35,8 +36,11 @@ class Verdict:
         return asdict(self)
 
 
-def verify_store(store: Store, *, replay: bool = False) -> Verdict:
-    """Every hash, every event, their order; with `replay` every suggestion as well."""
+def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> Verdict:
+    """Every hash, every event, their order, and the snapshot's content unless `quick`.
+
+    With `replay` every suggestion as well.
+    """
     verdict, ledger = Verdict(), Ledger()
     learner: Learner | None = None
     hash_, before = ROOT, ""
@@ -66,9 +70,7 @@ def verify_store(store: Store, *, replay: bool = False) -> Verdict:
             raise CorruptStudyError(f"event {missing} is missing: {head} were written", missing)
         if not verdict.events:
             raise CorruptStudyError("there is no event at all", 1)
-        snapshot = store.snapshot()
-        if snapshot is not None and snapshot.number > verdict.events:
-            verdict.remarks.append("the snapshot is newer than the log: it will not be used")
+        _judge_snapshot(store, ledger, entries, verdict, quick=quick)
     except CausalArmsError as error:
         verdict.ok, verdict.message = False, str(error)
         verdict.first_bad = getattr(error, "event", None) or verdict.events + 1
@@ -79,14 +81,24 @@ def verify_store(store: Store, *, replay: bool = False) -> Verdict:
     return verdict
 
 
-def verify_file(path: str | Path, *, replay: bool = False) -> Verdict:
+def _judge_snapshot(
+    store: Store, ledger: Ledger, entries: list[Entry], verdict: Verdict, *, quick: bool
+) -> None:
+    fits, said = (True, UNCHECKED) if quick else check_snapshot(store, ledger, entries)
+    if not fits and verdict.ok:
+        verdict.ok, verdict.message = False, said
+    elif said:
+        verdict.remarks.append(said)
+
+
+def verify_file(path: str | Path, *, replay: bool = False, quick: bool = False) -> Verdict:
     """As `verify_store`; a file that cannot be opened gives a verdict as well."""
     try:
         store = SqliteStore(path, read_only=True)
     except CorruptStudyError as error:
         return _of_unreadable(Path(path), error)
     try:
-        return verify_store(store, replay=replay)
+        return verify_store(store, replay=replay, quick=quick)
     finally:
         store.close()
 

@@ -17,6 +17,7 @@ from causalarms.errors import DataError, ModelError
 from causalarms.graphs.posterior import given_order, refresh
 from causalarms.graphs.posterior.candidate_tables import EMPTY, CandidateTables, table_bytes
 from causalarms.graphs.posterior.candidates import choose_candidates
+from causalarms.graphs.posterior.chain_state import check_chains
 from causalarms.graphs.posterior.convergence import Diagnostics, diagnose
 from causalarms.graphs.posterior.exact import Draws, OrderedGraph, PointEstimate
 from causalarms.graphs.posterior.first_orders import order_by_spread
@@ -40,6 +41,7 @@ SWEEPS_AT_ONCE = 1000  # random numbers of so many are held at a time
 SPREAD_OF_STARTS = 2.0  # of log variances
 STEP_ROUNDS = 10  # of steps from a draw of the tables, where nodes beside the tables matter
 CHOICE = ("members", "n_free", "n_core", "needed", "log_odds", "vague", "tail", "linked")
+LARGEST_SEED = 2**32 - 1
 BEST_OF = 20  # orders searched for the most probable graph
 
 
@@ -165,7 +167,7 @@ class SampledPosterior:
         """Continue every chain; the orders kept so far give way to those of these sweeps."""
         kept, acceptance = self._sweep(n_sweeps, max(n_sweeps // self.n_orders, 1))
         last = np.ascontiguousarray(kept[:, -self.n_orders :])
-        self._keep(last, acceptance, int(self._rng.integers(2**32)))
+        self._keep(last, acceptance, int(self._rng.integers(LARGEST_SEED + 1)))
 
     def _keep(self, kept: IntArray, acceptance: float, step_seed: int) -> None:
         self._kept, self._acceptance, self._step_seed = kept, acceptance, step_seed
@@ -213,6 +215,13 @@ class SampledPosterior:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over the state of a posterior made with the same settings."""
+        check_chains(
+            state,
+            self.required,
+            most_orders=self.n_orders,
+            pool=self._tables.scores.shape[2],
+            slots=self._tables.tags.shape[2],
+        )
         self.gram[:] = state["gram"]
         self.allowed[:] = state["allowed"]
         self._chosen_at[:] = state["chosen_at"]

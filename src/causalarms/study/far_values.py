@@ -1,0 +1,163 @@
+"""Values far outside everything seen: a slipped decimal point more often than a discovery.
+
+A value is far where it lies `FACTOR` spreads from the median of the node's other values, and hardly
+any of them is near it. The spread is a high quantile of distances from the median, so that neither
+units nor offsets matter and far values seen before do not widen it. A change of the system, or an
+intervention played for the first time, is answered a few times only: then others are near. Besides
+the results just before and after it, the first ones of the study are looked at: they are the most
+varied, and a policy that has settled on one intervention does not make all others look strange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.study.trials import Ledger
+
+FloatArray = npt.NDArray[np.float64]
+
+FACTOR = 5.0  # benchmarks/far_values.py: with tails of t_3 one honest value in 1500 is far
+SHARE = 0.9  # of values whose distance from the median makes the spread
+FEWEST = 10  # other values, below which nothing can be said
+NEAR = 2.0  # spreads
+COMPANY = 3  # so many others near it make a value ordinary
+ROUNDING = 1e-9  # of the median: a spread below is none
+MOST_WARNINGS = 5  # at a time
+WINDOW = 100  # results of the beginning, before and after, whatever the number of rounds
+
+
+class Seen(NamedTuple):
+    """The range of what was seen, without what was far itself."""
+
+    low: float
+    high: float
+
+
+class FarValue(NamedTuple):
+    """A value to be looked at."""
+
+    trial: int
+    node: str
+    value: float
+    low: float
+    high: float
+
+    @property
+    def message(self) -> str:
+        return (
+            f"trial {self.trial}: {self.node!r} is {self.value:g}, far outside the {self.low:g} to "
+            f"{self.high:g} of the other results; it is kept. If it is a typing error, give all "
+            f"values again: study.correct({self.trial}, {{...}}) or {self.command}"
+        )
+
+    @property
+    def command(self) -> str:
+        return f"causalarms study correct FILE {self.trial} NODE=VALUE ..."
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "command": self.command}
+
+
+def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[FarValue]:
+    """The far values of some trials, or of all; the cost of one does not grow with the study."""
+    assert ledger.settings is not None
+    found = []
+    for place, own, others in _results(ledger, _places(ledger, numbers)):
+        for i in _suspects(own, others):
+            column = others[:, i]
+            seen = far_from(float(own[i]), column[~np.isnan(column)])
+            if seen is not None:
+                node = ledger.settings.nodes[i]
+                found.append(FarValue(ledger.order[place], node, float(own[i]), *seen))
+    return found
+
+
+def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
+    """The range of the other values if this one is far outside, else None.
+
+    >>> others = [9.1, 10.4, 8.7, 11.0, 9.9, 10.2, 9.5, 10.8, 9.0, 10.1, 9.7]
+    >>> far_from(1000.0, others)
+    Seen(low=8.7, high=11.0)
+    >>> far_from(14.0, others)
+    """
+    seen = np.sort(np.asarray(others, dtype=float))
+    if len(seen) < FEWEST:
+        return None
+    middle = float(seen[len(seen) // 2])
+    distance = np.abs(seen - middle)
+    spread = _spread(np.sort(distance), middle)
+    limit = FACTOR * spread * (1.0 + FEWEST / len(seen))  # few values say little of the spread
+    if not abs(value - middle) > limit > 0.0:
+        return None
+    if (np.abs(seen - value) <= NEAR * spread).sum() >= COMPANY:
+        return None
+    ordinary = seen[distance <= limit]
+    return Seen(float(ordinary[0]), float(ordinary[-1]))
+
+
+def _spread(distance: FloatArray, middle: float) -> float:
+    """Of distances in ascending order.
+
+    Where most values are the same, the others say it, and at least the value itself: 20, 20, 20 may
+    be followed by 21 or 50, and 0, 0, 0 by anything.
+    """
+    least = ROUNDING * abs(middle)
+    usual = _quantile(distance)
+    if usual > least:
+        return usual
+    others = distance[distance > least]
+    return max(_quantile(others) if len(others) >= COMPANY else 0.0, abs(middle))
+
+
+def _quantile(ascending: FloatArray) -> float:
+    return float(ascending[int(SHARE * (len(ascending) - 1))])
+
+
+def _places(ledger: Ledger, numbers: Iterable[int] | None) -> Sequence[int]:
+    """Places in the order of results; those told last are found at once."""
+    if numbers is None:
+        return range(len(ledger.order))
+    wanted, found = set(numbers), []
+    for place in range(len(ledger.order) - 1, -1, -1):
+        if not wanted:
+            break
+        if ledger.order[place] in wanted:
+            wanted.discard(ledger.order[place])
+            found.append(place)
+    return found[::-1]
+
+
+def _results(ledger: Ledger, places: Sequence[int]) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Place, values and those to compare them with: of the beginning, just before, just after.
+
+    nan where nothing was measured.
+    """
+    assert ledger.settings is not None
+    missing = (None,) * ledger.settings.n_nodes
+
+    def rows(start: int, stop: int) -> FloatArray:
+        found = [ledger.trials[n].values or missing for n in ledger.order[start:stop]]
+        return np.array(found, dtype=float).reshape(-1, len(missing))
+
+    first = rows(0, WINDOW)
+    begin = max(places[0] - WINDOW, 0) if places else 0
+    around = rows(begin, places[-1] + 1 + WINDOW) if places else first
+    for place in places:
+        start, own = max(place - WINDOW, 0), place - begin
+        others = [first[:start], around[start - begin : own], around[own + 1 : own + 1 + WINDOW]]
+        yield place, around[own], np.concatenate(others)
+
+
+def _suspects(own: FloatArray, others: FloatArray) -> npt.NDArray[np.int64]:
+    """Nodes that may be far: the first condition of `far_from` for all nodes at once."""
+    count = (~np.isnan(others)).sum(axis=0)
+    nodes = np.flatnonzero((count >= FEWEST) & ~np.isnan(own))
+    others, count, place = others[:, nodes], count[nodes], np.arange(len(nodes))
+    middle = np.sort(others, axis=0)[count // 2, place]  # nan comes last
+    distance = np.sort(np.abs(others - middle), axis=0)
+    usual = distance[(SHARE * (count - 1)).astype(np.int64), place]
+    return nodes[np.abs(own[nodes] - middle) > FACTOR * usual]
