@@ -86,7 +86,7 @@ def test_a_table_is_printed_as_it_is_but_not_at_a_terminal(
     assert "\x1b" not in capsys.readouterr().out
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
+@given(st.lists(st.text("'=+-@\t\r\n1.a,;\" \x00\u202e"), min_size=1, max_size=4))
 def test_text_survives_csv_and_never_starts_a_formula(texts: list[str]) -> None:
     import csv
 
@@ -305,18 +305,19 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("redirection", "code", "message"),
-    [("| head -c 1 >/dev/null", 1, ""), (">/dev/full", 1, "No space left"), (">&-", 0, "")],
+    [("| true", 1, ""), (">/dev/full", 1, "No space left"), (">&-", 0, "")],
 )
 def test_standard_output_that_takes_nothing(
     study: Path, redirection: str, code: int, message: str
 ) -> None:
     main = "from causalarms.cli.main import main; main()"
-    line = f"'{sys.executable}' -c '{main}' study export '{study}' {redirection}"
+    line = f"'{sys.executable}' -c '{main}' study verify '{study}' {redirection}"
     text = f"set -o pipefail; {line}; echo code $? >&2"
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=environment)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
-    assert done.stderr.endswith(f"code {code}\n") or (not message and "code 0" in done.stderr)
+    assert done.stderr.endswith(f"code {code}\n")
     assert message in done.stderr
 
 

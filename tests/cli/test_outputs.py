@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +137,9 @@ def test_a_damaged_study_is_recognised_by_its_id(here: Path) -> None:
     Path("g.json").write_bytes(damaged)
     assert "never written over" in run("learn", "d.csv", "--out", "g.json", "--force").err
     assert Path("g.json").read_bytes() == damaged
+    with closing(sqlite3.connect("other.json")) as other:  # of another program
+        other.execute("CREATE TABLE mine (x)")
+    assert "never written over" in run("learn", "d.csv", "--out", "other.json", "--force").err
     assert int.from_bytes(STUDY_ID) == APPLICATION_ID
     assert damaged[STUDY_ID_AT : STUDY_ID_AT + 4] == STUDY_ID
 
