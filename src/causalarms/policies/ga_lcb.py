@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.checks import number, whole
 from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
+    LONGEST,
     FloatArray,
     Intervention,
     Policy,
@@ -31,6 +33,8 @@ from causalarms.policies.states import nested, unnested
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.sem.topology import ancestors, topological_order
 from causalarms.statistics.moments import Moments
+
+MOST_PLANNED = 1_000_000  # rounds that are kept
 
 
 class GALCB(Policy):
@@ -55,7 +59,11 @@ class GALCB(Policy):
         bound: float = 1.0,
     ) -> None:
         super().__init__(n_nodes, reward)
+        n_nodes = self.n_nodes
         check_enumerable(n_nodes)
+        horizon = whole("horizon", horizon, least=1, most=LONGEST)
+        cycles = whole("cycles", cycles, least=1, most=MOST_PLANNED)
+        n_observe = whole("n_observe", n_observe, least=0, most=MOST_PLANNED)
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
             raise ModelError("ga-lcb must be told the noise means")
@@ -67,12 +75,12 @@ class GALCB(Policy):
             )
         self.horizon = horizon
         self.noise_mean = mean
-        self.alpha = alpha
-        self.eta = eta
-        self.penalty = penalty
+        self.alpha = number("alpha", alpha, least=0.0)
+        self.eta = number("eta", eta, least=0.0)
+        self.penalty = number("penalty", penalty, above=0.0)
         self.cycles = cycles
         self.n_observe = n_observe
-        self.bound = bound
+        self.bound = number("bound", bound, above=0.0)
         self._moments = Moments(n_nodes)
         self._null = np.zeros((cycles + n_observe, n_nodes))
         self._n_null = 0
