@@ -17,6 +17,7 @@ from causalarms.errors import SettingError
 
 LARGEST = 1e100
 SMALLEST = 1e-100  # of numbers that must be above 0
+WIDEST = 2**62  # a whole number that fits an array
 
 Kind = TypeVar("Kind")
 Checked = TypeVar("Checked")
@@ -32,7 +33,7 @@ def whole(name: str, value: object, *, least: int, most: int | None = None, why:
     if (
         isinstance(value, bool | np.bool_)
         or not isinstance(value, Integral)
-        or not least <= int(value) <= (math.inf if most is None else most)
+        or not least <= int(value) <= (WIDEST if most is None else most)
     ):
         span = f"of at least {least}" if most is None else f"from {least} to {most}"
         reason = f" ({why})" if why else ""

@@ -95,7 +95,7 @@ class CSLUCB(Policy):
         if horizon <= 2 * self.min_samples:
             raise ModelError(
                 f"a horizon of {horizon} rounds is too short: {2 * self.min_samples} random rounds "
-                f"are the least that give every mechanism {self.min_samples} samples"
+                f"are the least that give every mechanism {self.min_samples} samples (min_samples)"
             )
         if max_samples is not None and max_samples < self.min_samples:
             raise ModelError(
@@ -112,7 +112,7 @@ class CSLUCB(Policy):
         self.joint = flag("joint", joint)
         self.k = whole(
             "k", k, least=1, most=self.min_samples - 1,
-            why="fewer than the samples a mechanism is first learned from",
+            why="fewer than min_samples, from which a mechanism is first learned",
         )  # fmt: skip
         self.delta = share("delta", delta)
         self.bound = choice("bound", bound, FORMS)

@@ -66,7 +66,9 @@ class ExploreThenCommit(Policy):
         horizon = whole("horizon", horizon, least=1, most=LONGEST)
         n_explore = whole("n_explore", n_explore, least=1, most=MOST_EXPLORED)
         if n_explore < n_nodes + 2:
-            raise ModelError(f"{n_explore} rounds are too few to learn {n_nodes} nodes from")
+            raise ModelError(
+                f"n_explore: {n_explore} rounds are too few to learn {n_nodes} nodes from"
+            )
         if horizon <= 2 * n_explore:
             raise ModelError(
                 f"a horizon of {horizon} rounds leaves nothing after {2 * n_explore} rounds of "

@@ -66,7 +66,7 @@ class GALCB(Policy):
         n_observe = whole("n_observe", n_observe, least=0, most=MOST_PLANNED)
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
-            raise ModelError("ga-lcb must be told the noise means")
+            raise ModelError("ga-lcb must be told the noise means (noise_mean)")
         first_stages = cycles * (n_nodes + 1) + n_observe
         if horizon <= first_stages:
             raise ModelError(

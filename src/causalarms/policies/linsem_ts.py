@@ -46,7 +46,7 @@ class LinSEMTS(Policy):
         self._use(self._graphs[0])
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
-            raise ModelError("linsem-ts must be told the noise means")
+            raise ModelError("linsem-ts must be told the noise means (noise_mean)")
         self.noise_mean = mean
         prior_std = number("prior_std", prior_std, above=1e-50, most=1e50)
         self.noise_std = number("noise_std", noise_std, above=1e-50, most=1e50)
@@ -97,7 +97,7 @@ def _restarts(given: Any, n_nodes: int) -> dict[int, npt.NDArray[np.bool_]]:
 def _edges(graph: npt.ArrayLike, n_nodes: int) -> npt.NDArray[np.bool_]:
     try:
         edges = np.asarray(graph, dtype=float) != 0
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise SettingError(f"graph must be 0 or 1 per edge, not {graph!r}") from error
     if edges.shape != (2, n_nodes, n_nodes):
         raise ModelError(f"graph must have shape (2, {n_nodes}, {n_nodes}), not {edges.shape}")

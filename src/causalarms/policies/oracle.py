@@ -34,7 +34,9 @@ class Oracle(Policy):
         for point in change_points:
             whole("change_points", point, least=0)
         if len(systems) != len(change_points) + 1:
-            raise ModelError(f"{len(systems)} systems do not fit {len(change_points)} changes")
+            raise ModelError(
+                f"{len(systems)} systems do not fit {len(change_points)} change_points"
+            )
         self._change_points = change_points
         self._best = [sem.best_intervention() for sem in systems]
         self._means = [

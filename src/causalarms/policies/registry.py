@@ -203,6 +203,8 @@ def accepted_settings(factory: Factory) -> list[str]:
         for name, parameter in inspect.signature(part).parameters.items():
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in names:
                 names.append(name)
+    if factory is posterior_cd:
+        names.remove("detector")  # it makes its own
     if factory in (golem_mab, golem_mab_cd, dagma_mab):
         from causalarms.graphs.continuous.estimators import DAGMA, GOLEM
 

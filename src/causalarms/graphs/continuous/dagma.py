@@ -170,14 +170,15 @@ def dagma(
         loss=loss, l1=l1, learning_rate=learning_rate, steps=steps, last_steps=last_steps,
         tolerance=tolerance,
     )  # fmt: skip
+    l1, tolerance = float(l1), float(tolerance)  # kernels are compiled anew for other types
     weights = np.zeros_like(matrix)
     ending, total, objective = REACHED_LIMIT, 0, inf
     for stage, (weight, start_s) in enumerate(zip(mu, s, strict=True)):
         limit = last_steps if stage == len(mu) - 1 else steps
         for restart in range(MOST_RESTARTS):
             trial = weights.copy()
-            stage_s = start_s + restart * S_INCREASE
-            rate = learning_rate * RATE_FACTOR**restart
+            stage_s = float(start_s + restart * S_INCREASE)
+            rate = float(learning_rate * RATE_FACTOR**restart)
             ending, taken, objective = _descend_stage(
                 trial, matrix, loss == "likelihood", l1, weight, stage_s, limit, rate, betas,
                 tolerance,

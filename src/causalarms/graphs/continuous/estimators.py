@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from causalarms.checks import number
 from causalarms.errors import CausalArmsWarning, DataError, IdentifiabilityWarning
 from causalarms.graphs.continuous.dagma import Loss, check_dagma, dagma
 from causalarms.graphs.continuous.golem import check_golem, golem
+from causalarms.graphs.continuous.gradient_fit import LARGEST_RATE
 from causalarms.graphs.continuous.thresholding import (
     WEIGHT_THRESHOLD,
     check_threshold,
@@ -36,10 +38,15 @@ class _Continuous(BaseEstimator):  # type: ignore[misc]
     """Fit weights to a covariance per regime, threshold, reduce to a DAG."""
 
     threshold: float
+    learning_rate: float
 
     @abstractmethod
     def check_settings(self) -> None:
         """Refuse settings that cannot be used, by name; `fit` does so first."""
+
+    def _check_rest(self) -> None:
+        number("learning_rate", self.learning_rate, above=0.0, most=LARGEST_RATE)
+        check_threshold(self.threshold)
 
     @abstractmethod
     def _weights(self, covariance: FloatArray) -> FloatArray: ...
@@ -164,7 +171,7 @@ class GOLEM(_Continuous):
 
     def check_settings(self) -> None:
         check_golem(equal_variances=self.equal_variances, **self._settings())
-        check_threshold(self.threshold)
+        self._check_rest()
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -210,7 +217,7 @@ class DAGMA(_Continuous):
 
     def check_settings(self) -> None:
         check_dagma(**self._settings())
-        check_threshold(self.threshold)
+        self._check_rest()
 
     def _settings(self) -> dict[str, Any]:
         return {

@@ -9,6 +9,7 @@ from causalarms.errors import DataError
 from causalarms.graphs.continuous.small_matrices import Matrix
 
 MOST_STEPS = 1_000_000  # ten times as many as published
+LARGEST_RATE = 0.1  # of steps; larger ones diverge on any data
 # A covariance whose eigenvalues span more than this is singular to working precision.
 SMALLEST_EIGENVALUE_RATIO = 1e-12
 SYMMETRY_TOLERANCE = 1e-9
