@@ -45,7 +45,7 @@ class Case(NamedTuple):
     value: Any
 
 
-class Late(Exception):
+class LateError(Exception):
     """A refusal that comes after the policy was made."""
 
 
@@ -78,7 +78,7 @@ def play(case: Case) -> None:
         for t in range(3):
             policy.ask(np.random.default_rng(t))
     except CausalArmsError as error:
-        raise Late(str(error)) from error
+        raise LateError(str(error)) from error
     if case.setting in NOT_IN_A_STUDY or case.policy == "oracle":
         return
     kept = {k: v for k, v in settings.items() if k not in NOT_IN_A_STUDY}
@@ -92,7 +92,7 @@ def play(case: Case) -> None:
     study.add_observations(table | {f"do:{n}": regimes[:, i] for i, n in enumerate(nodes)})
     study.ask()
     if study.problem:
-        raise Late(study.problem)
+        raise LateError(study.problem)
 
 
 def cases(words: list[str]) -> list[Case]:

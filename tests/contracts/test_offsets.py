@@ -49,8 +49,7 @@ def played(
         means.append((suggestion.mean / unit) - shift[3])
         x = SEM.sample(suggestion.intervention[None], noise)[0]
         policy.tell(suggestion.intervention, (x + shift) * unit)
-    assert len(policy.alarms) < 20
-    return choices, means
+    return choices, means[1:]  # before any round nothing is known of an offset
 
 
 @pytest.mark.parametrize("label", POLICIES)

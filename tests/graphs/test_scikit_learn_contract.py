@@ -74,7 +74,7 @@ def test_fit_returns_the_estimator_and_a_second_fit_forgets_the_first() -> None:
         ({"mutual_information": "third"}, "mutual_information must be one of rectangles, squares"),
         (
             {"on_few_samples": "ignore"},
-            "on_few_samples must be one of raise, unknown, not 'ignore'",
+            "on_few_samples must be one of raise, unknown",
         ),
         ({"k": 0}, "k must be a whole number of at least 1, not 0"),
         ({"n_bootstrap": -1}, "n_bootstrap must be a whole number of at least 0"),
