@@ -13,6 +13,7 @@ from causalarms.errors import CausalArmsError
 Case = TypeVar("Case")
 
 ANSWER, CRASH, HANG = "answer", "crash", "hang"
+FIRST_SECONDS = 300.0
 
 
 class _Worker:
@@ -45,19 +46,24 @@ def _serve(work: Callable[[Any], None], pipe: Connection) -> None:
 def outcomes(
     work: Callable[[Case], None], cases: Iterable[Case], *, seconds: float
 ) -> Iterator[tuple[Case, str, str]]:
-    """Case, what became of it, and the message; a case that takes longer than `seconds` hangs."""
-    worker = _Worker(work)
+    """Case, what became of it, and the message; a case that takes longer than `seconds` hangs.
+
+    The first case of a process may have to compile and has more time.
+    """
+    worker, limit = _Worker(work), FIRST_SECONDS
     for case in cases:
         worker.here.send(case)
-        outcome, message = HANG, f"no answer within {seconds:g} s"
+        outcome, message = HANG, f"no answer within {limit:g} s"
         try:
-            if worker.here.poll(seconds):
+            if worker.here.poll(limit):
                 outcome, message = worker.here.recv()
         except EOFError:
             worker.process.join()
             outcome, message = CRASH, f"exit code {worker.process.exitcode}"
         if outcome in (CRASH, HANG):
             worker.end()
-            worker = _Worker(work)
+            worker, limit = _Worker(work), FIRST_SECONDS
+        else:
+            limit = seconds
         yield case, outcome, message
     worker.end()

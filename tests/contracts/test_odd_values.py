@@ -22,7 +22,7 @@ from causalarms.statistics.mutual_information import kraskov, mutual_information
 
 SEM = random_sem(3, seed=5)
 N_ROUNDS = 60
-SIZES = [1e-320, 1e-300, 1e-200, 1e-155, 1e-150, 1e-100, 1e-80, 1e80, 1e100, 1e149]
+SIZES = [1e-320, 1e-200, 1e-155, 1e-100, 1e80, 1e149]
 POLICIES: dict[str, dict[str, Any]] = {
     "csl-ucb": {},
     "csl-ucb-cd": {"detector": "paper"},
@@ -78,7 +78,7 @@ def test_policies_answer_or_refuse(name: str, mean: Any) -> None:
 def test_csl_ucb_learns_from_values_whose_squares_are_lost() -> None:
     A, X = rounds("csl-ucb")
     found = []
-    for size in (1.0, 1e-155, 1e-120, 1e149):
+    for size in (1.0, 1e-155, 1e-120, 1e148):
         policy = make_policy("csl-ucb", n_nodes=3, horizon=100)
         for a, x in zip(A, X * size, strict=True):
             policy.tell(a, x)
@@ -111,7 +111,7 @@ def test_learners_answer_or_refuse(size: float) -> None:
     X[:, 1] *= size
     with pytest.raises(DataError, match="too far apart to compute with: use other units"):
         CSL(standardize=False).fit(X, interventions=A)
-    GraphPosterior(noise_scale="estimate").fit(X, interventions=A)
+    assert GraphPosterior(noise_scale="estimate").fit(X, interventions=A).order_
 
 
 def test_the_estimate_of_dependence_ends_whatever_it_is_given() -> None:
@@ -134,7 +134,7 @@ sys.path.insert(0, {here!r})
 from test_odd_values import POLICIES, SEM, changed, rounds
 from causalarms import CSL, make_policy
 from causalarms.errors import CausalArmsError
-for name in ("csl-ucb", "posterior", "linsem-ts"):
+for name in ("csl-ucb", "csl-ucb-cd", "linsem-ts"):
     A, X = rounds(name)
     for which, size in (("all", 1.0), ("all", 1e-155), ("one node", 1e-100), ("one value", 1e100)):
         policy = make_policy(

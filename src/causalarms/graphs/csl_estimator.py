@@ -19,7 +19,7 @@ from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.graphs.stability import edge_stability
-from causalarms.graphs.units import Units, warn_of_wide_scales
+from causalarms.graphs.units import Units, common_scale, warn_of_wide_scales
 from causalarms.rng import generator
 from causalarms.statistics.dataset import KEPT, Dataset
 from causalarms.statistics.mutual_information import ESTIMATORS
@@ -112,6 +112,9 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         values, regimes, nodes = rounds
         mean = as_noise_mean(noise_mean, nodes)
+        common = common_scale(values, nodes)
+        values = values / common
+        mean = None if mean is None else mean / common
         allowed, required = edge_constraints(
             nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers
         )
@@ -155,7 +158,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             )
         if self.on_few_samples == "unknown":
             warn_of_few_samples(data.counts, needed, nodes)
-        self._keep(fit, units, nodes)
+        self._keep(fit, Units(units.shift * common, units.scale * common), nodes)
         self.varsortability_ = varsortability(self.adjacency_.any(axis=0), values.var(axis=0))
         return self
 

@@ -74,6 +74,13 @@ class Units:
         return intercept * self.scale + self.shift - carried
 
 
+def safe_sizes(values: FloatArray) -> FloatArray:
+    """A power of two per node to divide it by, (N,); 1 where its size is safe."""
+    size = np.abs(values).max(axis=0)
+    safe = ((size >= 1 / SAFE) & (size <= SAFE)) | (size == 0)
+    return np.where(safe, 1.0, 2.0 ** np.maximum(np.frexp(size)[1] - 1.0, -1022.0))
+
+
 def common_scale(values: FloatArray, nodes: tuple[str, ...]) -> float:
     """The power of two to divide all nodes (n, N) by; 1 where their sizes are safe.
 

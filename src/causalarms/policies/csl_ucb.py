@@ -32,7 +32,7 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.mechanism_glr import MechanismGLR
 from causalarms.changes.no_change import NoChange
 from causalarms.checks import choice, flag, instance, number, optional, share, whole
-from causalarms.errors import ModelError
+from causalarms.errors import DataError, ModelError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.units import Units
@@ -238,14 +238,20 @@ class CSLUCB(Policy):
         assert self._model is not None
         if self.n_nodes > MAX_SCORED_NODES:
             self._candidates = candidates(self._model, self.reward)
-        self._scores = score_interventions(
-            self._model,
-            all_interventions(self.n_nodes) if self._candidates is None else self._candidates,
-            self.reward,
-            delta=self.delta,
-            bound=self.bound,
-            known_mean=self.noise_mean is not None,
-        )
+        with np.errstate(all="ignore"):
+            scores = score_interventions(
+                self._model,
+                all_interventions(self.n_nodes) if self._candidates is None else self._candidates,
+                self.reward,
+                delta=self.delta,
+                bound=self.bound,
+                known_mean=self.noise_mean is not None,
+            )
+        if not np.isfinite(scores.mean + scores.width).any():
+            raise DataError(
+                "no expected reward is a number: the values told are far from noise_mean"
+            )
+        self._scores = scores
         self.n_cyclic = self._scores.n_cyclic
 
     def _intervention(self, arm: int) -> Intervention:

@@ -11,13 +11,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import number, whole
-from causalarms.errors import ModelError
+from causalarms.errors import DataError, ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.policies.base import (
@@ -99,7 +100,10 @@ class GALCB(Policy):
         if self._parents is None:
             return Suggestion(self._planned(), EXPLORE)
         arms = all_interventions(self.n_nodes)
-        mean, width = self._scores()
+        try:
+            mean, width = self._scores()
+        except DataError:  # telling said so; nothing is known that would speak for any arm
+            return Suggestion(arms[0], EXPLORE)
         upper = np.where(self._alive, mean + width, -np.inf)
         widths = np.where(self._alive, width, 0.0)
         target = self.bound * 2.0**-self._phase
@@ -133,6 +137,7 @@ class GALCB(Policy):
             self._drop_arms()
 
     def _find_parents(self) -> npt.NDArray[np.bool_]:
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import Lasso
 
         effects = np.abs(self._single / self._n_single[:, None] - self._null.mean(axis=0))
@@ -151,7 +156,10 @@ class GALCB(Policy):
                 lasso = Lasso(
                     alpha=self.penalty, fit_intercept=False, random_state=0, max_iter=100_000
                 )
-                lasso.fit(self._null[:, candidates], self._null[:, node] - self.noise_mean[0, node])
+                target = self._null[:, node] - self.noise_mean[0, node]
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    lasso.fit(self._null[:, candidates], target)
                 parents[candidates, node] = lasso.coef_ != 0
         return parents
 
@@ -174,15 +182,29 @@ class GALCB(Policy):
                 continue
             gram = self._moments.gram[regime, node]
             v = gram[np.ix_(p, p)] + self.bound**2 * np.eye(len(p))
-            v_inverse = np.linalg.inv(v)
+            try:
+                v_inverse = np.linalg.inv(v)
+            except np.linalg.LinAlgError as error:
+                raise DataError(self._lost(node)) from error
             inverse[regime, node][np.ix_(p, p)] = v_inverse
             cross = gram[p, node] - self.noise_mean[regime, node] * gram[p, n]
             weights[regime, p, node] = v_inverse @ cross
-            smallest[regime, node] = np.sqrt(np.linalg.eigvalsh(v)[0])
-        return _widths(
+            smallest[regime, node] = np.sqrt(max(np.linalg.eigvalsh(v)[0], 0.0))
+            if not smallest[regime, node] > 0:
+                raise DataError(self._lost(node))
+        mean, width = _widths(
             weights, inverse, smallest, self.noise_mean, self._parents, order, arms,
             self.reward, self.alpha, self.bound,
         )  # fmt: skip
+        if not np.isfinite(mean + width).all():
+            raise DataError(self._lost(self.reward))
+        return mean, width
+
+    def _lost(self, node: int) -> str:
+        return (
+            f"the values of the parents of node {self._nodes[node]!r} are too large beside their "
+            "spread to compute with: use other units, or values relative to a middle"
+        )
 
     def _drop_arms(self) -> None:
         mean, width = self._scores()

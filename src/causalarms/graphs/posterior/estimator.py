@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from causalarms.checks import choice, optional, share, whole
+from causalarms.errors import DataError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.identifiability import warn_of_constant_regimes
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_noise_std, as_rounds
@@ -33,6 +34,7 @@ from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
 BESIDE_CORE = 8  # a fit has more time than a round of a study
+MOST = 1e150  # units of the noise; sums of squares of more overflow
 MOST_SWEEPS = 1_000_000
 METHODS = ("auto", "exact", "sampled")
 
@@ -147,7 +149,15 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
             warn_of_constant_regimes(regimes, nodes)
         units = noise_units(values, self.noise_scale, nodes, center=mean is None)
         data = Dataset(len(nodes), nodes=nodes)
-        data.append(units.apply(values), regimes)
+        with np.errstate(all="ignore"):
+            z = units.apply(values)
+        if (np.abs(z) > MOST).any():
+            node = nodes[int(np.argmax(np.abs(z).max(axis=0)))]
+            raise DataError(
+                f"the values of node {node!r} are too large to compute with in units of "
+                "noise_scale: use 'estimate'"
+            )
+        data.append(z, regimes)
         posterior = self._posterior(
             Moments.of(data),
             noise_mean=None if mean is None else mean / units.scale,

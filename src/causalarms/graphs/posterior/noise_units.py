@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError, ScaleWarning, SettingError
 from causalarms.graphs.inputs import as_noise_std
-from causalarms.graphs.units import Units
+from causalarms.graphs.units import Units, safe_sizes
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -25,15 +25,18 @@ FAR_OFF = 10.0  # a node without parents varies like its noise; ten times off is
 def noise_units(
     values: FloatArray, noise_scale: Any, nodes: tuple[str, ...], *, center: bool
 ) -> Units:
-    shift = values.mean(axis=0) if center else np.zeros(len(nodes))
+    size = safe_sizes(values)
+    values = values / size
+    shift = values.mean(axis=0) * size if center else np.zeros(len(nodes))
     if isinstance(noise_scale, str):
         if noise_scale != ESTIMATE:
             raise SettingError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
-        return Units(shift=shift, scale=spread_given_others(values))
+        return Units(shift=shift, scale=spread_given_others(values) * size)
     scale = as_noise_std(noise_scale, nodes, "noise_scale")
     if scale is None or (scale[0] != scale[1]).any():
         raise SettingError(f"noise_scale must be a number or of shape ({len(nodes)},)")
-    _warn_of_far_off_scale(values.std(axis=0) / scale[0], nodes)
+    with np.errstate(all="ignore"):
+        _warn_of_far_off_scale(values.std(axis=0) * size / scale[0], nodes)
     return Units(shift=shift, scale=scale[0])
 
 
