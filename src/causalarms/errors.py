@@ -17,6 +17,10 @@ class ModelError(CausalArmsError, ValueError):
     """A system, graph or prior knowledge that contradicts itself."""
 
 
+class SettingError(ModelError, DataError):
+    """A setting of a policy, detector or learner that cannot be used; the message names it."""
+
+
 class StudyError(CausalArmsError, ValueError):
     """A study that cannot be opened, or a request it refuses; nothing was written."""
 

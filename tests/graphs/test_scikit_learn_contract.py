@@ -72,11 +72,14 @@ def test_fit_returns_the_estimator_and_a_second_fit_forgets_the_first() -> None:
     ("settings", "message"),
     [
         ({"mutual_information": "third"}, "mutual_information must be one of rectangles, squares"),
-        ({"on_few_samples": "ignore"}, "on_few_samples must be 'raise' or 'unknown'"),
+        (
+            {"on_few_samples": "ignore"},
+            "on_few_samples must be one of raise, unknown",
+        ),
         ({"k": 0}, "k must be a whole number of at least 1, not 0"),
         ({"n_bootstrap": -1}, "n_bootstrap must be a whole number of at least 0"),
-        ({"max_samples": 0}, "must be at least 1, not 0"),
-        ({"keep": "best"}, "keep must be 'oldest' or 'newest', not 'best'"),
+        ({"max_samples": 0}, "max_samples must be a whole number of at least 1, not 0"),
+        ({"keep": "best"}, "keep must be one of oldest, newest, not 'best'"),
     ],
 )
 def test_settings_are_checked_by_fit(settings: dict[str, object], message: str) -> None:

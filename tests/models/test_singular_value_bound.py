@@ -81,5 +81,5 @@ def test_less_confidence_is_narrower_and_no_error_is_no_bound(form: str) -> None
 
 
 def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ModelError, match="unknown bound 'exact'; there are theorem, parents"):
+    with pytest.raises(ModelError, match=r"bound must be one of theorem, .* not 'exact'"):
         form_code("exact")

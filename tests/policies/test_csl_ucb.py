@@ -153,9 +153,13 @@ def test_a_single_node_is_a_choice_between_two_means() -> None:
         (4, {"horizon": 40}, r"40 rounds is too short: 40 random rounds"),
         (20, {"horizon": 44}, r"44 rounds is too short"),
         (4, {"horizon": 300, "max_samples": 19}, r"max_samples is 19: .* never have the 20"),
-        (4, {"horizon": 300, "bound": "wide"}, r"unknown bound 'wide'; there are theorem"),
+        (
+            4,
+            {"horizon": 300, "bound": "wide"},
+            r"bound must be one of theorem, .* not 'wide'",
+        ),
         (4, {"horizon": 300, "noise_mean": [1.0]}, r"noise_mean must be a number or of shape"),
-        (0, {"horizon": 300}, r"n_nodes must be at least 1"),
+        (0, {"horizon": 300}, r"n_nodes must be a whole number of at least 1, not 0"),
     ],
 )
 def test_what_cannot_work_is_refused_at_once(

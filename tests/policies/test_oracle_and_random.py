@@ -22,7 +22,7 @@ def test_the_oracle_plays_the_best_of_the_system_in_force() -> None:
 
 
 def test_the_oracle_needs_a_system_for_every_time() -> None:
-    with pytest.raises(ModelError, match="1 systems do not fit 2 changes"):
+    with pytest.raises(ModelError, match="1 systems do not fit 2 change_points"):
         make_policy("oracle", n_nodes=4, systems=[random_sem(4, seed=0)], change_points=[5, 8])
 
 

@@ -92,7 +92,7 @@ def test_settings_reach_the_parts() -> None:
 
 
 def test_an_unknown_detector_is_refused() -> None:
-    with pytest.raises(ModelError, match="unknown detector 'cusum'; there are authors, paper"):
+    with pytest.raises(ModelError, match="detector must be one of authors, paper, not 'cusum'"):
         make_policy("csl-ucb-cd", n_nodes=3, horizon=300, detector="cusum")
 
 

@@ -137,7 +137,7 @@ def test_a_stop_rule_ends_the_run_with_what_it_promised() -> None:
         ({"probability": 1.0}, "between 0 and 1"),
         ({"expected_loss": 0.0}, "above 0"),
         ({"probability": 0.9, "every": 0}, "at least 1"),
-        ({"probability": "0.9"}, "must be a number"),
+        ({"probability": "0.9"}, "probability must lie between 0 and 1, not '0.9'"),
     ],
 )
 def test_stop_rules_that_never_or_always_stop(settings: dict[str, float], message: str) -> None:
@@ -204,7 +204,7 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
     [
         ({"quantile": 1.5}, "quantile"),
         ({"draws": 0}, "draws"),
-        ({"method": "guess"}, "there are auto, exact, sampled"),
+        ({"method": "guess"}, "method must be one of auto, exact, sampled, not 'guess'"),
         ({"probes": -1}, "probes"),
         ({"weights": "guess"}, "one of given, learned"),
         ({"weights": np.ones(3)}, "one of given, learned"),

@@ -129,9 +129,9 @@ def test_rows_that_are_refused_leave_the_data_as_they_were(
 
 
 def test_settings_that_are_refused() -> None:
-    with pytest.raises(DataError, match="cap must be at least 1, not 0"):
+    with pytest.raises(DataError, match="cap must be a whole number of at least 1, not 0"):
         Dataset(2, cap=0)
-    with pytest.raises(DataError, match="keep must be 'oldest' or 'newest', not 'best'"):
+    with pytest.raises(DataError, match="keep must be one of oldest, newest, not 'best'"):
         Dataset(2, keep="best")
     with pytest.raises(ModelError, match="node name 'a' is used twice"):
         Dataset(2, nodes=["a", "a"])

@@ -13,14 +13,13 @@ past.
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
-from causalarms.errors import ModelError
+from causalarms.checks import flag, number, whole
 from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
@@ -61,13 +60,11 @@ class ChangeEvidence:
         false_alarms_per_1000_rounds: float = 0.1,
         outliers: bool = False,
     ) -> None:
-        rate: Any = false_alarms_per_1000_rounds
-        if not isinstance(rate, Real) or not 0 < float(rate) <= 100:
-            raise ModelError(
-                f"false_alarms_per_1000_rounds must be above 0 and at most 100, not {rate!r}"
-            )
-        self.level = alarm_level(float(rate), n_nodes)
-        self.largest_ratio = OUTLIER_RATIO if outliers else ANY_RATIO
+        rate = number(
+            "false_alarms_per_1000_rounds", false_alarms_per_1000_rounds, above=0.0, most=100.0
+        )
+        self.level = alarm_level(rate, whole("n_nodes", n_nodes, least=1))
+        self.largest_ratio = OUTLIER_RATIO if flag("outliers", outliers) else ANY_RATIO
         n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * n_nodes
         self._sums = np.zeros((2, n_nodes, n_alternatives))
         # the last time the likelihood ratio since some round was largest for starting anew

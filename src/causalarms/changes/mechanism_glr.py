@@ -20,10 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
+from causalarms.checks import number, share, whole
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
+
+LONGEST_WINDOW = 100_000  # all of it is looked at in every round
 
 
 class MechanismGLR:
@@ -39,15 +42,17 @@ class MechanismGLR:
         max_window: int = 60,
         start_after: int = 0,
     ) -> None:
+        n_nodes = whole("n_nodes", n_nodes, least=1)
+        max_window = whole("max_window", max_window, least=0, most=LONGEST_WINDOW)
+        self.min_window = whole("min_window", min_window, least=0)
         if not 2 <= min_window <= max_window:
             raise ModelError(
                 f"windows need 2 <= min_window <= max_window, not {min_window} and {max_window}"
             )
-        self.threshold = threshold
-        self.per_sample = per_sample
-        self.min_window = min_window
+        self.threshold = number("threshold", threshold)
+        self.per_sample = number("per_sample", per_sample)
         self.window = max_window
-        self.start_after = start_after
+        self.start_after = whole("start_after", start_after, least=0)
         self._residuals = np.zeros((2, n_nodes, max_window))  # rings, by sample number
         self._rounds = np.zeros((2, n_nodes, max_window), dtype=np.int64)
         self._counts = np.zeros((2, n_nodes), dtype=np.int64)
@@ -55,9 +60,7 @@ class MechanismGLR:
     @classmethod
     def paper(cls, n_nodes: int, *, zeta: float = 0.01, **settings: Any) -> MechanismGLR:
         """The threshold of Sec. V for a nominal false-alarm probability zeta."""
-        if not 0 < zeta < 1:
-            raise ModelError(f"zeta must lie between 0 and 1, not {zeta}")
-        return cls(n_nodes, threshold=-float(np.log(zeta)), **settings)
+        return cls(n_nodes, threshold=-float(np.log(share("zeta", zeta))), **settings)
 
     @classmethod
     def authors(cls, n_nodes: int) -> MechanismGLR:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from causalarms.errors import DataError
 from causalarms.graphs.acyclicity import ShrinkingGraph
 from causalarms.graphs.regime_names import mechanism_name
+from causalarms.graphs.units import Units
 from causalarms.kernels import kernel
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import gram_matrix
@@ -130,9 +131,11 @@ class Rule(NamedTuple):
 class Link(NamedTuple):
     """One mechanism after some of its candidate parents were removed."""
 
-    regression: Regression
+    regression: Regression  # in units that are safe to compute with
     parents: npt.NDArray[np.int64]
     scores: FloatArray
+    intercept: float  # in the units of the data; nan where the noise mean is given
+    noise_std: float
 
 
 class Chain:
@@ -160,17 +163,21 @@ class Chain:
         self._intercept = noise_mean is None
         rows = data.rows_of(regime, node)
         self._rows = _signature(rows)
-        self._samples = np.ascontiguousarray(data.values[rows].T)  # (N, n)
-        self._orders = np.argsort(self._samples, axis=1)
-        name = mechanism_name(data.nodes, regime, node)
+        name = self._name = mechanism_name(data.nodes, regime, node)
         needed = max(len(candidates) + self._intercept + 1, rule.neighbors + 1)
         if len(rows) < needed:
             raise DataError(
                 f"{name} has {len(rows)} samples for {len(candidates)} candidate parents; "
                 f"at least {needed} are needed"
             )
+        center = np.mean if self._intercept else None
+        self._units = Units.safe(data.values[rows], data.nodes, center=center)
+        samples = self._units.apply(data.values[rows])
+        self._samples = np.ascontiguousarray(samples.T)  # (N, n)
+        self._orders = np.argsort(self._samples, axis=1)
+        mean = None if noise_mean is None else noise_mean / float(self._units.scale[node])
         try:
-            regression = regress(gram_matrix(self._samples), node, candidates, noise_mean)
+            regression = regress(gram_matrix(self._samples), node, candidates, mean)
         except SingularError as error:
             column = (*data.nodes, "(constant)")[error.column]
             raise DataError(
@@ -204,6 +211,8 @@ class Chain:
         parents, weights = regression.columns[:n_parents], regression.weights[:n_parents]
         # an intercept, known or fitted, shifts the residual and no dependence with it
         residual = residuals(self._samples, self._mechanism[1], parents, weights)
+        if not np.isfinite(residual).all():
+            raise DataError(f"{self._name}: its values are too far apart to compute with")
         scores = residual_information(
             self._samples,
             self._orders,
@@ -217,7 +226,12 @@ class Chain:
         if self._rule.edge_weighting:
             with np.errstate(divide="ignore"):  # a weight of exactly 0 is the first to go
                 scores = scores - np.log(np.abs(weights))
-        return Link(regression, parents, scores)
+        shift, node = self._units.shift, self._mechanism[1]
+        scale = float(self._units.scale[node])
+        intercept = np.nan
+        if self._intercept:
+            intercept = regression.weights[-1] * scale + (shift[node] - shift[parents] @ weights)
+        return Link(regression, parents, scores, intercept, regression.residual_std * scale)
 
 
 def _signature(rows: npt.NDArray[np.int64]) -> tuple[int, int, int]:
@@ -275,14 +289,13 @@ def _collect(
     adjacency = np.zeros((2, n_nodes, n_nodes), dtype=bool)
     intercept = np.full((2, n_nodes), np.nan)
     noise_std = np.full((2, n_nodes), np.nan)
-    for (regime, node), (regression, parents, link_scores) in links.items():
+    for (regime, node), link in links.items():
+        parents = link.parents
         adjacency[regime, parents, node] = True
-        weights[regime, parents, node] = regression.weights[: len(parents)]
-        scores[regime, parents, node] = link_scores
-        intercept[regime, node] = (
-            regression.weights[-1] if noise_mean is None else noise_mean[regime, node]
-        )
-        noise_std[regime, node] = regression.residual_std
+        weights[regime, parents, node] = link.regression.weights[: len(parents)]
+        scores[regime, parents, node] = link.scores
+        intercept[regime, node] = link.intercept if noise_mean is None else noise_mean[regime, node]
+        noise_std[regime, node] = link.noise_std
     union = ShrinkingGraph(adjacency.sum(axis=0))
     return CSLFit(
         adjacency=adjacency,

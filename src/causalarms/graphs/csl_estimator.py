@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, Self
 
 import networkx as nx
@@ -11,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from causalarms.errors import DataError
+from causalarms.checks import choice, flag, optional, whole
+from causalarms.errors import SettingError
 from causalarms.graphs.csl import CSLFit, Removal, csl
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.identifiability import warn_of_constant_regimes, warn_of_few_samples
@@ -19,9 +19,9 @@ from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.graphs.stability import edge_stability
-from causalarms.graphs.units import Units, warn_of_wide_scales
+from causalarms.graphs.units import Units, common_scale, warn_of_wide_scales
 from causalarms.rng import generator
-from causalarms.statistics.dataset import Dataset
+from causalarms.statistics.dataset import KEPT, Dataset
 from causalarms.statistics.mutual_information import ESTIMATORS
 
 
@@ -112,6 +112,9 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         values, regimes, nodes = rounds
         mean = as_noise_mean(noise_mean, nodes)
+        common = common_scale(values, nodes)
+        values = values / common
+        mean = None if mean is None else mean / common
         allowed, required = edge_constraints(
             nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers
         )
@@ -155,7 +158,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             )
         if self.on_few_samples == "unknown":
             warn_of_few_samples(data.counts, needed, nodes)
-        self._keep(fit, units, nodes)
+        self._keep(fit, Units(units.shift * common, units.scale * common), nodes)
         self.varsortability_ = varsortability(self.adjacency_.any(axis=0), values.var(axis=0))
         return self
 
@@ -188,16 +191,14 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         )
 
     def _check_settings(self) -> None:
-        if self.mutual_information not in ESTIMATORS:
-            raise DataError(
-                f"mutual_information must be one of {', '.join(ESTIMATORS)}, "
-                f"not {self.mutual_information!r}"
-            )
-        if self.on_few_samples not in ("raise", "unknown"):
-            raise DataError(
-                f"on_few_samples must be 'raise' or 'unknown', not {self.on_few_samples!r}"
-            )
-        for name, least in (("k", 1), ("n_bootstrap", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < least:
-                raise DataError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        for name in ("joint", "edge_weighting", "standardize"):
+            flag(name, getattr(self, name))
+        choice("mutual_information", self.mutual_information, ESTIMATORS)
+        choice("on_few_samples", self.on_few_samples, ("raise", "unknown"))
+        whole("k", self.k, least=1)
+        whole("n_bootstrap", self.n_bootstrap, least=0)
+        optional(whole, "max_samples", self.max_samples, least=1)
+        choice("keep", self.keep, KEPT)
+        n_jobs = optional(whole, "n_jobs", self.n_jobs, least=-(2**31))
+        if n_jobs == 0:
+            raise SettingError("n_jobs must not be 0; None: one process, -1: one per core")

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import DataError
+from causalarms.checks import LARGEST, SMALLEST
+from causalarms.errors import DataError, SettingError
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.tables import as_samples
@@ -63,25 +64,42 @@ def as_regimes(interventions: Any, nodes: tuple[str, ...], n_samples: int) -> np
 
 def as_noise_mean(given: Any, nodes: tuple[str, ...]) -> FloatArray | None:
     """(2, N) from a number, (N,), (2, N) or a mapping from names; None stays unknown."""
+    values = _per_mechanism(given, nodes, "noise_mean")
+    if values is not None and not np.isfinite(values).all():
+        raise SettingError(f"noise_mean is not finite: {values.tolist()}")
+    return values
+
+
+def as_noise_std(given: Any, nodes: tuple[str, ...], name: str = "noise_std") -> FloatArray | None:
+    """As `as_noise_mean`, of numbers above zero."""
+    values = _per_mechanism(given, nodes, name)
+    if values is not None and not (np.isfinite(values) & (values >= SMALLEST)).all():
+        raise SettingError(f"{name} must be finite and above 0: {values.tolist()}")
+    return values
+
+
+def _per_mechanism(given: Any, nodes: tuple[str, ...], name: str) -> FloatArray | None:
     if given is None:
         return None
     n_nodes = len(nodes)
     if isinstance(given, Mapping):
         missing = [node for node in nodes if node not in given]
         if missing:
-            raise DataError(f"noise_mean lacks node {missing[0]!r}")
+            raise SettingError(f"{name} lacks node {missing[0]!r}")
         given = [given[node] for node in nodes]
     try:
         values = np.asarray(given, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"noise_mean must be a number per node, not {given!r}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SettingError(f"{name} must be numbers, not {given!r}") from error
+    if isinstance(given, bool | str):
+        raise SettingError(f"{name} must be numbers, not {given!r}")
     if values.shape not in ((), (n_nodes,), (2, n_nodes)):
-        raise DataError(
-            f"noise_mean must be a number or of shape ({n_nodes},) or (2, {n_nodes}), "
+        raise SettingError(
+            f"{name} must be a number or of shape ({n_nodes},) or (2, {n_nodes}), "
             f"not {values.shape}"
         )
-    if not np.isfinite(values).all():
-        raise DataError(f"noise_mean is not finite: {values.tolist()}")
+    if (np.isfinite(values) & (np.abs(values) > LARGEST)).any():
+        raise SettingError(f"{name} is too large to compute with: {values.tolist()}")
     return np.array(np.broadcast_to(values, (2, n_nodes)))
 
 

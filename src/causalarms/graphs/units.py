@@ -4,21 +4,27 @@ Rescaling one node changes -log|b| of its edges and so the graph; a common scale
 changes nothing. Standardising divides every node by its standard deviation over all rounds.
 Where the noise means are unknown, nodes are centred too, which an intercept makes irrelevant for
 the result and which keeps Gram moments of nodes with large offsets accurate.
+
+Inverses of Gram matrices are multiplied with each other, which are fourth powers of the data: far
+from one they leave the range of double precision. There all nodes are multiplied by one power of
+two, which changes no bit of a result but its exponent.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ScaleWarning
+from causalarms.errors import DataError, ScaleWarning
 
 FloatArray = npt.NDArray[np.float64]
 
 WIDE_SCALES = 1e3  # the paper's ensembles stay below 200 at N = 14
+SAFE = 2.0**240  # 1e72; its fourth power and that of 1 / SAFE are in range
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,25 @@ class Units:
             scale=values.std(axis=0) if standardize else np.ones(n_nodes),
         )
 
+    @classmethod
+    def safe(
+        cls,
+        values: FloatArray,
+        nodes: tuple[str, ...],
+        *,
+        center: Callable[..., FloatArray] | None = None,  # np.mean, np.median
+    ) -> Units:
+        """Units whose fourth powers are in range, one power of two for all nodes."""
+        scale = np.full(values.shape[1], common_scale(values, nodes))
+        if center is None:
+            return cls(shift=np.zeros(len(scale)), scale=scale)
+        return cls(shift=center(values / scale, axis=0) * scale, scale=scale)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether applying them changes nothing."""
+        return bool((self.scale == 1).all() and (self.shift == 0).all())
+
     def apply(self, values: FloatArray) -> FloatArray:
         return (values - self.shift) / self.scale
 
@@ -47,6 +72,36 @@ class Units:
         """Noise means (..., N) in the original units, given the original weights."""
         carried = np.einsum("p,...pc->...c", self.shift, weights)
         return intercept * self.scale + self.shift - carried
+
+
+def safe_sizes(values: FloatArray) -> FloatArray:
+    """A power of two per node to divide it by, (N,); 1 where its size is safe."""
+    size = np.abs(values).max(axis=0)
+    safe = ((size >= 1 / SAFE) & (size <= SAFE)) | (size == 0)
+    return np.where(safe, 1.0, 2.0 ** np.maximum(np.frexp(size)[1] - 1.0, -1022.0))
+
+
+def common_scale(values: FloatArray, nodes: tuple[str, ...]) -> float:
+    """The power of two to divide all nodes (n, N) by; 1 where their sizes are safe.
+
+    >>> common_scale(np.array([[1e-5, 3e7]]), ("a", "b"))
+    1.0
+    >>> common_scale(np.array([[1e-155, 3e-150]]), ("a", "b")) == 2.0**-497
+    True
+    """
+    size = np.abs(values).max(axis=0, initial=0.0)
+    largest = float(size.max())
+    small = np.where(size > 0, size, largest)  # a node that is always 0 has no size
+    if largest == 0 or (small.min() >= 1 / SAFE and largest <= SAFE):
+        return 1.0
+    scale = 2.0 ** max(int(np.frexp(largest)[1]) - 1, -1022)
+    if small.min() / scale < 1 / SAFE:
+        tiny, huge = nodes[int(np.argmin(small))], nodes[int(np.argmax(size))]
+        raise DataError(
+            f"the values of node {tiny!r} (at most {small.min():.0e}) and of {huge!r} (up to "
+            f"{largest:.0e}) are too far apart to compute with: use other units"
+        )
+    return scale
 
 
 def warn_of_wide_scales(values: FloatArray, nodes: tuple[str, ...]) -> None:

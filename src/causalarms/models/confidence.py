@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.checks import choice
 from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
@@ -29,9 +29,7 @@ FORMS = ("theorem", "parents", "valid")
 
 
 def form_code(form: str) -> int:
-    if form not in FORMS:
-        raise ModelError(f"unknown bound {form!r}; there are {', '.join(FORMS)}")
-    return FORMS.index(form)
+    return FORMS.index(choice("bound", form, FORMS))
 
 
 @kernel

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.misfit import misfits
+from causalarms.checks import whole
 from causalarms.errors import DataError, ModelError
 from causalarms.policies.state_check import Entry, check_state
 from causalarms.sem.interventions import as_interventions
@@ -24,6 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 Intervention = npt.NDArray[np.uint8]
 
 EXPLORE, EXPLOIT = "explore", "exploit"
+LONGEST = 10**9  # rounds of a horizon
+LARGEST = 1e150  # sums of squares of larger numbers overflow
 
 
 class Suggestion(NamedTuple):
@@ -40,8 +43,8 @@ class Policy(ABC):
     """Base of all policies; subclasses say what to play and what to learn from a round."""
 
     def __init__(self, n_nodes: int, reward: int = -1) -> None:
-        if n_nodes < 1:
-            raise ModelError(f"n_nodes must be at least 1, not {n_nodes}")
+        n_nodes = whole("n_nodes", n_nodes, least=1)
+        reward = whole("reward", reward, least=-n_nodes)
         if not -n_nodes <= reward < n_nodes:
             raise ModelError(f"there is no node {reward} to be the reward of {n_nodes} nodes")
         self.n_nodes = n_nodes
@@ -69,8 +72,7 @@ class Policy(ABC):
 
         Policies that draw at random suggest different ones; the others the same one repeatedly.
         """
-        if size < 1:
-            raise ModelError(f"a batch has at least 1 intervention, not {size}")
+        size = whole("size", size, least=1)
         batch: list[Suggestion] = []
         for child in rng.spawn(size):
             batch.append(self.suggest_beside(child, [s.intervention for s in batch]))
@@ -79,12 +81,21 @@ class Policy(ABC):
     def tell(self, intervention: npt.ArrayLike, observation: npt.ArrayLike) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked."""
         a = as_interventions(np.asarray(intervention)[None], self._nodes)[0]
-        x = np.array(observation, dtype=float)
+        try:
+            x = np.array(observation, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"an observation is a number per node, not {observation!r}") from error
         if x.shape != (self.n_nodes,):
             raise DataError(f"an observation has shape ({self.n_nodes},), not {x.shape}")
         if not np.isfinite(x).all():
             node = int(np.flatnonzero(~np.isfinite(x))[0])
             raise DataError(f"the observation of node {node} is {x[node]}")
+        if (np.abs(x) > LARGEST).any():
+            node = int(np.argmax(np.abs(x)))
+            raise DataError(
+                f"the observation of node {node} is {x[node]:g}: too large to compute with, "
+                "use other units"
+            )
         self.n_told += 1
         self._learn(a, x)
 

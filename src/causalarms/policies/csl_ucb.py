@@ -5,6 +5,11 @@ the graph is learned by CSL, all interventions are scored by mean + alpha U (eq.
 best is played until the next refresh. An alarm makes one mechanism forget; interventions are random
 again until it has samples.
 
+Where the noise means are unknown, values are taken relative to each node's median at the last fit,
+so that adding a constant to a node changes no choice: |mu_a| in U is the distance from there, and
+alpha_0 = 0.5 (max mean - average mean) / max U, both over the interventions that are scored. With
+known noise means values are what they are, as in the paper.
+
 Where the authors' text and program differ (paper-facts): they learn both regimes apart
 (joint=False), use the first 100 samples of a mechanism, take alpha_0 = 0.5 max mean / max U at the
 first fit and let it fall as alpha_0 (1 + cos(pi (t - t_c) / (T - t_c))) / 2 after the last change
@@ -17,6 +22,7 @@ the best score is not, and the largest mean and U in alpha_0 are those of the ca
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,17 +31,20 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.mechanism_glr import MechanismGLR
 from causalarms.changes.no_change import NoChange
+from causalarms.checks import choice, flag, instance, number, optional, share, whole
 from causalarms.errors import DataError, ModelError
 from causalarms.graphs.csl import Chain, csl
-from causalarms.graphs.inputs import as_noise_mean
+from causalarms.graphs.inputs import as_noise_mean, as_noise_std
+from causalarms.graphs.units import Units
 from causalarms.models.best_of_model import MAX_SCORED_NODES
 from causalarms.models.candidates import candidates
-from causalarms.models.confidence import form_code
+from causalarms.models.confidence import FORMS
 from causalarms.models.scores import Scores, best_score, score_interventions
 from causalarms.models.weights import MechanismWeights, fit_weights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
+    LONGEST,
     FloatArray,
     Intervention,
     Policy,
@@ -50,6 +59,7 @@ from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
 NEVER = -1
+DETECTORS = (MechanismGLR, NoChange)
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 MODEL_ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
 
@@ -78,36 +88,45 @@ class CSLUCB(Policy):
         detector: MechanismGLR | NoChange | None = None,
     ) -> None:
         super().__init__(n_nodes, reward)
+        n_nodes = self.n_nodes
+        horizon = whole("horizon", horizon, least=1, most=LONGEST)
+        min_samples = whole("min_samples", min_samples, least=1)
+        max_samples = optional(whole, "max_samples", max_samples, least=1)
         self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
         if horizon <= 2 * self.min_samples:
             raise ModelError(
                 f"a horizon of {horizon} rounds is too short: {2 * self.min_samples} random rounds "
-                f"are the least that give every mechanism {self.min_samples} samples"
+                f"are the least that give every mechanism {self.min_samples} samples (min_samples)"
             )
         if max_samples is not None and max_samples < self.min_samples:
             raise ModelError(
                 f"max_samples is {max_samples}: a mechanism would never have the "
                 f"{self.min_samples} samples that end the exploration"
             )
-        form_code(bound)  # refuse an unknown one now, not after the exploration
         self.horizon = horizon
         self.noise_mean = as_noise_mean(noise_mean, self._nodes)
-        self.noise_std = as_noise_mean(noise_std, self._nodes)
-        self.refresh = refresh
-        self.refresh_weights = refresh_weights or refresh
-        self.joint = joint
-        self.k = k
-        self.delta = delta
-        self.bound = bound
-        self.alpha = alpha
-        self.hold = hold
-        self.detector = detector or NoChange()
+        self.noise_std = as_noise_std(noise_std, self._nodes)
+        self.refresh = whole("refresh", refresh, least=1)
+        self.refresh_weights = (
+            optional(whole, "refresh_weights", refresh_weights, least=1) or self.refresh
+        )
+        self.joint = flag("joint", joint)
+        self.k = whole(
+            "k", k, least=1, most=self.min_samples - 1,
+            why="fewer than min_samples, from which a mechanism is first learned",
+        )  # fmt: skip
+        self.delta = share("delta", delta)
+        self.bound = choice("bound", bound, FORMS)
+        self.alpha = optional(number, "alpha", alpha, least=0.0)
+        self.hold = flag("hold", hold)
+        self.detector = optional(instance, "detector", detector, kinds=DETECTORS) or NoChange()
         self.n_cyclic = 0  # of those scored at the last refresh, how many have no expected reward
         self._data = Dataset(n_nodes, cap=max_samples)
         self._moments = Moments(n_nodes, cap=max_samples)
         self._chains: dict[tuple[int, int], Chain] = {}
         self._adjacency: npt.NDArray[np.bool_] | None = None
         self._model: MechanismWeights | None = None
+        self._units = Units(np.zeros(n_nodes), np.ones(n_nodes))  # those of model and scores
         self._scores: Scores | None = None
         self._candidates: npt.NDArray[np.uint8] | None = None  # None: all 2^N in order
         self._fitted = np.full((2, 2, n_nodes), NEVER)  # counts and starts the model was fitted to
@@ -123,8 +142,14 @@ class CSLUCB(Policy):
 
     @property
     def model(self) -> MechanismWeights | None:
-        """The weights believed now; None before the first fit."""
-        return self._model
+        """The weights believed now, in the units of the data; None before the first fit."""
+        model, units = self._model, self._units
+        if model is None or units.trivial:
+            return model
+        intercept = self.noise_mean
+        if intercept is None:
+            intercept = units.intercept(model.intercept, model.weights)
+        return replace(model, intercept=intercept, noise_std=model.noise_std * units.scale)
 
     @property
     def exploring(self) -> bool:
@@ -136,13 +161,7 @@ class CSLUCB(Policy):
                 random_intervention(rng, self.n_nodes), EXPLORE, refreshed=self._graph_round
             )
         arm = self._held if self.hold else self._choose(self._scores)
-        return Suggestion(
-            self._intervention(arm),
-            EXPLOIT,
-            float(self._scores.mean[arm]),
-            float(self._scores.width[arm]),
-            self._graph_round,
-        )
+        return Suggestion(self._intervention(arm), EXPLOIT, *self.score_of(arm), self._graph_round)
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._data.add(x, a)
@@ -164,7 +183,8 @@ class CSLUCB(Policy):
         if model is None or isinstance(self.detector, NoChange):
             return []
         chosen = np.where(a == 1, model.weights[1], model.weights[0])
-        whitened = x - x @ chosen
+        z = self._units.apply(x)
+        whitened = z - z @ chosen
         alarms = self.detector.observe(self.n_told, a, whitened, model.intercept, model.noise_std)
         # weights from before the last change of a mechanism say nothing about it
         stale = self._data.starts > self._weights_round
@@ -194,30 +214,45 @@ class CSLUCB(Policy):
         assert self._adjacency is not None
         samples = np.stack([self._moments.counts, self._data.starts])
         if not np.array_equal(samples, self._fitted):  # else the same fit would come out again
-            self._model = fit_weights(
-                self._moments,
-                self._adjacency,
-                noise_mean=self.noise_mean,
-                noise_std=self.noise_std,
-            )
+            self._fit()
             self._score()
             self._fitted = samples
         self._weights_round = self.n_told
         self._held = self._choose(self._scores)
         self._whiten_again()
 
+    def _fit(self) -> None:
+        assert self._adjacency is not None
+        # the median: one wild value must not move the zero of mechanisms that never saw it
+        center = np.median if self.noise_mean is None else None
+        units = Units.safe(self._data.values, self._nodes, center=center)
+        mean, std = self.noise_mean, self.noise_std
+        self._model = fit_weights(
+            self._moments if units.trivial else Moments.of(self._data, units.apply),
+            self._adjacency,
+            noise_mean=None if mean is None else mean / units.scale,
+            noise_std=None if std is None else std / units.scale,
+        )
+        self._units = units
+
     def _score(self) -> None:
         assert self._model is not None
         if self.n_nodes > MAX_SCORED_NODES:
             self._candidates = candidates(self._model, self.reward)
-        self._scores = score_interventions(
-            self._model,
-            all_interventions(self.n_nodes) if self._candidates is None else self._candidates,
-            self.reward,
-            delta=self.delta,
-            bound=self.bound,
-            known_mean=self.noise_mean is not None,
-        )
+        with np.errstate(all="ignore"):
+            scores = score_interventions(
+                self._model,
+                all_interventions(self.n_nodes) if self._candidates is None else self._candidates,
+                self.reward,
+                delta=self.delta,
+                bound=self.bound,
+                known_mean=self.noise_mean is not None,
+            )
+        if not np.isfinite(scores.mean + scores.width).any():
+            raise DataError(
+                "no expected reward is a number: the values told are far from noise_mean"
+            )
+        self._scores = scores
         self.n_cyclic = self._scores.n_cyclic
 
     def _intervention(self, arm: int) -> Intervention:
@@ -233,19 +268,25 @@ class CSLUCB(Policy):
         """
         if self._candidates is not None:
             raise ModelError(f"not all interventions of {self.n_nodes} nodes are scored")
-        return None if self.exploring or self._scores is None else self._bounds(self._scores)
+        if self.exploring or self._scores is None:
+            return None
+        scale, shift = self._units.scale[self.reward], self._units.shift[self.reward]
+        return self._bounds(self._scores) * scale + shift
 
     def score_of(self, arm: int) -> tuple[float, float]:
         """Predicted reward and bound of one intervention by its index; nan while exploring."""
         if self._scores is None:
             return float("nan"), float("nan")
-        return float(self._scores.mean[arm]), float(self._scores.width[arm])
+        scale, shift = self._units.scale[self.reward], self._units.shift[self.reward]
+        mean, width = self._scores.mean[arm], self._scores.width[arm]
+        return float(mean * scale + shift), float(width * scale)
 
     def _choose(self, scores: Scores | None) -> int:
         assert scores is not None
         if self.alpha is None and self._alpha_0 == 0.0:
             widest = float(np.nanmax(scores.width))  # 0 where no mechanism has a parent
-            self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean)) / widest if widest else 0.0
+            zero = 0.0 if self.noise_mean is not None else float(np.nanmean(scores.mean))
+            self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean) - zero) / widest if widest else 0.0
         return best_score(self._bounds(scores))
 
     def _bounds(self, scores: Scores) -> FloatArray:
@@ -262,7 +303,7 @@ class CSLUCB(Policy):
             return
         for regime, node in np.ndindex(2, self.n_nodes):
             rows = self._data.recent_rows_of(regime, node, self.detector.window)
-            samples = self._data.values[rows]
+            samples = self._units.apply(self._data.values[rows])
             whitened = samples[:, node] - samples @ model.weights[regime, :, node]
             self.detector.rebuild(regime, node, rows + 1, whitened)
 
@@ -275,6 +316,8 @@ class CSLUCB(Policy):
             **nested("model", model),
             **{name: getattr(self, f"_{name}") for name in SCALARS},
             "fitted": self._fitted.copy(),
+            "scale": self._units.scale.copy(),
+            "shift": self._units.shift.copy(),
         } | ({} if self._adjacency is None else {"adjacency": self._adjacency})
 
     def _entries(self, n_told: int) -> dict[str, Entry]:
@@ -301,6 +344,11 @@ class CSLUCB(Policy):
         for name in SCALARS:
             setattr(self, f"_{name}", state[name])
         self._fitted = np.array(state.get("fitted", np.full_like(self._fitted, NEVER)))
+        scale, shift = state.get("scale"), state.get("shift")
+        self._units = Units(
+            shift=np.zeros(self.n_nodes) if shift is None else np.array(shift),
+            scale=np.ones(self.n_nodes) if scale is None else np.array(scale),
+        )
         self._adjacency = state.get("adjacency")
         self._model = self._scores = None
         self._chains.clear()

@@ -2,6 +2,7 @@
 
 `n_explore` rounds of a = 0 for B, as many of a = 1 for B', one fit, and the best intervention of
 the learned model for the rest of the horizon. With a whole-graph detector an alarm starts all over.
+Where the noise means are unknown, values are taken relative to their median when committing.
 Beyond 20 nodes, learned regimes that mix into large cycles leave the best intervention unproven.
 """
 
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.whole_graph import WholeGraphRatio
+from causalarms.checks import instance, optional, whole
 from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.models.best_of_model import best_of_model
@@ -21,6 +23,7 @@ from causalarms.models.weights import MechanismWeights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
+    LONGEST,
     FloatArray,
     Intervention,
     Policy,
@@ -29,6 +32,8 @@ from causalarms.policies.base import (
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.sem.topology import topological_order
+
+MOST_EXPLORED = 1_000_000  # rounds that are kept
 
 
 class Learner(Protocol):
@@ -58,8 +63,13 @@ class ExploreThenCommit(Policy):
         detector: WholeGraphRatio | None = None,
     ) -> None:
         super().__init__(n_nodes, reward)
+        n_nodes = self.n_nodes
+        horizon = whole("horizon", horizon, least=1, most=LONGEST)
+        n_explore = whole("n_explore", n_explore, least=1, most=MOST_EXPLORED)
         if n_explore < n_nodes + 2:
-            raise ModelError(f"{n_explore} rounds are too few to learn {n_nodes} nodes from")
+            raise ModelError(
+                f"n_explore: {n_explore} rounds are too few to learn {n_nodes} nodes from"
+            )
         if horizon <= 2 * n_explore:
             raise ModelError(
                 f"a horizon of {horizon} rounds leaves nothing after {2 * n_explore} rounds of "
@@ -67,13 +77,14 @@ class ExploreThenCommit(Policy):
             )
         self.learner = learner
         self.n_explore = n_explore
-        self.detector = detector
+        self.detector = optional(instance, "detector", detector, kinds=WholeGraphRatio)
         self.noise_mean = as_noise_mean(noise_mean, self._nodes)
         self.n_cyclic = 0  # interventions without an expected reward; -1: too many to count
         self.proven = True  # that the committed intervention is the learned model's best
         self._samples = np.zeros((2, n_explore, n_nodes))
         self._counts = np.zeros(2, dtype=np.int64)
         self._model: MechanismWeights | None = None
+        self._origin = np.zeros(n_nodes)  # the model is of values relative to it
         self._arm = np.zeros(n_nodes, dtype=np.uint8)
         self._predicted = float("nan")
         self._fitted_round = 0
@@ -92,7 +103,7 @@ class ExploreThenCommit(Policy):
         return Suggestion(
             self._arm.copy(),
             EXPLOIT,
-            self._predicted,
+            self._predicted + float(self._origin[self.reward]),
             refreshed=self._fitted_round,
         )
 
@@ -109,8 +120,11 @@ class ExploreThenCommit(Policy):
 
     def _commit(self) -> None:
         regimes = np.repeat([0, 1], self.n_explore)[:, None] * np.ones(self.n_nodes, dtype=int)
+        values = self._samples.reshape(-1, self.n_nodes)
+        if self.noise_mean is None:
+            self._origin = np.median(values, axis=0)
         fit = self.learner.fit(
-            self._samples.reshape(-1, self.n_nodes),
+            values - self._origin,
             interventions=regimes,
             noise_mean=self.noise_mean,
         )
@@ -130,7 +144,7 @@ class ExploreThenCommit(Policy):
 
     def _watch(self, detector: WholeGraphRatio, x: FloatArray) -> None:
         assert self._model is not None
-        self._recent[self._n_recent % detector.window] = x
+        self._recent[self._n_recent % detector.window] = x - self._origin
         self._n_recent += 1
         if self._n_recent < detector.window:
             return
@@ -161,6 +175,7 @@ class ExploreThenCommit(Policy):
             "recent": self._recent.copy(),
             "n_recent": self._n_recent,
             "fitted_round": self._fitted_round,
+            "origin": self._origin.copy(),
             **nested("model", model),
         }
 
@@ -176,6 +191,7 @@ class ExploreThenCommit(Policy):
 
     def _restore(self, state: dict[str, Any]) -> None:
         model = unnested("model", state)
+        self._origin = np.array(state.get("origin", np.zeros(self.n_nodes)))
         self._model = None
         if model:
             self._use(**model)

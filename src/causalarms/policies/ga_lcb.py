@@ -11,17 +11,20 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.checks import number, whole
 from causalarms.errors import DataError, ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
+    LONGEST,
     FloatArray,
     Intervention,
     Policy,
@@ -32,6 +35,8 @@ from causalarms.policies.states import nested, unnested
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.sem.topology import ancestors, topological_order
 from causalarms.statistics.moments import Moments
+
+MOST_PLANNED = 1_000_000  # rounds that are kept
 
 
 class GALCB(Policy):
@@ -56,10 +61,14 @@ class GALCB(Policy):
         bound: float = 1.0,
     ) -> None:
         super().__init__(n_nodes, reward)
+        n_nodes = self.n_nodes
         check_enumerable(n_nodes)
+        horizon = whole("horizon", horizon, least=1, most=LONGEST)
+        cycles = whole("cycles", cycles, least=1, most=MOST_PLANNED)
+        n_observe = whole("n_observe", n_observe, least=0, most=MOST_PLANNED)
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
-            raise ModelError("ga-lcb must be told the noise means")
+            raise ModelError("ga-lcb must be told the noise means (noise_mean)")
         first_stages = cycles * (n_nodes + 1) + n_observe
         if horizon <= first_stages:
             raise ModelError(
@@ -68,12 +77,12 @@ class GALCB(Policy):
             )
         self.horizon = horizon
         self.noise_mean = mean
-        self.alpha = alpha
-        self.eta = eta
-        self.penalty = penalty
+        self.alpha = number("alpha", alpha, least=0.0)
+        self.eta = number("eta", eta, least=0.0)
+        self.penalty = number("penalty", penalty, above=0.0)
         self.cycles = cycles
         self.n_observe = n_observe
-        self.bound = bound
+        self.bound = number("bound", bound, above=0.0)
         self._moments = Moments(n_nodes)
         self._null = np.zeros((cycles + n_observe, n_nodes))
         self._n_null = 0
@@ -92,7 +101,10 @@ class GALCB(Policy):
         if self._parents is None:
             return Suggestion(self._planned(), EXPLORE)
         arms = all_interventions(self.n_nodes)
-        mean, width = self._scores()
+        try:
+            mean, width = self._scores()
+        except DataError:  # telling said so; nothing is known that would speak for any arm
+            return Suggestion(arms[0], EXPLORE)
         upper = np.where(self._alive, mean + width, -np.inf)
         widths = np.where(self._alive, width, 0.0)
         target = self.bound * 2.0**-self._phase
@@ -129,6 +141,7 @@ class GALCB(Policy):
         return self._n_null == len(self._null) and bool(self._n_single.min() >= self.cycles)
 
     def _find_parents(self) -> npt.NDArray[np.bool_]:
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import Lasso
 
         effects = np.abs(self._single / self._n_single[:, None] - self._null.mean(axis=0))
@@ -147,7 +160,10 @@ class GALCB(Policy):
                 lasso = Lasso(
                     alpha=self.penalty, fit_intercept=False, random_state=0, max_iter=100_000
                 )
-                lasso.fit(self._null[:, candidates], self._null[:, node] - self.noise_mean[0, node])
+                target = self._null[:, node] - self.noise_mean[0, node]
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    lasso.fit(self._null[:, candidates], target)
                 parents[candidates, node] = lasso.coef_ != 0
         return parents
 
@@ -170,15 +186,29 @@ class GALCB(Policy):
                 continue
             gram = self._moments.gram[regime, node]
             v = gram[np.ix_(p, p)] + self.bound**2 * np.eye(len(p))
-            v_inverse = np.linalg.inv(v)
+            try:
+                v_inverse = np.linalg.inv(v)
+            except np.linalg.LinAlgError as error:
+                raise DataError(self._lost(node)) from error
             inverse[regime, node][np.ix_(p, p)] = v_inverse
             cross = gram[p, node] - self.noise_mean[regime, node] * gram[p, n]
             weights[regime, p, node] = v_inverse @ cross
-            smallest[regime, node] = np.sqrt(np.linalg.eigvalsh(v)[0])
-        return _widths(
+            smallest[regime, node] = np.sqrt(max(np.linalg.eigvalsh(v)[0], 0.0))
+            if not smallest[regime, node] > 0:
+                raise DataError(self._lost(node))
+        mean, width = _widths(
             weights, inverse, smallest, self.noise_mean, self._parents, order, arms,
             self.reward, self.alpha, self.bound,
         )  # fmt: skip
+        if not np.isfinite(mean + width).all():
+            raise DataError(self._lost(self.reward))
+        return mean, width
+
+    def _lost(self, node: int) -> str:
+        return (
+            f"the values of the parents of node {self._nodes[node]!r} are too large beside their "
+            "spread to compute with: use other units, or values relative to a middle"
+        )
 
     def _drop_arms(self) -> None:
         mean, width = self._scores()

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.checks import number, whole
+from causalarms.errors import ModelError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
@@ -41,17 +42,15 @@ class LinSEMTS(Policy):
         restarts: Sequence[tuple[int, npt.ArrayLike]] = (),  # (after round, graph)
     ) -> None:
         super().__init__(n_nodes, reward)
-        graphs = [(0, graph), *restarts]
-        self._graphs = {int(after): _edges(new, n_nodes) for after, new in graphs}
+        self._graphs = {0: _edges(graph, self.n_nodes)} | _restarts(restarts, self.n_nodes)
         self._use(self._graphs[0])
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
-            raise ModelError("linsem-ts must be told the noise means")
+            raise ModelError("linsem-ts must be told the noise means (noise_mean)")
         self.noise_mean = mean
-        if np.ndim(noise_std) or not noise_std > 0 or not prior_std > 0:
-            raise ModelError("linsem-ts takes one positive number as noise_std and as prior_std")
-        self.prior_precision = (noise_std / prior_std) ** 2
-        self.noise_std = noise_std
+        prior_std = number("prior_std", prior_std, above=1e-50, most=1e50)
+        self.noise_std = number("noise_std", noise_std, above=1e-50, most=1e50)
+        self.prior_precision = (self.noise_std / prior_std) ** 2
         self._moments = Moments(n_nodes)
 
     @property
@@ -87,8 +86,19 @@ class LinSEMTS(Policy):
         self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
 
 
+def _restarts(given: Any, n_nodes: int) -> dict[int, npt.NDArray[np.bool_]]:
+    try:
+        pairs = [(after, graph) for after, graph in given]
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
+    return {whole("restarts", after, least=0): _edges(graph, n_nodes) for after, graph in pairs}
+
+
 def _edges(graph: npt.ArrayLike, n_nodes: int) -> npt.NDArray[np.bool_]:
-    edges = np.asarray(graph) != 0
+    try:
+        edges = np.asarray(graph, dtype=float) != 0
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SettingError(f"graph must be 0 or 1 per edge, not {graph!r}") from error
     if edges.shape != (2, n_nodes, n_nodes):
         raise ModelError(f"graph must have shape (2, {n_nodes}, {n_nodes}), not {edges.shape}")
     return edges

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.checks import LARGEST, SMALLEST
+from causalarms.errors import DataError, SettingError
 from causalarms.graphs.posterior.exact import Draws
 from causalarms.graphs.units import Units
 from causalarms.statistics.moments import Moments
@@ -23,14 +24,15 @@ def given_units(noise_scale: Any, n_nodes: int) -> Units | None:
     """None where they are to be estimated."""
     if isinstance(noise_scale, str):
         if noise_scale != ESTIMATE:
-            raise ModelError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
+            raise SettingError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
         return None
     try:
         scale = np.asarray(noise_scale, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         scale = np.full((), np.nan)
-    if scale.shape not in ((), (n_nodes,)) or not (np.isfinite(scale) & (scale > 0)).all():
-        raise ModelError(
+    usable = (scale >= SMALLEST) & (scale <= LARGEST)
+    if scale.shape not in ((), (n_nodes,)) or isinstance(noise_scale, bool) or not usable.all():
+        raise SettingError(
             f"noise_scale must be a number above 0 or {n_nodes} of them, not {noise_scale!r}"
         )
     return Units(shift=np.zeros(n_nodes), scale=np.array(np.broadcast_to(scale, (n_nodes,))))
@@ -45,7 +47,7 @@ def estimated_units(values: FloatArray, *, center: bool) -> Units:
 
 def moments_in(units: Units, moments: Moments) -> Moments:
     """Moments of (x - shift) / scale; the very same object where that changes nothing."""
-    if (units.scale == 1).all() and (units.shift == 0).all():
+    if units.trivial:
         return moments
     n_nodes = len(units.scale)
     change = np.zeros((n_nodes + 1, n_nodes + 1))
@@ -53,14 +55,17 @@ def moments_in(units: Units, moments: Moments) -> Moments:
     change[:-1, -1] = -units.shift / units.scale
     change[-1, -1] = 1.0
     scaled = Moments(n_nodes)
-    scaled.gram[:] = change @ moments.gram @ change.T
+    with np.errstate(all="ignore"):
+        scaled.gram[:] = change @ moments.gram @ change.T
+    if not np.isfinite(scaled.gram).all():
+        raise DataError("the values told are too large to compute with in units of noise_scale")
     scaled.counts[:] = moments.counts
     return scaled
 
 
 def draws_from(units: Units, draws: Draws) -> Draws:
     """Draws in the original units."""
-    if (units.scale == 1).all() and (units.shift == 0).all():
+    if units.trivial:
         return draws
     weights = units.weights(draws.weights)
     return draws._replace(

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.errors import ModelError
+from causalarms.checks import instance, whole
+from causalarms.errors import ModelError, SettingError
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
 from causalarms.sem.linear_sem import LinearSEM
 
@@ -24,9 +25,19 @@ class Oracle(Policy):
         change_points: Sequence[int] = (),
     ) -> None:
         super().__init__(n_nodes, reward)
+        try:
+            systems, change_points = list(systems), list(change_points)
+        except TypeError as error:
+            raise SettingError("systems and change_points must be lists") from error
+        for system in systems:
+            instance("systems", system, LinearSEM)
+        for point in change_points:
+            whole("change_points", point, least=0)
         if len(systems) != len(change_points) + 1:
-            raise ModelError(f"{len(systems)} systems do not fit {len(change_points)} changes")
-        self._change_points = list(change_points)
+            raise ModelError(
+                f"{len(systems)} systems do not fit {len(change_points)} change_points"
+            )
+        self._change_points = change_points
         self._best = [sem.best_intervention() for sem in systems]
         self._means = [
             float(sem.expected_reward(best[None])[0])

@@ -11,6 +11,10 @@ mechanism that no longer produces what it should forgets all rounds from before 
 a few random interventions, each followed by its opposite, then look for other mechanisms that
 changed with it.
 
+Where the noise means are unknown, values are taken relative to each node's median over the first
+rounds: the prior of the intercepts lies around it, and adding a constant to a node changes no
+choice.
+
 Beyond 16 nodes orders are sampled instead of summed (`graphs/posterior/sampled.py`), and beyond 15
 the best intervention is searched for instead of enumerated: no certificate.
 """
@@ -18,7 +22,6 @@ the best intervention is searched for instead of enumerated: no certificate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -27,11 +30,11 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.predictive import predictive_scores
+from causalarms.checks import choice, instance, optional, share, whole
 from causalarms.errors import DataError, ModelError
-from causalarms.graphs.inputs import as_noise_mean
+from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.mixed import MixedPosterior, strengths_of_weights
-from causalarms.graphs.posterior.noise_units import as_noise_std
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.graphs.posterior.settings import per_mechanism
@@ -76,6 +79,7 @@ METHODS = ("auto", "exact", "sampled")
 GIVEN, LEARNED = WEIGHTS = ("given", "learned")
 MAX_EXACT_NODES = 16
 MAX_LEARNED_NODES = 13  # 0.15 s a round
+MOST_DRAWS = 10_000
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`
 HARDLY = 0.05  # probability of an edge that is taken not to be there when rounds are predicted
@@ -122,14 +126,20 @@ class Posterior(Policy):
         probes: int = 0,
     ) -> None:
         super().__init__(n_nodes, reward)
-        _check_quantile(quantile)
-        _check_count("draws", draws, 1)
-        _check_count("refresh", refresh, 1)
-        _check_count("probes", probes, 0)
-        if method not in METHODS:
-            raise ModelError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
-        if not isinstance(weights, str) or weights not in WEIGHTS:
-            raise ModelError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
+        n_nodes = self.n_nodes
+        prior = MechanismPrior(
+            edge_probability=edge_probability,
+            weight_mean=weight_mean,
+            weight_scale=weight_scale,
+            noise_shape=noise_shape,
+        )
+        self.draws = _n_draws(draws)
+        self.quantile = share("quantile", quantile, ends="[]")
+        self.refresh = whole("refresh", refresh, least=1)
+        self.probes = whole("probes", probes, least=0)
+        self.detector = optional(instance, "detector", detector, kinds=ChangeEvidence)
+        choice("method", method, METHODS)
+        choice("weights", weights, WEIGHTS)
         if weights == LEARNED and weight_mean > 0:
             raise ModelError(
                 f"weight_mean={weight_mean} is given and weights='learned' asked for: leave one out"
@@ -143,24 +153,15 @@ class Posterior(Policy):
                 f"weights='learned' takes 3^N steps of method='exact': at most {MAX_LEARNED_NODES} "
                 f"nodes, not {n_nodes} by method={self.method!r}"
             )
-        self.draws = draws
-        self.quantile = quantile
-        self.refresh = refresh
-        self.detector = detector
-        self.probes = probes
         self._moments = Moments(n_nodes)
         self._known: dict[str, Any] = {
             "noise_mean": as_noise_mean(noise_mean, self._nodes),
             "noise_std": as_noise_std(noise_std, self._nodes),
-            "prior": MechanismPrior(
-                edge_probability=edge_probability,
-                weight_mean=weight_mean,
-                weight_scale=weight_scale,
-                noise_shape=noise_shape,
-            ),
-            "memory_limit": memory_limit,
+            "prior": prior,
+            "memory_limit": optional(whole, "memory_limit", memory_limit, least=1),
         }
         self._units = given_units(noise_scale, n_nodes)  # None: not known yet
+        self._origin = np.zeros(n_nodes)  # all but the recent rounds is relative to it
         self._posterior = self._make_posterior()
         self._recent = RecentRounds(n_nodes)
         self._refreshed = 0
@@ -251,24 +252,27 @@ class Posterior(Policy):
 
     def _suggestion(self, best: Optimistic) -> Suggestion:
         width = max(best.upper - best.mean, 0.0)  # below 0 where a few draws outweigh the rest
-        return Suggestion(best.intervention, EXPLOIT, best.mean, width, self._refreshed)
+        mean = best.mean + float(self._origin[self.reward])
+        return Suggestion(best.intervention, EXPLOIT, mean, width, self._refreshed)
 
     def recommend(
         self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
     ) -> Recommendation:
         """The intervention to settle on now, how likely it is the best, and what stopping costs."""
-        _check_count("draws", draws, 1)
-        return recommend(self._draw(rng, draws), self.reward, tolerance=tolerance)
+        found = recommend(self._draw(rng, _n_draws(draws)), self.reward, tolerance=tolerance)
+        return found._replace(mean=found.mean + float(self._origin[self.reward]))
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
-        alarms = self._detect(a, x)
-        self._moments.add(x, a)
+        alarms = self._detect(a, x - self._origin)
+        self._moments.add(x - self._origin, a)
         self._recent.add(self.n_told, a, x)
+        if self._known["noise_mean"] is None and self.n_told <= FIRST_ROUNDS and not self.alarms:
+            self._center()
         self._probes_left = max(self._probes_left - 1, 0)
         if self._units is None:
             if self.n_told < FIRST_ROUNDS:
                 return
-            first = self._recent.values(FIRST_ROUNDS)
+            first = self._recent.values(FIRST_ROUNDS) - self._origin
             self._units = estimated_units(first, center=self._known["noise_mean"] is None)
             self._posterior = self._make_posterior()
         for alarm in alarms:
@@ -278,6 +282,14 @@ class Posterior(Policy):
             self._refreshed = self.n_told
             if alarms or self.n_told % self.refresh == 0:
                 self._judge()
+
+    def _center(self) -> None:
+        """The first rounds, all of which are recent, relative to their median."""
+        values, regimes = self._recent.values(FIRST_ROUNDS), self._recent.regimes(FIRST_ROUNDS)
+        self._origin = np.median(values, axis=0)
+        self._moments = Moments(self.n_nodes)
+        for row, regime in zip(values - self._origin, regimes, strict=True):
+            self._moments.add(row, regime)
 
     def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
         if self.detector is None or self._units is None:
@@ -306,7 +318,7 @@ class Posterior(Policy):
         self.alarms.append(alarm)
         regime, node = alarm.regime, alarm.node
         self._posterior.retire(regime, node)
-        kept = self._recent.samples(regime, node, after=alarm.change_point)
+        kept = self._recent.samples(regime, node, after=alarm.change_point) - self._origin
         self._moments.gram[regime, node] = gram_matrix(np.ascontiguousarray(kept.T))
         self._moments.counts[regime, node] = len(kept)
         self.detector.forget(regime, node)
@@ -336,6 +348,7 @@ class Posterior(Policy):
             **nested("detector", detector),
             "scale": np.zeros(0) if self._units is None else self._units.scale,
             "shift": np.zeros(0) if self._units is None else self._units.shift,
+            "origin": self._origin.copy(),
             "refreshed": self._refreshed,
             "probes_left": self._probes_left,
             "predictors": self._predictors.copy(),
@@ -353,6 +366,7 @@ class Posterior(Policy):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
+        self._origin = np.array(state.get("origin", np.zeros(self.n_nodes)))
         scale, shift = np.array(state["scale"]), np.array(state["shift"])
         lengths = {len(scale), len(shift)}
         if lengths != {self.n_nodes} and (lengths != {0} or self.n_told >= FIRST_ROUNDS):
@@ -370,11 +384,5 @@ class Posterior(Policy):
         self._settled = np.array(state["settled"], dtype=bool)
 
 
-def _check_quantile(value: object) -> None:
-    if not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise ModelError(f"quantile must lie in [0, 1], not {value!r}")
-
-
-def _check_count(name: str, value: object, least: int) -> None:
-    if not isinstance(value, Integral) or int(value) < least:
-        raise ModelError(f"{name} must be a whole number of at least {least}, not {value!r}")
+def _n_draws(value: object) -> int:
+    return whole("draws", value, least=1, most=MOST_DRAWS)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.mechanism_glr import MechanismGLR
 from causalarms.changes.whole_graph import WholeGraphRatio
+from causalarms.checks import choice, optional, share, whole
 from causalarms.errors import CausalArmsError, ModelError
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
@@ -43,8 +44,9 @@ def csl_ucb_cd(
     **settings: Any,
 ) -> Policy:
     """CSL-UCB with the per-mechanism detector of Sec. V (`authors` or `paper` with `zeta`)."""
-    if detector not in DETECTORS:
-        raise ModelError(f"unknown detector {detector!r}; there are {', '.join(DETECTORS)}")
+    n_nodes = whole("n_nodes", n_nodes, least=1)
+    choice("detector", detector, DETECTORS)
+    share("zeta", zeta)
     glr = (
         MechanismGLR.authors(n_nodes)
         if detector == "authors"
@@ -81,8 +83,10 @@ def golem_mab(
     """GOLEM on n_explore rounds of a = 0 and of a = 1, then commit; settings go to GOLEM."""
     from causalarms.graphs.continuous.estimators import GOLEM
 
+    learner = GOLEM(**golem)
+    learner.check_settings()
     return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=GOLEM(**golem), noise_mean=noise_mean,
+        n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
         n_explore=n_explore,
     )  # fmt: skip
 
@@ -101,12 +105,14 @@ def golem_mab_cd(
     """GOLEM-MAB that starts over when the whole-graph likelihood ratio exceeds the threshold."""
     from causalarms.graphs.continuous.estimators import GOLEM
 
+    learner = GOLEM(**golem)
+    learner.check_settings()
+    n_nodes = whole("n_nodes", n_nodes, least=1)
+    window = optional(whole, "window", window, least=1) or max(20, 2 * n_nodes)
     return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=GOLEM(**golem), noise_mean=noise_mean,
+        n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
         n_explore=n_explore,
-        detector=WholeGraphRatio(
-            n_nodes, window=window or max(20, 2 * n_nodes), threshold=threshold
-        ),
+        detector=WholeGraphRatio(n_nodes, window=window, threshold=threshold),
     )  # fmt: skip
 
 
@@ -122,8 +128,10 @@ def dagma_mab(
     """As GOLEM-MAB, with DAGMA."""
     from causalarms.graphs.continuous.estimators import DAGMA
 
+    learner = DAGMA(**dagma)
+    learner.check_settings()
     return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=DAGMA(**dagma), noise_mean=noise_mean,
+        n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
         n_explore=n_explore,
     )  # fmt: skip
 
@@ -200,6 +208,8 @@ def accepted_settings(factory: Factory) -> list[str]:
         for name, parameter in inspect.signature(part).parameters.items():
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in names:
                 names.append(name)
+    if factory is posterior_cd:
+        names.remove("detector")  # it makes its own
     if factory in (golem_mab, golem_mab_cd, dagma_mab):
         from causalarms.graphs.continuous.estimators import DAGMA, GOLEM
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from causalarms.checks import number, optional, share, whole
 from causalarms.errors import ModelError
 from causalarms.models.over_draws import Recommendation
 
@@ -42,17 +42,13 @@ class StopRule:
     draws: int = 400
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value is not None and not isinstance(value, Real):
-                raise ModelError(f"{name} of a stop rule must be a number, not {value!r}")
         if self.expected_loss is None and self.probability is None:
             raise ModelError("a stop rule needs an expected_loss or a probability")
-        if self.expected_loss is not None and not self.expected_loss > 0:
-            raise ModelError(f"expected_loss must be above 0, not {self.expected_loss}")
-        if self.probability is not None and not 0 < self.probability < 1:
-            raise ModelError(f"probability must lie between 0 and 1, not {self.probability}")
-        if self.tolerance < 0 or self.every < 1 or self.draws < 1:
-            raise ModelError("tolerance must not be negative, every and draws at least 1")
+        optional(number, "expected_loss", self.expected_loss, above=0.0)
+        optional(share, "probability", self.probability)
+        number("tolerance", self.tolerance, least=0.0)
+        whole("every", self.every, least=1)
+        whole("draws", self.draws, least=1)
 
     def met(self, recommendation: Recommendation) -> bool:
         """Is this recommendation good enough?"""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from causalarms.checks import number, optional, whole
 from causalarms.errors import DataError
 from causalarms.policies.base import (
     EXPLOIT,
@@ -22,6 +23,8 @@ from causalarms.policies.base import (
 from causalarms.policies.state_check import FLOATS, Entry
 from causalarms.sem.rewards import check_enumerable, index_of, intervention_of
 
+MOST_KEPT = 2**27  # rewards, 1 GiB
+
 
 class UCB(Policy):
     """Is told nothing but which node is the reward."""
@@ -30,9 +33,13 @@ class UCB(Policy):
         self, n_nodes: int, reward: int = -1, *, alpha: float = 1.0, window: int | None = None
     ) -> None:
         super().__init__(n_nodes, reward)
+        n_nodes = self.n_nodes
         check_enumerable(n_nodes)
-        self.alpha = alpha
-        self.window = window
+        self.alpha = number("alpha", alpha, least=0.0)
+        self.window = window = optional(
+            whole, "window", window, least=1, most=MOST_KEPT >> n_nodes,
+            why=f"so many plays of {2**n_nodes} arms are kept",
+        )  # fmt: skip
         self._plays = np.zeros(2**n_nodes, dtype=np.int64)
         self._means = np.zeros(2**n_nodes)
         self._recent = np.zeros((2**n_nodes, window or 0))  # a ring per arm

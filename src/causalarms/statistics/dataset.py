@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.checks import choice, optional, whole
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
 from causalarms.sem.interventions import as_interventions
@@ -23,6 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 REGIMES = (0, 1)
+KEPT = ("oldest", "newest")
 
 
 class Dataset:
@@ -44,10 +46,8 @@ class Dataset:
         cap: int | None = None,
         keep: str = "oldest",
     ) -> None:
-        if cap is not None and cap < 1:
-            raise DataError(f"cap must be at least 1, not {cap}")
-        if keep not in ("oldest", "newest"):
-            raise DataError(f"keep must be 'oldest' or 'newest', not {keep!r}")
+        optional(whole, "cap", cap, least=1)
+        choice("keep", keep, KEPT)
         self.nodes = node_names(nodes, n_nodes)
         self.cap = cap
         self.keep = keep

@@ -7,6 +7,7 @@ A told round costs O(N^2) per mechanism it touches.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,11 @@ class Moments:
         self.counts: npt.NDArray[np.int64] = np.zeros((2, n_nodes), dtype=np.int64)
 
     @classmethod
-    def of(cls, data: Dataset) -> Moments:
-        """The moments of the samples each mechanism of a dataset learns from."""
+    def of(cls, data: Dataset, change: Callable[[FloatArray], FloatArray] | None = None) -> Moments:
+        """The moments of the samples each mechanism of a dataset learns from, in other units."""
         moments = cls(data.n_nodes)
         for regime, node in np.ndindex(2, data.n_nodes):
-            moments.recompute(data, regime, node)
+            moments.recompute(data, regime, node, change)
         return moments
 
     def add(self, values: FloatArray, interventions: npt.NDArray[np.uint8]) -> None:
@@ -40,9 +41,16 @@ class Moments:
         cap = np.iinfo(np.int64).max if self.cap is None else self.cap
         _add(self.gram, self.counts, values, interventions, cap)
 
-    def recompute(self, data: Dataset, regime: int, node: int) -> None:
+    def recompute(
+        self,
+        data: Dataset,
+        regime: int,
+        node: int,
+        change: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> None:
         """One mechanism from its samples, e.g. after it forgot some."""
-        samples = np.ascontiguousarray(data.samples(regime, node).T)
+        values = data.samples(regime, node)
+        samples = np.ascontiguousarray((values if change is None else change(values)).T)
         self.gram[regime, node] = gram_matrix(samples)
         self.counts[regime, node] = samples.shape[1]
 

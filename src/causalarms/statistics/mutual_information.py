@@ -87,8 +87,10 @@ def kraskov(
     squares: bool,
     psi: FloatArray,
 ) -> float:
-    """The estimate from samples and the orders that sort them."""
+    """The estimate from samples and the orders that sort them; nan where one is not finite."""
     n = len(x)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return np.nan  # no distance to it ends a search
     width = int(_STRIP_WIDTH * np.sqrt(k * n)) + 1
     n_strips = (n + width - 1) // width
     x_sorted, y_sorted, x_rank = np.empty(n), np.empty(n), np.empty(n, np.int64)

@@ -25,8 +25,15 @@ class RecentRounds:
 
     def values(self, n: int) -> FloatArray:
         """The last n rounds, (n, N); fewer where fewer were played."""
+        return self._values[self._last(n)]
+
+    def regimes(self, n: int) -> npt.NDArray[np.uint8]:
+        """The interventions of those rounds, (n, N)."""
+        return self._regimes[self._last(n)]
+
+    def _last(self, n: int) -> npt.NDArray[np.int64]:
         numbers = np.argsort(self._rounds)[-n:]
-        return self._values[numbers[self._rounds[numbers] > 0]]
+        return numbers[self._rounds[numbers] > 0]
 
     def last_regimes(self) -> npt.NDArray[np.uint8]:
         """The last intervention, (N,); all zeros where nothing was played."""

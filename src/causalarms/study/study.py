@@ -62,8 +62,10 @@ class Study(Reader):
         (default: 100 per node, at least 500); running longer is fine. `constraints` may hold
         "max_interventions" and "forbidden" (lists of nodes not to be switched together).
         """
+        if constraints is not None and not isinstance(constraints, Mapping):
+            raise StudyError(f"constraints are names with values, not {constraints!r}")
         limits = dict(constraints or {})
-        wrong = sorted(set(limits) - {"max_interventions", "forbidden"})
+        wrong = sorted(set(map(str, limits)) - {"max_interventions", "forbidden"})
         if wrong:
             raise StudyError(
                 f"constraint {wrong[0]!r} cannot be kept; there are max_interventions and forbidden"

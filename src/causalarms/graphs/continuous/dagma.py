@@ -10,14 +10,14 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from causalarms.checks import choice, number, whole
 from causalarms.errors import DataError
 from causalarms.graphs.continuous.adam import adam_direction, move
 from causalarms.graphs.continuous.gradient_fit import (
+    MOST_STEPS,
     GradientFit,
     checked_covariance,
     checked_weights,
-    require_not_negative,
-    require_positive,
 )
 from causalarms.graphs.continuous.likelihood import least_squares, negative_log_likelihood
 from causalarms.graphs.continuous.small_matrices import Matrix, invert_m_matrix
@@ -165,17 +165,20 @@ def dagma(
     ``objective`` are those of the last stage.
     """
     matrix = checked_covariance(covariance)
-    _check_settings(loss, mu, s, betas)
-    require_positive(learning_rate=learning_rate, steps=steps, last_steps=last_steps)
-    require_not_negative(l1=l1, tolerance=tolerance)
+    _check_path(mu, s, betas)
+    check_dagma(
+        loss=loss, l1=l1, learning_rate=learning_rate, steps=steps, last_steps=last_steps,
+        tolerance=tolerance,
+    )  # fmt: skip
+    l1, tolerance = float(l1), float(tolerance)  # kernels are compiled anew for other types
     weights = np.zeros_like(matrix)
     ending, total, objective = REACHED_LIMIT, 0, inf
     for stage, (weight, start_s) in enumerate(zip(mu, s, strict=True)):
         limit = last_steps if stage == len(mu) - 1 else steps
         for restart in range(MOST_RESTARTS):
             trial = weights.copy()
-            stage_s = start_s + restart * S_INCREASE
-            rate = learning_rate * RATE_FACTOR**restart
+            stage_s = float(start_s + restart * S_INCREASE)
+            rate = float(learning_rate * RATE_FACTOR**restart)
             ending, taken, objective = _descend_stage(
                 trial, matrix, loss == "likelihood", l1, weight, stage_s, limit, rate, betas,
                 tolerance,
@@ -189,14 +192,29 @@ def dagma(
     return GradientFit(weights, total, ending == CONVERGED, objective)
 
 
-def _check_settings(
-    loss: str, mu: Sequence[float], s: Sequence[float], betas: tuple[float, float]
+def check_dagma(
+    *,
+    loss: object,
+    l1: object,
+    learning_rate: object,
+    steps: object,
+    last_steps: object,
+    tolerance: object,
 ) -> None:
-    if loss not in get_args(Loss):
-        raise DataError(f"loss must be one of {get_args(Loss)}, got {loss!r}")
+    """Refuse settings that cannot be used, by name."""
+    choice("loss", loss, get_args(Loss))
+    number("l1", l1, least=0.0)
+    number("learning_rate", learning_rate, above=0.0)
+    whole("steps", steps, least=1, most=MOST_STEPS)
+    whole("last_steps", last_steps, least=1, most=MOST_STEPS)
+    number("tolerance", tolerance, least=0.0)
+
+
+def _check_path(mu: Sequence[float], s: Sequence[float], betas: tuple[float, float]) -> None:
     if len(mu) != len(s) or not len(mu):
         raise DataError(f"mu and s must be of equal length, got {len(mu)} and {len(s)}")
     for barrier_weight, offset in zip(mu, s, strict=True):
-        require_positive(mu=barrier_weight, s=offset)
+        number("mu", barrier_weight, above=0.0)
+        number("s", offset, above=0.0)
     if not all(0 <= beta < 1 for beta in betas):
         raise DataError(f"betas must lie in [0, 1), got {betas}")

@@ -15,13 +15,20 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from causalarms.checks import number
 from causalarms.errors import CausalArmsWarning, DataError, IdentifiabilityWarning
-from causalarms.graphs.continuous.dagma import Loss, dagma
-from causalarms.graphs.continuous.golem import golem
-from causalarms.graphs.continuous.thresholding import WEIGHT_THRESHOLD, threshold_to_dag
+from causalarms.graphs.continuous.dagma import Loss, check_dagma, dagma
+from causalarms.graphs.continuous.golem import check_golem, golem
+from causalarms.graphs.continuous.gradient_fit import LARGEST_RATE
+from causalarms.graphs.continuous.thresholding import (
+    WEIGHT_THRESHOLD,
+    check_threshold,
+    threshold_to_dag,
+)
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
 from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.graphs.units import common_scale
 from causalarms.sem.topology import topological_order
 
 FloatArray = npt.NDArray[np.float64]
@@ -31,6 +38,15 @@ class _Continuous(BaseEstimator):  # type: ignore[misc]
     """Fit weights to a covariance per regime, threshold, reduce to a DAG."""
 
     threshold: float
+    learning_rate: float
+
+    @abstractmethod
+    def check_settings(self) -> None:
+        """Refuse settings that cannot be used, by name; `fit` does so first."""
+
+    def _check_rest(self) -> None:
+        number("learning_rate", self.learning_rate, above=0.0, most=LARGEST_RATE)
+        check_threshold(self.threshold)
 
     @abstractmethod
     def _weights(self, covariance: FloatArray) -> FloatArray: ...
@@ -47,6 +63,7 @@ class _Continuous(BaseEstimator):  # type: ignore[misc]
 
     def fit_rounds(self, rounds: Rounds, noise_mean: Any = None) -> Self:
         """Learn from rounds that are checked already (`as_rounds`)."""
+        self.check_settings()
         values, regimes, nodes = rounds
         mean = as_noise_mean(noise_mean, nodes)
         n_nodes = len(nodes)
@@ -58,7 +75,7 @@ class _Continuous(BaseEstimator):  # type: ignore[misc]
         self.noise_std_ = np.full((2, n_nodes), np.nan)
         for regime, mask in enumerate(rows):
             if mask.any():
-                self._fit_regime(regime, values[mask], mean)
+                self._fit_regime(regime, values[mask], mean, nodes)
         self.adjacency_ = np.nan_to_num(self.weights_) != 0
         self.n_features_in_, self.nodes_ = n_nodes, nodes
         order = topological_order(self.adjacency_.any(axis=0))
@@ -78,14 +95,22 @@ class _Continuous(BaseEstimator):  # type: ignore[misc]
         """Both regimes in one networkx graph."""
         return self.result_.to_networkx()
 
-    def _fit_regime(self, regime: int, samples: FloatArray, mean: FloatArray | None) -> None:
+    def _fit_regime(
+        self,
+        regime: int,
+        samples: FloatArray,
+        mean: FloatArray | None,
+        nodes: tuple[str, ...],
+    ) -> None:
+        scale = common_scale(samples, nodes)
+        samples = samples / scale
         weights = threshold_to_dag(
             self._weights(np.cov(samples, rowvar=False, bias=True)), self.threshold
         )
         residual = samples - samples @ weights
         self.weights_[regime] = weights
-        self.intercept_[regime] = residual.mean(axis=0) if mean is None else mean[regime]
-        self.noise_std_[regime] = residual.std(axis=0, ddof=1)
+        self.intercept_[regime] = residual.mean(axis=0) * scale if mean is None else mean[regime]
+        self.noise_std_[regime] = residual.std(axis=0, ddof=1) * scale
 
     @staticmethod
     def _check_rows(rows: list[npt.NDArray[np.bool_]], n_nodes: int) -> None:
@@ -144,14 +169,21 @@ class GOLEM(_Continuous):
         self.threshold = threshold
         self.tolerance = tolerance
 
-    def _weights(self, covariance: FloatArray) -> FloatArray:
-        settings: dict[str, Any] = {
+    def check_settings(self) -> None:
+        check_golem(equal_variances=self.equal_variances, **self._settings())
+        self._check_rest()
+
+    def _settings(self) -> dict[str, Any]:
+        return {
             "l1": self.l1,
             "acyclicity": self.acyclicity,
             "learning_rate": self.learning_rate,
             "steps": self.steps,
             "tolerance": self.tolerance,
         }
+
+    def _weights(self, covariance: FloatArray) -> FloatArray:
+        settings = self._settings()
         weights = golem(covariance, **settings).weights
         if not self.equal_variances:
             weights = golem(covariance, equal_variances=False, initial=weights, **settings).weights
@@ -183,13 +215,19 @@ class DAGMA(_Continuous):
         self.threshold = threshold
         self.tolerance = tolerance
 
+    def check_settings(self) -> None:
+        check_dagma(**self._settings())
+        self._check_rest()
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "loss": self.loss,
+            "l1": self.l1,
+            "learning_rate": self.learning_rate,
+            "steps": self.steps,
+            "last_steps": self.last_steps,
+            "tolerance": self.tolerance,
+        }
+
     def _weights(self, covariance: FloatArray) -> FloatArray:
-        return dagma(
-            covariance,
-            loss=self.loss,
-            l1=self.l1,
-            learning_rate=self.learning_rate,
-            steps=self.steps,
-            last_steps=self.last_steps,
-            tolerance=self.tolerance,
-        ).weights
+        return dagma(covariance, **self._settings()).weights

@@ -8,14 +8,14 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike
 
+from causalarms.checks import flag, number, whole
 from causalarms.errors import DataError
 from causalarms.graphs.continuous.adam import adam_direction, move
 from causalarms.graphs.continuous.gradient_fit import (
+    MOST_STEPS,
     GradientFit,
     checked_covariance,
     checked_weights,
-    require_not_negative,
-    require_positive,
 )
 from causalarms.graphs.continuous.likelihood import negative_log_likelihood
 from causalarms.graphs.continuous.small_matrices import Matrix, exponentiate
@@ -144,6 +144,24 @@ def golem_objective(
     return _evaluate(at, matrix, equal_variances, l1, acyclicity, gradient, work), gradient
 
 
+def check_golem(
+    *,
+    equal_variances: object,
+    l1: object,
+    acyclicity: object,
+    learning_rate: object,
+    steps: object,
+    tolerance: object,
+) -> None:
+    """Refuse settings that cannot be used, by name."""
+    flag("equal_variances", equal_variances)
+    number("l1", l1, least=0.0)
+    number("acyclicity", acyclicity, least=0.0)
+    number("learning_rate", learning_rate, above=0.0)
+    whole("steps", steps, least=1, most=MOST_STEPS)
+    number("tolerance", tolerance, least=0.0)
+
+
 def golem(
     covariance: ArrayLike,
     *,
@@ -163,8 +181,12 @@ def golem(
     ``equal_variances=False`` from the equal-variance weights, given here as ``initial``.
     """
     matrix = checked_covariance(covariance)
-    require_positive(learning_rate=learning_rate, steps=steps)
-    require_not_negative(l1=l1, acyclicity=acyclicity, tolerance=tolerance)
+    check_golem(
+        equal_variances=equal_variances, l1=l1, acyclicity=acyclicity,
+        learning_rate=learning_rate, steps=steps, tolerance=tolerance,
+    )  # fmt: skip
+    l1, acyclicity = float(l1), float(acyclicity)  # kernels are compiled anew for other types
+    learning_rate, tolerance = float(learning_rate), float(tolerance)
     if initial is None:
         weights = np.zeros_like(matrix)
     else:

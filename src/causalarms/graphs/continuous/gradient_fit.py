@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike
 from causalarms.errors import DataError
 from causalarms.graphs.continuous.small_matrices import Matrix
 
+MOST_STEPS = 1_000_000  # ten times as many as published
+LARGEST_RATE = 0.1  # of steps; larger ones diverge on any data
 # A covariance whose eigenvalues span more than this is singular to working precision.
 SMALLEST_EIGENVALUE_RATIO = 1e-12
 SYMMETRY_TOLERANCE = 1e-9
@@ -50,17 +52,3 @@ def checked_weights(weights: ArrayLike, size: int) -> Matrix:
     if np.diagonal(matrix).any():
         raise DataError("weights must have a zero diagonal")
     return matrix
-
-
-def require_positive(**settings: float) -> None:
-    """Raise unless every named setting is finite and above zero."""
-    for name, value in settings.items():
-        if not (np.isfinite(value) and value > 0):
-            raise DataError(f"{name} must be finite and above zero, got {value}")
-
-
-def require_not_negative(**settings: float) -> None:
-    """Raise unless every named setting is finite and at least zero."""
-    for name, value in settings.items():
-        if not (np.isfinite(value) and value >= 0):
-            raise DataError(f"{name} must be finite and not negative, got {value}")

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from causalarms.checks import number
 from causalarms.errors import DataError
 from causalarms.graphs.continuous.small_matrices import Matrix
 from causalarms.sem.topology import topological_order
@@ -11,13 +12,16 @@ from causalarms.sem.topology import topological_order
 WEIGHT_THRESHOLD = 0.3
 
 
+def check_threshold(threshold: object) -> None:
+    number("threshold", threshold, least=0.0)
+
+
 def threshold_to_dag(weights: ArrayLike, threshold: float = WEIGHT_THRESHOLD) -> Matrix:
     """Zero the weights below ``threshold``, then the smallest left until no cycle is left.
 
     Of weights equal in size, the one earlier in reading order (parent, then child) goes first.
     """
-    if not (np.isfinite(threshold) and threshold >= 0):
-        raise DataError(f"threshold must be finite and not negative, got {threshold}")
+    check_threshold(threshold)
     kept = np.array(weights, dtype=np.float64)
     if kept.ndim != 2 or kept.shape[0] != kept.shape[1]:
         raise DataError(f"weights must be a square matrix, got shape {kept.shape}")

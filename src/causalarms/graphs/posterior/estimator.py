@@ -10,10 +10,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from causalarms.checks import choice, optional, share, whole
 from causalarms.errors import DataError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.identifiability import warn_of_constant_regimes
-from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
+from causalarms.graphs.inputs import Rounds, as_noise_mean, as_noise_std, as_rounds
 from causalarms.graphs.posterior.convergence import warn_of_bad_chains
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.kept_graph import (
@@ -23,7 +24,7 @@ from causalarms.graphs.posterior.kept_graph import (
     keep_whole_graph,
 )
 from causalarms.graphs.posterior.lost_digits import warn_of_lost_digits
-from causalarms.graphs.posterior.noise_units import as_noise_std, noise_units
+from causalarms.graphs.posterior.noise_units import noise_units
 from causalarms.graphs.posterior.open_directions import left_out_edges, warn_of_open_directions
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior, exact_is_best
@@ -33,6 +34,8 @@ from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
 BESIDE_CORE = 8  # a fit has more time than a round of a study
+MOST = 1e150  # units of the noise; sums of squares of more overflow
+MOST_SWEEPS = 1_000_000
 METHODS = ("auto", "exact", "sampled")
 
 
@@ -146,7 +149,15 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
             warn_of_constant_regimes(regimes, nodes)
         units = noise_units(values, self.noise_scale, nodes, center=mean is None)
         data = Dataset(len(nodes), nodes=nodes)
-        data.append(units.apply(values), regimes)
+        with np.errstate(all="ignore"):
+            z = units.apply(values)
+        if (np.abs(z) > MOST).any():
+            node = nodes[int(np.argmax(np.abs(z).max(axis=0)))]
+            raise DataError(
+                f"the values of node {node!r} are too large to compute with in units of "
+                "noise_scale: use 'estimate'"
+            )
+        data.append(z, regimes)
         posterior = self._posterior(
             Moments.of(data),
             noise_mean=None if mean is None else mean / units.scale,
@@ -196,8 +207,6 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
 
     def _posterior(self, moments: Moments, **settings: Any) -> Posterior:
         n_nodes = moments.counts.shape[1]
-        if self.method not in METHODS:
-            raise DataError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
         fits = exact_is_best(n_nodes, self.memory_limit)
         if self.method == "exact" or (self.method == "auto" and fits):
             return ExactPosterior(n_nodes, moments, **settings)
@@ -250,10 +259,12 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         )
 
     def _prior(self) -> MechanismPrior:
-        for name in ("miss_probability_per_edge", "miss_probability_whole_graph"):
-            value = getattr(self, name)
-            if not (value is None and name.endswith("graph")) and not 0 <= value < 1:
-                raise DataError(f"{name} must be at least 0 and below 1, not {value!r}")
+        whole_graph = self.miss_probability_whole_graph
+        share("miss_probability_per_edge", self.miss_probability_per_edge, ends="[)")
+        optional(share, "miss_probability_whole_graph", whole_graph, ends="[)")
+        optional(whole, "memory_limit", self.memory_limit, least=1)
+        choice("method", self.method, METHODS)
+        whole("n_sweeps", self.n_sweeps, least=1, most=MOST_SWEEPS)
         return MechanismPrior(
             edge_probability=self.edge_probability,
             weight_mean=self.weight_mean,

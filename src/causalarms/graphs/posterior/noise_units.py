@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import DataError, ScaleWarning
-from causalarms.graphs.units import Units
+from causalarms.errors import DataError, ScaleWarning, SettingError
+from causalarms.graphs.inputs import as_noise_std
+from causalarms.graphs.units import Units, safe_sizes
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -24,16 +25,18 @@ FAR_OFF = 10.0  # a node without parents varies like its noise; ten times off is
 def noise_units(
     values: FloatArray, noise_scale: Any, nodes: tuple[str, ...], *, center: bool
 ) -> Units:
-    shift = values.mean(axis=0) if center else np.zeros(len(nodes))
+    size = safe_sizes(values)
+    values = values / size
+    shift = values.mean(axis=0) * size if center else np.zeros(len(nodes))
     if isinstance(noise_scale, str):
         if noise_scale != ESTIMATE:
-            raise DataError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
-        return Units(shift=shift, scale=spread_given_others(values))
+            raise SettingError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
+        return Units(shift=shift, scale=spread_given_others(values) * size)
     scale = as_noise_std(noise_scale, nodes, "noise_scale")
-    assert scale is not None
-    if (scale[0] != scale[1]).any():
-        raise DataError(f"noise_scale must be a number or of shape ({len(nodes)},)")
-    _warn_of_far_off_scale(values.std(axis=0) / scale[0], nodes)
+    if scale is None or (scale[0] != scale[1]).any():
+        raise SettingError(f"noise_scale must be a number or of shape ({len(nodes)},)")
+    with np.errstate(all="ignore"):
+        _warn_of_far_off_scale(values.std(axis=0) * size / scale[0], nodes)
     return Units(shift=shift, scale=scale[0])
 
 
@@ -53,25 +56,6 @@ def spread_given_others(values: FloatArray) -> FloatArray:
     ]
     spread = size * np.array(spreads) / np.sqrt(n_samples - n_nodes)
     return np.maximum(spread, 1e-6 * size)  # a node that the others determine exactly
-
-
-def as_noise_std(given: Any, nodes: tuple[str, ...], name: str = "noise_std") -> FloatArray | None:
-    """(2, N) from a number, (N,) or (2, N), all above zero; None stays unknown."""
-    if given is None:
-        return None
-    n_nodes = len(nodes)
-    try:
-        values = np.asarray(given, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be numbers, not {given!r}") from error
-    if values.shape not in ((), (n_nodes,), (2, n_nodes)):
-        raise DataError(
-            f"{name} must be a number or of shape ({n_nodes},) or (2, {n_nodes}), "
-            f"not {values.shape}"
-        )
-    if not (np.isfinite(values) & (values > 0)).all():
-        raise DataError(f"{name} must be finite and above 0: {values.tolist()}")
-    return np.array(np.broadcast_to(values, (2, n_nodes)))
 
 
 def _warn_of_far_off_scale(relative: FloatArray, nodes: tuple[str, ...]) -> None:

@@ -18,6 +18,8 @@ from causalarms.kernels import kernel
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
+LOWEST = -1e250  # nats; finite however small the known variance, so that sums are too
+
 
 @kernel
 def normal_equations(
@@ -84,7 +86,7 @@ def fit_score(squares: float, n_samples: float, noise_shape: float, known_varian
     if math.isnan(known_variance):
         shape = noise_shape + 0.5 * n_samples
         return -shape * math.log(noise_shape + 0.5 * squares)
-    return -0.5 * squares / known_variance
+    return max(-0.5 * squares / known_variance, LOWEST)
 
 
 @kernel

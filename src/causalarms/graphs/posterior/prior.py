@@ -11,13 +11,13 @@ All are in units in which noise has a standard deviation of about one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln
 
-from causalarms.errors import DataError
+from causalarms.checks import number, share
+from causalarms.errors import SettingError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,17 +48,13 @@ class MechanismPrior:
 
     def __post_init__(self) -> None:
         for name in ("weight_scale", "noise_shape", "intercept_scale"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise DataError(f"{name} must be a number above 0, not {value!r}")
-        if not isinstance(self.weight_mean, Real) or not 0 <= float(self.weight_mean) < np.inf:
-            raise DataError(f"weight_mean must be a number of at least 0, not {self.weight_mean!r}")
+            number(name, getattr(self, name), above=0.0)
+        number("weight_mean", self.weight_mean, least=0.0)
         chance = self.edge_probability
-        if isinstance(chance, str):
-            if chance != ADAPTIVE:
-                raise DataError(f"edge_probability must be a number or 'adaptive', not {chance!r}")
-        elif not isinstance(chance, Real) or not 0 < float(chance) < 1:
-            raise DataError(f"edge_probability must lie between 0 and 1, not {chance!r}")
+        if not isinstance(chance, str):
+            share("edge_probability", chance)
+        elif chance != ADAPTIVE:
+            raise SettingError(f"edge_probability must be a number or 'adaptive', not {chance!r}")
 
     def log_sizes(self, n_nodes: int) -> FloatArray:
         """Log prior of one parent set by its size, (N,), before the order restricts it.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.checks import whole
 from causalarms.errors import DataError, ModelError
 from causalarms.graphs.posterior import given_order, refresh
 from causalarms.graphs.posterior.candidate_tables import EMPTY, CandidateTables, table_bytes
@@ -98,8 +99,7 @@ class SampledPosterior:
             "n_orders": n_orders,
         }
         for name, value in counts.items():
-            if value < 1:
-                raise DataError(f"{name} must be at least 1, not {value!r}")
+            whole(name, value, least=1)
         self.allowed, self.required = edge_masks(n_nodes, allowed, required)
         self.settings = kernel_settings(n_nodes, self.prior, noise_mean, noise_std)
         self.n_candidates = max(min(n_candidates, n_nodes - 1), 1)

@@ -21,6 +21,7 @@ IntArray = npt.NDArray[np.int32]
 STEP = 512.0 * math.log(2.0)  # nats per unit of the exponent
 DOWN = 2.0**-512
 NOTHING = -(2**30)  # exponent of zero
+LEAST = -(2**29)  # whatever is 10^11 nats below the largest is as unlikely
 
 
 @kernel
@@ -34,8 +35,11 @@ def split(logs: FloatArray, mantissa: FloatArray, exponent: IntArray) -> float:
             mantissa[k], exponent[k] = 0.0, NOTHING
         else:
             unit = math.floor((logs[k] - top) / STEP + 0.5)
-            exponent[k] = int(unit)
-            mantissa[k] = math.exp(logs[k] - top - unit * STEP)
+            if unit > LEAST:
+                exponent[k] = int(unit)
+                mantissa[k] = math.exp(logs[k] - top - unit * STEP)
+            else:
+                exponent[k], mantissa[k] = LEAST, 1.0
     return top
 
 

@@ -1,0 +1,221 @@
+"""Values of any size, told to every policy and fitted by every learner: python fuzz_scales.py.
+
+The property: an answer or an error of this package, within seconds. Each case runs in a process
+that may die or hang without harm. Prints a table: cases, answers, refusals by name, crashes, hangs.
+
+    python benchmarks/fuzz_scales.py [WORD ...]     # only subjects whose name contains a word
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms import CSL, DAGMA, GOLEM, GraphPosterior, LinearSEM, make_policy, random_sem
+from causalarms.errors import CausalArmsError
+from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
+from isolated import ANSWER, CRASH, HANG, outcomes
+
+Array = npt.NDArray[np.float64]
+
+N_NODES, N_ROUNDS, HORIZON = 4, 90, 200
+SECONDS = 15.0  # compiling included
+EXPONENTS = (
+    -320, -300, -250, -200, -170, -160, -155, -150, -140, -120, -100, -80, -60, -40, -20, -10, -5,
+    0, 3, 5, 9, 10, 16, 20, 40, 60, 72, 80, 99, 100, 120, 140, 149, 151, 155, 160, 200, 300, 307,
+)  # fmt: skip
+FAST: dict[str, Any] = {"steps": 2000}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "golem-mab": {"n_explore": 30, **FAST},
+    "golem-mab-cd": {"n_explore": 30, "threshold": 3.0, **FAST},
+    "dagma-mab": {"n_explore": 30, "last_steps": 2000, **FAST},
+    "ga-lcb": {"n_observe": 20, "cycles": 5},
+}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "csl-ucb valid, not held": ("csl-ucb", {"hold": False, "bound": "valid", "joint": False}),
+    "csl-ucb-cd paper": ("csl-ucb-cd", {"detector": "paper"}),
+    "posterior estimate": ("posterior", {"noise_scale": "estimate"}),
+    "posterior-cd estimate": ("posterior-cd", {"noise_scale": "estimate"}),
+    "posterior learned": ("posterior", {"weights": "learned"}),
+    "posterior sampled": ("posterior", {"method": "sampled"}),
+    "posterior strong": ("posterior", {"weight_mean": 1.0}),
+    "ucb windowed": ("ucb", {"window": 3}),
+}
+LEARNERS: dict[str, Callable[[], Any]] = {
+    "CSL": CSL,
+    "CSL standardized": lambda: CSL(standardize=True, mutual_information="squares"),
+    "CSL stability": lambda: CSL(n_bootstrap=3, random_state=0, on_few_samples="unknown"),
+    "GOLEM": lambda: GOLEM(**FAST),
+    "GOLEM-NV": lambda: GOLEM(equal_variances=False, **FAST),
+    "DAGMA": lambda: DAGMA(last_steps=2000, **FAST),
+    "DAGMA least squares": lambda: DAGMA(loss="least-squares", last_steps=2000, **FAST),
+    "GraphPosterior": GraphPosterior,
+    "GraphPosterior estimate": lambda: GraphPosterior(noise_scale="estimate"),
+    "GraphPosterior sampled": lambda: GraphPosterior(method="sampled", n_sweeps=20),
+}
+
+
+def scaled(which: str) -> Callable[[Array, float], Array]:
+    """Values (n, N) of which some are multiplied by, replaced by or shifted by a number."""
+
+    def change(values: Array, size: float) -> Array:
+        values = values.copy()
+        if which == "all nodes":
+            return values * size
+        if which == "one node":
+            values[:, 1] *= size
+        elif which == "the reward":
+            values[:, -1] *= size
+        elif which == "one value":
+            values[40, 1] = size
+        elif which == "the first value":
+            values[0, 1] = size
+        elif which == "each node its own":
+            return values * size ** np.linspace(-1, 1, values.shape[1])
+        elif which == "offset of all":
+            return values + size
+        elif which == "offset of one":
+            values[:, 1] += size
+        elif which == "constant":
+            values[:] = size
+        elif which == "one constant":
+            values[:, 1] = size
+        elif which == "two equal":
+            values[:, 1] = values[:, 0]
+            values *= size
+        elif which == "few rows":
+            return values[np.arange(len(values)) % 3] * size
+        elif which == "integers":
+            return np.round(values) * size
+        elif which == "signs":
+            return np.sign(values) * size
+        elif which == "two sizes":
+            values[::2] *= size
+        return values
+
+    return change
+
+
+SHAPES = (
+    "all nodes", "one node", "the reward", "one value", "the first value", "each node its own",
+    "offset of all", "offset of one", "constant", "one constant", "two equal", "few rows",
+    "integers", "signs", "two sizes", "no noise",
+)  # fmt: skip
+
+
+class Case(NamedTuple):
+    subject: str
+    knows_mean: bool
+    shape: str
+    exponent: int
+
+
+def system(shape: str) -> LinearSEM:
+    sem = random_sem(N_NODES, seed=5)
+    if shape != "no noise":
+        return sem
+    return LinearSEM(weights=sem.weights, reward=sem.reward, noise_mean=sem.noise_mean, noise_std=0)
+
+
+def rounds(case: Case) -> tuple[npt.NDArray[np.int64], Array]:
+    rng = np.random.default_rng(1)
+    if "-mab" in case.subject or case.subject in LEARNERS:
+        regimes = np.repeat(np.arange(N_ROUNDS) % 2, N_NODES).reshape(-1, N_NODES)
+    else:
+        regimes = rng.integers(0, 2, (N_ROUNDS, N_NODES))
+    if case.subject.startswith("ga-lcb"):
+        regimes[:25] = np.vstack([np.zeros((1, N_NODES)), np.eye(N_NODES)])[np.arange(25) % 5]
+        regimes[25:50] = 0
+    if case.subject.startswith(("CSL", "GraphPosterior")):
+        regimes = rng.integers(0, 2, (N_ROUNDS, N_NODES))
+    values = system(case.shape).sample(regimes, rng)
+    with np.errstate(all="ignore"):
+        shape = "all nodes" if case.shape == "no noise" else case.shape
+        values = scaled(shape)(values, float(f"1e{case.exponent}"))
+    return regimes, values
+
+
+def policy_of(case: Case) -> Any:
+    name, settings = VARIANTS.get(case.subject, (case.subject, SETTINGS.get(case.subject, {})))
+    sem = random_sem(N_NODES, seed=5)
+    told: dict[str, Any] = {"horizon": HORIZON, "noise_mean": sem.noise_mean}
+    accepted = accepted_settings(policy_factory(name))
+    if not case.knows_mean:
+        told["noise_mean"] = None
+    if "graph" in accepted:
+        told["graph"] = sem.adjacency
+    if "systems" in accepted:
+        told["systems"] = [sem]
+    return make_policy(name, n_nodes=N_NODES, reward=sem.reward, **(told | settings))
+
+
+def play(case: Case) -> None:
+    regimes, values = rounds(case)
+    if case.subject in LEARNERS:
+        mean = random_sem(N_NODES, seed=5).noise_mean if case.knows_mean else None
+        LEARNERS[case.subject]().fit(values, interventions=regimes, noise_mean=mean)
+        return
+    policy, refusal = policy_of(case), None
+    for t, (a, x) in enumerate(zip(regimes, values, strict=True)):
+        if t % 10 == 0:
+            asked = policy.ask(np.random.default_rng(t))  # works whatever was refused before
+            assert asked.shape == (N_NODES,)
+            assert set(asked.tolist()) <= {0, 1}
+        try:
+            policy.tell(a, x)
+        except CausalArmsError as error:
+            refusal = error
+    policy.ask(np.random.default_rng(0))
+    policy.state()
+    if refusal is not None:
+        raise refusal
+
+
+def subjects() -> list[str]:
+    return [*policy_names(), *VARIANTS, *LEARNERS]
+
+
+def cases(words: list[str]) -> list[Case]:
+    found = []
+    for subject in subjects():
+        if words and not any(word in subject for word in words):
+            continue
+        name = VARIANTS.get(subject, (subject, {}))[0]
+        blind = name in ("ucb", "random", "oracle")
+        for knows in (True,) if blind or name in ("ga-lcb", "linsem-ts") else (True, False):
+            found += [Case(subject, knows, shape, e) for shape in SHAPES for e in EXPONENTS]
+    return found
+
+
+def main() -> None:
+    table: dict[str, Counter[str]] = {}
+    bad: dict[tuple[str, ...], list[int]] = {}
+    for case, outcome, message in outcomes(play, cases(sys.argv[1:]), seconds=SECONDS):
+        row = table.setdefault(case.subject, Counter())
+        row[outcome] += 1
+        if outcome.startswith((CRASH, HANG)):
+            mean = "known mean" if case.knows_mean else "unknown mean"
+            group = (case.subject, mean, case.shape, outcome, message[:120])
+            print(*group, file=sys.stderr, flush=True)
+            bad.setdefault(group, []).append(case.exponent)
+    refusals = sorted({o for row in table.values() for o in row if o.startswith("refused")})
+    columns = [ANSWER, *refusals, CRASH, HANG]
+    print(f"{'subject':26s} {'cases':>6s} " + " ".join(f"{c:>22s}" for c in columns))
+    for subject, row in table.items():
+        crashes = sum(count for outcome, count in row.items() if outcome.startswith(CRASH))
+        counts = [crashes if c == CRASH else row[c] for c in columns]
+        print(f"{subject:26s} {row.total():6d} " + " ".join(f"{c:22d}" for c in counts))
+    for group, exponents in bad.items():
+        print(*group, "at 10 to the", exponents, sep=" | ")
+    n_bad = sum(len(exponents) for exponents in bad.values())
+    print(f"{sum(r.total() for r in table.values())} cases, {n_bad} crashes or hangs")
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""One check per kind of setting: the value as it is used, or an error that names the setting.
+
+Whoever is given a setting checks it at once, before there is anything to lose. Numbers are bounded
+where their squares would leave the range of double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import TypeVar
+
+import numpy as np
+
+from causalarms.errors import SettingError
+
+LARGEST = 1e100
+SMALLEST = 1e-100  # of numbers that must be above 0
+WIDEST = 2**62  # a whole number that fits an array
+
+Kind = TypeVar("Kind")
+Checked = TypeVar("Checked")
+
+
+def whole(name: str, value: object, *, least: int, most: int | None = None, why: str = "") -> int:
+    """A whole number in a range; `why` tells where the range comes from.
+
+    >>> whole("draws", 20, least=1)
+    20
+    """
+    # bool is a whole number to Python and a slip to everybody else
+    if (
+        isinstance(value, bool | np.bool_)
+        or not isinstance(value, Integral)
+        or not least <= int(value) <= (WIDEST if most is None else most)
+    ):
+        span = f"of at least {least}" if most is None else f"from {least} to {most}"
+        reason = f" ({why})" if why else ""
+        raise SettingError(f"{name} must be a whole number {span}{reason}, not {value!r}")
+    return int(value)
+
+
+def number(
+    name: str,
+    value: object,
+    *,
+    least: float = -LARGEST,
+    above: float | None = None,
+    most: float = LARGEST,
+) -> float:
+    """A finite number in a range that includes its ends, but for `above`.
+
+    >>> number("alpha", 1, least=0)
+    1.0
+    """
+    low = least if above is None else max(above, SMALLEST)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        found = math.nan
+    else:
+        found = _as_float(value)
+    if low <= found <= most:
+        return found
+    words = []
+    if above is not None:
+        words.append(f"above {above:g}")
+    elif least > -LARGEST:
+        words.append(f"of at least {least:g}")
+    if most < LARGEST:
+        words.append(f"at most {most:g}")
+    if math.isfinite(found) and (abs(found) > LARGEST or 0 < abs(found) < SMALLEST):
+        words.append("not so far from 1 that its square is lost")
+    span = " " + " and ".join(words) if words else ""
+    raise SettingError(f"{name} must be a number{span}, not {value!r}")
+
+
+def share(name: str, value: object, *, ends: str = "()") -> float:
+    """A number between 0 and 1; `ends` says which of them belong to it, as in "[0, 1)".
+
+    >>> share("delta", 0.05)
+    0.05
+    """
+    real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    found = _as_float(value) if real else math.nan
+    above = found >= 0 if ends[0] == "[" else found > 0
+    below = found <= 1 if ends[1] == "]" else found < 1
+    if above and below:
+        return found
+    words = {
+        "()": "lie between 0 and 1",
+        "[)": "be at least 0 and below 1",
+        "[]": "lie in [0, 1]",
+    }
+    raise SettingError(f"{name} must {words[ends]}, not {value!r}")
+
+
+def choice(name: str, value: object, names: Sequence[str]) -> str:
+    """One of a few names.
+
+    >>> choice("keep", "oldest", ("oldest", "newest"))
+    'oldest'
+    """
+    if not isinstance(value, str) or value not in names:
+        raise SettingError(f"{name} must be one of {', '.join(names)}, not {value!r}")
+    return value
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False.
+
+    >>> flag("hold", True)
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise SettingError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def instance(name: str, value: object, kinds: type[Kind] | tuple[type[Kind], ...]) -> Kind:
+    """An object of one of these classes."""
+    if not isinstance(value, kinds):
+        names = [kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
+        raise SettingError(f"{name} must be a {' or a '.join(names)}, not {value!r}")
+    return value
+
+
+def optional(
+    check: Callable[..., Checked], name: str, value: object, **bounds: object
+) -> Checked | None:
+    """None, or what the check makes of it.
+
+    >>> optional(whole, "window", None, least=1)
+    """
+    return None if value is None else check(name, value, **bounds)
+
+
+def _as_float(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf

@@ -1,0 +1,138 @@
+"""Every setting of every policy is refused by name when the policy is made, or works.
+
+`benchmarks/fuzz_settings.py` tries many more values, each policy for 100 rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from causalarms import CSL, DAGMA, GOLEM, GraphPosterior, Study, make_policy, random_sem
+from causalarms.errors import CausalArmsError, ModelError, StudyError
+from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
+
+SEM = random_sem(3, seed=1)
+ODD: list[Any] = ["x", -1, 0, 2.5, math.nan, math.inf, 1e300, 10**400, True, None, [], [1], {}]
+FITTED: dict[str, dict[str, Any]] = {
+    "golem-mab": {"n_explore": 30},
+    "golem-mab-cd": {"n_explore": 30},
+    "dagma-mab": {"n_explore": 30},
+    "ga-lcb": {"n_observe": 20},
+}
+
+
+def build(name: str, **settings: Any) -> Any:
+    accepted = accepted_settings(policy_factory(name))
+    told: dict[str, Any] = {"horizon": 150, "noise_mean": SEM.noise_mean}
+    told |= {"graph": SEM.adjacency} if "graph" in accepted else {}
+    told |= {"systems": [SEM]} if "systems" in accepted else {}
+    told |= FITTED.get(name, {}) | settings
+    return make_policy(name, n_nodes=3, reward=2, **told)
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_an_odd_value_is_refused_by_name_or_makes_a_policy(name: str) -> None:
+    for setting in accepted_settings(policy_factory(name)):
+        refusals = []
+        for value in ODD:
+            try:
+                policy = build(name, **{setting: value})
+            except CausalArmsError as error:
+                refusals.append(str(error))
+            else:
+                assert policy.ask(np.random.default_rng(0)).shape == (3,)
+        assert all(setting in message for message in refusals), refusals
+        assert len(refusals) >= 5, setting
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"refresh": "x"}, "refresh must be a whole number of at least 1, not 'x'"),
+        ({"refresh_weights": 0}, "refresh_weights must be a whole number of at least 1, not 0"),
+        ({"k": -1}, "k must be a whole number from 1 to 19"),
+        ({"k": 0}, "k must be"),
+        ({"k": 20}, "k must be a whole number from 1 to 19"),
+        ({"k": 1_000_000}, "k must be"),
+        ({"k": 2.5}, "k must be"),
+        ({"k": True}, "k must be"),
+        ({"k": 25, "min_samples": 25}, "k must be a whole number from 1 to 24"),
+        ({"delta": 0}, "delta must lie between 0 and 1, not 0"),
+        ({"delta": 1.0}, "delta must lie between 0 and 1, not 1.0"),
+        ({"alpha": "x"}, "alpha must be a number of at least 0, not 'x'"),
+        ({"alpha": -0.1}, "alpha must be a number of at least 0"),
+        ({"detector": 1}, "detector must be a MechanismGLR or a NoChange, not 1"),
+        ({"noise_std": -1}, "noise_std must be finite and above 0"),
+        ({"noise_std": 0}, "noise_std must be finite and above 0"),
+        ({"joint": 1}, "joint must be True or False, not 1"),
+        ({"hold": "no"}, "hold must be True or False"),
+        ({"bound": 3}, "bound must be one of theorem, parents, valid, not 3"),
+        ({"max_samples": 2.0}, "max_samples must be a whole number"),
+        ({"min_samples": "20"}, "min_samples must be a whole number"),
+    ],
+)
+def test_settings_of_csl_ucb_are_refused_when_a_study_is_made(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        make_policy("csl-ucb", n_nodes=3, horizon=500, **settings)
+    with pytest.raises(StudyError, match=message):
+        Study.create(None, ["a", "b", "c"], "c", policy_settings=settings)
+
+
+def test_the_largest_k_that_is_accepted_learns_a_graph_in_time() -> None:
+    rng = np.random.default_rng(0)
+    policy = make_policy("csl-ucb", n_nodes=3, horizon=500, k=19, noise_mean=SEM.noise_mean)
+    for _ in range(80):
+        a = policy.ask(rng)
+        policy.tell(a, SEM.sample(a[None], rng)[0])
+    assert policy.adjacency is not None
+
+
+@pytest.mark.parametrize("given", [[1], 1, "max_interventions", {1: 2, "x": 3}])
+def test_constraints_that_are_no_mapping_of_names_are_refused(given: Any) -> None:
+    with pytest.raises(StudyError, match="constraint"):
+        Study.create(None, ["a", "b"], "b", constraints=given)
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings", "message"),
+    [
+        (CSL, {"joint": "yes"}, "joint must be True or False, not 'yes'"),
+        (CSL, {"k": True}, "k must be a whole number"),
+        (CSL, {"max_samples": 2.5}, "max_samples must be a whole number"),
+        (CSL, {"n_jobs": 0}, "n_jobs must not be 0"),
+        (GOLEM, {"steps": 10**9}, "steps must be a whole number from 1 to 1000000"),
+        (GOLEM, {"learning_rate": 2.0}, "learning_rate must be a number above 0 and at most 0.1"),
+        (GOLEM, {"l1": "x"}, "l1 must be a number of at least 0, not 'x'"),
+        (GOLEM, {"equal_variances": 1}, "equal_variances must be True or False"),
+        (DAGMA, {"loss": "other"}, "loss must be one of likelihood, least-squares"),
+        (DAGMA, {"threshold": -1.0}, "threshold must be a number of at least 0"),
+        (GraphPosterior, {"miss_probability_per_edge": "x"}, "miss_probability_per_edge must be"),
+        (GraphPosterior, {"n_sweeps": 0}, "n_sweeps must be a whole number"),
+        (GraphPosterior, {"memory_limit": "1"}, "memory_limit must be a whole number"),
+        (GraphPosterior, {"noise_scale": None}, "noise_scale must be a number or of shape"),
+    ],
+)
+def test_learners_check_their_settings_when_they_fit(
+    learner: Any, settings: dict[str, Any], message: str
+) -> None:
+    rng = np.random.default_rng(0)
+    A = np.repeat(np.arange(40) % 2, 3).reshape(-1, 3)
+    model = learner(**settings)
+    with pytest.raises(ModelError, match=message):
+        model.fit(SEM.sample(A, rng), interventions=A)
+
+
+def test_a_known_noise_that_is_almost_nothing_leaves_an_answer() -> None:
+    """Scores that differ by 10^200 nats are beyond any sum of exponentials."""
+    rng = np.random.default_rng(0)
+    policy = make_policy("posterior", n_nodes=3, noise_mean=SEM.noise_mean, noise_std=1e-99)
+    for _ in range(30):
+        a = policy.ask(rng)
+        policy.tell(a, SEM.sample(a[None], rng)[0])
+    assert np.isfinite(policy.suggest(rng).mean)
