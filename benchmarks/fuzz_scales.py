@@ -210,8 +210,8 @@ def main() -> None:
         crashes = sum(count for outcome, count in row.items() if outcome.startswith(CRASH))
         counts = [crashes if c == CRASH else row[c] for c in columns]
         print(f"{subject:26s} {row.total():6d} " + " ".join(f"{c:22d}" for c in counts))
-    for group, exponents in bad.items():
-        print(*group, "at 10 to the", exponents, sep=" | ")
+    for what, exponents in bad.items():
+        print(*what, "at 10 to the", exponents, sep=" | ")
     n_bad = sum(len(exponents) for exponents in bad.values())
     print(f"{sum(r.total() for r in table.values())} cases, {n_bad} crashes or hangs")
     sys.exit(bool(bad))

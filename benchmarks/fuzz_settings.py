@@ -123,8 +123,8 @@ def main() -> None:
         crashes = sum(count for outcome, count in row.items() if outcome.startswith(CRASH))
         counts = [crashes if c == CRASH else row[c] for c in columns]
         print(f"{policy:14s} {row.total():6d} " + " ".join(f"{c:22d}" for c in counts))
-    for group, values in bad.items():
-        print(*group, "for", ", ".join(values), sep=" | ")
+    for what, values in bad.items():
+        print(*what, "for", ", ".join(values), sep=" | ")
     n_bad = sum(len(values) for values in bad.values())
     print(f"{sum(r.total() for r in table.values())} cases, {n_bad} of them wrong")
     sys.exit(bool(bad))

@@ -1,7 +1,7 @@
 """Where the noise means are unknown, adding a constant to any node changes no choice.
 
-And a common unit of all nodes changes none of `csl-ucb`, whose widths scale with the data once no
-intercept mixes units with the constant 1.
+And a common unit of all nodes, however far from one, changes none of `csl-ucb` with known means,
+whose widths scale with the data, and no graph of CSL.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from causalarms import CSL, make_policy, random_sem
+from causalarms.policies.csl_ucb import CSLUCB
 
 SEM = random_sem(4, seed=8)
 N_ROUNDS, HORIZON = 130, 300
@@ -83,9 +84,10 @@ def test_units_far_from_one_change_no_choice_of_csl_ucb_with_known_means(unit: f
     X = SEM.sample(A, rng)
     asked = []
     for scale in (1.0, unit):
-        mean = SEM.noise_mean * scale if scale == 1.0 else None
-        policy = make_policy("csl-ucb", n_nodes=4, reward=3, horizon=HORIZON, noise_mean=mean)
-        policy.noise_mean = np.broadcast_to(SEM.noise_mean, (2, 4)) * scale
+        policy = CSLUCB(4, 3, horizon=HORIZON)
+        policy.noise_mean = (
+            np.broadcast_to(SEM.noise_mean, (2, 4)) * scale
+        )  # beyond what is accepted
         for a, x in zip(A, X * scale, strict=True):
             policy.tell(a, x)
         found = policy.suggest(rng)
