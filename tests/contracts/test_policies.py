@@ -57,7 +57,7 @@ def test_a_suggestion_says_what_to_play_why_and_what_to_expect(label: str) -> No
         assert suggestion.reason in ("explore", "exploit")
         assert isinstance(suggestion.mean, float)
         assert isinstance(suggestion.width, float)
-        assert 0 <= suggestion.refreshed <= n_rounds
+        assert isinstance(suggestion.why, str)
         if suggestion.reason == "exploit":
             assert np.isfinite(suggestion.mean)
         if np.isfinite(suggestion.width):

@@ -60,7 +60,7 @@ def test_the_choice_is_the_largest_mean_plus_alpha_u() -> None:
     suggestion = policy.suggest(np.random.default_rng(0))
     np.testing.assert_array_equal(suggestion.intervention, intervention_of(arm, 4))
     assert (suggestion.mean, suggestion.width) == (scores.mean[arm], scores.width[arm])
-    assert suggestion.refreshed == policy.n_told
+    assert policy._graph_round == policy.n_told
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e6])

@@ -12,7 +12,13 @@ from causalarms.study.trials import Trial
 
 SEM = random_sem(3, seed=3)
 NODES = ("heat", "stir", "yield")
-SETTINGS: dict[str, Any] = {"nodes": NODES, "reward": "yield", "seed": 1, "horizon": 200}
+SETTINGS: dict[str, Any] = {
+    "nodes": NODES,
+    "reward": "yield",
+    "policy": "csl-ucb",
+    "seed": 1,
+    "horizon": 200,
+}
 
 
 def result(trial: Trial, sem: LinearSEM = SEM) -> list[float]:

@@ -230,8 +230,8 @@ def test_nodes_may_have_any_names() -> None:
 
 @pytest.mark.parametrize("policy", ["csl-ucb-cd", "ucb", "ga-lcb", "random", "golem-mab"])
 def test_any_policy_of_the_registry_may_run_a_study(policy: str, tmp_path: Path) -> None:
-    settings = SETTINGS | {"horizon": 2000}
-    study = Study.create(tmp_path / "s.db", policy=policy, noise_mean=1.0, **settings)
+    settings = SETTINGS | {"horizon": 2000, "policy": policy}
+    study = Study.create(tmp_path / "s.db", noise_mean=1.0, **settings)
     play(study, 25)
     assert study.verify(replay=True).ok
     expected = study.ask().intervention

@@ -18,7 +18,7 @@ WORLD = {"nodes": NODES, "reward": NODES[SEM.reward], "seed": 2, "horizon": 600,
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    made = Study.create(None, policy="random", **WORLD)  # type: ignore[arg-type]
+    made = Study.create(None, **WORLD)  # type: ignore[arg-type]
     rng = stream(3, "past")
     a = rng.integers(0, 2, (600, 4), dtype=np.uint8)
     x = SEM.sample(a, rng)
@@ -69,18 +69,90 @@ def test_interventions_are_named_in_many_ways(study: Study) -> None:
             study.predict(wrong)
 
 
-def test_before_there_is_a_model() -> None:
-    study = Study.create(None, **SETTINGS)
-    with pytest.raises(StudyError, match="no round has been told"):
-        study.best()
+@pytest.mark.parametrize("policy", ["posterior", "csl-ucb"])
+def test_before_there_is_a_model(policy: str) -> None:
+    study = Study.create(None, **(SETTINGS | {"policy": policy}))
+    for ask in (study.best, study.graph, study.predict):
+        with pytest.raises(StudyError, match="no round has been told yet"):
+            ask()
     play(study, 3)
+    for ask in (study.best, study.graph, study.predict):
+        with pytest.raises(StudyError, match="too early: after 3 round"):
+            ask()
+    assert "too early: after 0" not in study.explain(2)["text"]
+    assert "there was no model" in study.explain(2)["text"]
+
+
+def test_a_policy_without_a_model_has_averages_only() -> None:
+    study = Study.create(None, **(SETTINGS | {"policy": "random"}))
+    trial = study.ask()
+    study.tell(trial, [1.0, 2.0, 71.3])
     best = study.best()
-    assert "no model yet" in best.basis
-    assert np.isnan(best.probability)
-    with pytest.raises(StudyError, match="too few rounds"):
-        study.predict(["heat"])
-    assert len(study.graph().unknown()) == 6
-    assert "no model yet" in study.explain(0)["text"]
+    assert best.reward == 71.3
+    assert np.isnan([best.low, best.high, best.probability]).all()  # one round has no spread
+    play(study, 60)
+    best = study.best()
+    assert best.low < best.reward < best.high
+    assert "has no model" in best.basis
+    for ask in (study.graph, study.predict):
+        with pytest.raises(StudyError, match="policy 'random' has no model"):
+            ask()
+
+
+def test_every_setting_is_predicted_wide_where_little_is_known() -> None:
+    study = Study.create(None, nodes=NODES, reward=NODES[SEM.reward], seed=2)
+    play(study, 9, SEM)
+    arms = all_interventions(4).tolist()
+    early = [found["expected"][NODES[3]] for found in study.predict(arms)]
+    play(study, 150, SEM)
+    late = [found["expected"][NODES[3]] for found in study.predict(arms)]
+    assert len(early) == len(late) == 16
+    width = [np.median([e["high"] - e["low"] for e in found]) for found in (early, late)]
+    assert width[0] > 1.5 * width[1]
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_all_answers_come_from_one_belief(direction: str) -> None:
+    """Interval, probability and loss of `best` are those of the policy's own draws."""
+    study = Study.create(None, nodes=NODES, reward="x3", seed=2, direction=direction)
+    play(study, 60, SEM)
+    sign = 1.0 if direction == "maximize" else -1.0
+    belief = study.policy.belief(stream(2, "belief", 60))
+    assert belief is not None
+    rows = all_interventions(4)
+    rewards = belief.rewards(rows, 3)
+    best = study.best()
+    row = int(np.argmax(rewards.mean(axis=0)))
+    assert tuple(best.intervention.values()) == tuple(rows[row])
+    assert best.reward == pytest.approx(sign * rewards[:, row].mean())
+    assert best.probability == (rewards[:, row] >= rewards.max(axis=1) - 1e-12).mean()
+    assert best.expected_loss == pytest.approx((rewards.max(axis=1) - rewards[:, row]).mean())
+    found = study.predict([best.switch])[0]["expected"]["x3"]
+    assert (found["mean"], found["low"], found["high"]) == pytest.approx(
+        (best.reward, best.low, best.high)
+    )
+    probability = study.graph().measures["probability"]
+    np.testing.assert_array_equal(probability, study.policy.edge_probability)  # type: ignore[attr-defined]
+
+
+def test_intervals_do_not_collapse_in_physical_units() -> None:
+    """Kelvin, pascal and cubic metres: the answers are those of plain units, in those units."""
+    scale = np.array([1.0, 1e5, 1e-3, 40.0])
+    offset = np.array([350.0, 1e5, 2e-3, -7.0])
+    plain = Study.create(None, nodes=NODES, reward="x3", seed=2)
+    physical = Study.create(None, nodes=NODES, reward="x3", seed=2)
+    for _ in range(60):
+        one, two = plain.ask(), physical.ask()
+        assert one.intervention == two.intervention
+        values = np.array(result(one, SEM))
+        plain.tell(one, values)
+        physical.tell(two, offset + scale * values)
+    a, b = plain.best(), physical.best()
+    assert a.intervention == b.intervention
+    assert (a.probability, a.expected_loss) == pytest.approx(
+        (b.probability, b.expected_loss / 40), rel=1e-6
+    )
+    assert (a.low, a.high) == pytest.approx(((b.low + 7) / 40, (b.high + 7) / 40), rel=1e-6)
 
 
 def test_explain_names_prediction_edges_teaching_and_rival() -> None:

@@ -52,12 +52,6 @@ def test_learning_ends_its_exploration_and_finds_the_best_allowed() -> None:
     assert ("intervened", "y") in study.graph().unknown()
 
 
-def test_explain_says_that_a_switch_was_left_alone() -> None:
-    study = run(40, intervenable=["a", "b", "c"])
-    texts = [study.explain(trial)["text"] for trial in range(40)]
-    assert any("which this study never switches" in text for text in texts)
-
-
 def test_past_rounds_with_a_switch_that_is_now_idle_teach_nothing() -> None:
     study = Study.create(None, **(SETTINGS | {"intervenable": ["a"]}))  # type: ignore[arg-type]
     columns = {node: [1.0, 2.0] for node in SEM.nodes}

@@ -30,6 +30,10 @@ GENERATOR = '<meta name="generator" content="causalarms study report">'
 MARK = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
 MAX_TRIALS = 2000
+WEIGHED = (
+    "Weights and errors are averages over the draws that have the edge, probabilities over all."
+)
+GIVEN = "The policy believes in one graph: errors, intervals and probabilities take it as given."
 
 
 def escape(text: str) -> str:
@@ -129,14 +133,14 @@ def _graph(graph: Graph | None, facts: dict[str, Any]) -> str:
     return (
         f"<h2>Learned graph</h2>{picture}{note}"
         + _table(["regime", "parent", "child", "weight", "standard error", "probability"], rows)
-        + "<p>Standard errors take the graph as given. Probabilities come from the exact posterior "
-        "over graphs (up to 15 nodes) and do not.</p>"
+        + f"<p>{WEIGHED if facts['weighs_graphs'] else GIVEN}</p>"
     )
 
 
 def _alarms(facts: dict[str, Any]) -> str:
     if not facts["alarms"]:
-        return "<h2>Alarms</h2><p>None.</p>"
+        words = "None." if facts["watches"] else "Nobody looks for changes in this study."
+        return f"<h2>Alarms</h2><p>{words}</p>"
     keys = ["alarm", "trial", "regime", "node", "changed_after", "acknowledged", "note"]
     return "<h2>Alarms</h2>" + _table(keys, [[str(a[k]) for k in keys] for a in facts["alarms"]])
 
@@ -154,11 +158,14 @@ def _checks(study: Study, graph: Graph | None) -> str:
     if graph is None or not graph.known.any():
         return ""
     beliefs = study.beliefs()
+    starts = beliefs.known.starts
     rows: list[list[str]] = []
     for regime, node in np.argwhere(graph.known).tolist():
         only = np.zeros_like(graph.known)
         only[regime, node] = True
-        start = int(beliefs.starts[regime, node])
+        start = int(starts[regime, node])
+        if not (beliefs.regimes[start:, node] == regime).any():
+            continue  # a switch that this study never moves
         (found,) = check_mechanisms(
             beliefs.values[start:], beliefs.regimes[start:], graph.nodes, graph.adjacency,
             graph.weights, only,
@@ -177,6 +184,8 @@ def in_words(check: MechanismCheck) -> str:
     words = [
         f"its causes explain {share:.0f} % of the variance" if share >= 0.5 else "no cause known"
     ]
+    if check.steady_p < DOUBT:
+        words.append("it is not the same in all of its rounds: it seems to have changed")
     if check.linear_p < DOUBT:
         words.append("the effect of its causes looks bent, not linear: predictions may be off")
     if check.gaussian_p < DOUBT:

@@ -79,6 +79,8 @@ def summary(study: Study) -> dict[str, Any]:
         "best": best,
         "edges": edges,
         "alarms": study.alarms(),
+        "watches": study.watches,
+        "weighs_graphs": study.weighs_graphs,
         "pending": [
             {
                 "trial": n,

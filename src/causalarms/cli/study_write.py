@@ -18,7 +18,10 @@ from causalarms.study import Study, Trial
 @click.option("--nodes", required=True, metavar="A,B,...", help="All measured quantities.")
 @click.option("--reward", required=True, metavar="NODE", help="The node that matters.")
 @click.option("--minimize", is_flag=True, help="A small reward is wanted.")
-@click.option("--policy", default="csl-ucb", show_default=True, metavar="NAME[,SETTING=VALUE...]")
+@click.option(
+    "--changes", is_flag=True, help="Mechanisms may change while you experiment: watch them."
+)
+@click.option("--policy", metavar="NAME[,SETTING=VALUE...]", help="[default: posterior]")
 @click.option("--horizon", type=int, help="Rounds you expect to run  [default: 100 per node]")
 @click.option("--intervenable", metavar="A,B,...", help="Nodes that may be switched.")
 @click.option("--max-interventions", type=int, help="Nodes switched at a time.")
@@ -32,7 +35,8 @@ def create(
     nodes: str,
     reward: str,
     minimize: bool,
-    policy: str,
+    changes: bool,
+    policy: str | None,
     horizon: int | None,
     intervenable: str | None,
     max_interventions: int | None,
@@ -46,7 +50,7 @@ def create(
     constraints: dict[str, Any] = {"forbidden": [names(group) or [] for group in forbid]}
     if max_interventions is not None:
         constraints["max_interventions"] = max_interventions
-    name, settings = _policy(policy)
+    name, settings = (None, {}) if policy is None else _policy(policy)
     with Study.create(
         file,
         nodes=names(nodes) or [],
@@ -60,6 +64,7 @@ def create(
         costs=pairs_or_json(cost) if cost else {},
         noise_mean=noise_mean,
         seed=seed,
+        changes=changes,
     ) as study:
         if as_json:
             print_json({"file": str(file), "settings": study.settings.as_dict()})

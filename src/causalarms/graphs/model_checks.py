@@ -1,7 +1,8 @@
-"""Does the linear Gaussian model fit a mechanism? Two classical tests of its residuals.
+"""Does the linear Gaussian model fit a mechanism? Three classical tests of it.
 
-Jarque-Bera for Gaussian shape; Ramsey's RESET (does the square of the fitted value explain what
-the line left over) for linearity.
+Jarque-Bera for Gaussian shape of the residuals; Ramsey's RESET (does the square of the fitted value
+explain what the line left over) for linearity; Chow's (do earlier and later rounds follow the same
+line) for steadiness.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class MechanismCheck(NamedTuple):
     explained: float  # share of the variance
     gaussian_p: float
     linear_p: float
+    steady_p: float
 
 
 def check_mechanisms(
@@ -60,11 +62,12 @@ def _tests(
 ) -> dict[str, float]:
     """All nan where the regime holds the node constant: there is nothing to explain."""
     if values.var() == 0 or len(values) < 3:
-        return dict.fromkeys(("explained", "gaussian_p", "linear_p"), float("nan"))
+        return dict.fromkeys(("explained", "gaussian_p", "linear_p", "steady_p"), float("nan"))
     return {
         "explained": float(1 - residual.var() / values.var()),
         "gaussian_p": float(stats.jarque_bera(residual).pvalue),
         "linear_p": _reset(parents, fitted, residual),
+        "steady_p": _chow(parents, values),
     }
 
 
@@ -80,3 +83,25 @@ def _reset(parents: FloatArray, fitted: FloatArray, residual: FloatArray) -> flo
     r2 = (bend @ residual) ** 2 / ((bend @ bend) * (residual @ residual))
     statistic = r2 / (1 - r2) * (n - p - 2)
     return float(stats.f.sf(statistic, 1, n - p - 2))
+
+
+def _chow(parents: FloatArray, values: FloatArray) -> float:
+    """p-value of one line for all rounds against one before and one after a third, half, two."""
+    n, k = len(parents), parents.shape[1] + 1
+    if n < 3 * (k + 2):
+        return float("nan")
+    design = np.column_stack([np.ones(n), parents])
+    together = _squares(design, values)
+    p_values = []
+    for split in (n // 3, n // 2, 2 * n // 3):
+        apart = _squares(design[:split], values[:split]) + _squares(design[split:], values[split:])
+        if apart <= 0:
+            return float("nan")
+        statistic = (together - apart) / k / (apart / (n - 2 * k))
+        p_values.append(float(stats.f.sf(statistic, k, n - 2 * k)))
+    return min(1.0, len(p_values) * min(p_values))
+
+
+def _squares(design: FloatArray, values: FloatArray) -> float:
+    left = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    return float(left @ left)

@@ -17,7 +17,9 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.misfit import misfits
 from causalarms.checks import whole
 from causalarms.errors import DataError, ModelError
+from causalarms.models.belief import Belief
 from causalarms.policies.state_check import Entry, check_state
+from causalarms.rng import stream
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
 
@@ -25,6 +27,7 @@ FloatArray = npt.NDArray[np.float64]
 Intervention = npt.NDArray[np.uint8]
 
 EXPLORE, EXPLOIT = "explore", "exploit"
+DRAWS = 400  # of a belief: a probability of 0.95 has a standard error of 0.011
 LONGEST = 10**9  # rounds of a horizon
 LARGEST = 1e150  # sums of squares of larger numbers overflow
 
@@ -36,7 +39,7 @@ class Suggestion(NamedTuple):
     reason: str  # "explore" or "exploit"
     mean: float = float("nan")  # predicted reward
     width: float = float("nan")  # its confidence bound
-    refreshed: int = 0  # the round after which the graph was learned last; 0: not yet
+    why: str = ""  # in words
 
 
 class Policy(ABC):
@@ -107,6 +110,29 @@ class Policy(ABC):
     def misfits(self) -> list[tuple[int, int]]:
         """Mechanisms (regime, node) that alarm again and again: an edge may be missing."""
         return misfits(self.alarms)
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there ever is a belief about the whole system."""
+        return type(self)._belief is not Policy._belief
+
+    @property
+    def watches(self) -> bool:
+        """Whether changes of mechanisms are looked for."""
+        return False
+
+    def belief(
+        self, rng: np.random.Generator | None = None, *, draws: int = DRAWS
+    ) -> Belief | None:
+        """What is believed of the whole system now; None where there is no model (yet).
+
+        Without `rng` the same draws every time it is asked after the same rounds.
+        """
+        return self._belief(rng or stream(0, "belief", self.n_told), whole("draws", draws, least=1))
+
+    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+        """n draws, for those who have a model."""
+        return None
 
     @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:

@@ -36,6 +36,7 @@ from causalarms.errors import DataError, ModelError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.units import Units
+from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import MAX_SCORED_NODES
 from causalarms.models.candidates import candidates
 from causalarms.models.confidence import FORMS
@@ -50,15 +51,18 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
 from causalarms.sem.rewards import all_interventions, intervention_of
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.moments import Moments, gram_matrix
 
 NEVER = -1
+NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
+TRADE_OFF = "the best trade-off between a high reward and learning more"
 DETECTORS = (MechanismGLR, NoChange)
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 MODEL_ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
@@ -157,11 +161,27 @@ class CSLUCB(Policy):
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         if self.exploring or self._scores is None:
-            return Suggestion(
-                random_intervention(rng, self.n_nodes), EXPLORE, refreshed=self._graph_round
-            )
+            return Suggestion(random_intervention(rng, self.n_nodes), EXPLORE, why=NEEDS_ROUNDS)
         arm = self._held if self.hold else self._choose(self._scores)
-        return Suggestion(self._intervention(arm), EXPLOIT, *self.score_of(arm), self._graph_round)
+        return Suggestion(self._intervention(arm), EXPLOIT, *self.score_of(arm), TRADE_OFF)
+
+    @property
+    def watches(self) -> bool:
+        return not isinstance(self.detector, NoChange)
+
+    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+        """Of its own graph, from all rounds since a mechanism's start, whatever `max_samples`."""
+        if self._adjacency is None:
+            return None
+        data = self._data
+        units = estimated_units(data.values, center=self.noise_mean is None)
+        gram = np.zeros((2, self.n_nodes, self.n_nodes + 1, self.n_nodes + 1))
+        for regime, node in np.ndindex(2, self.n_nodes):
+            rows = data.recent_rows_of(regime, node, len(data))
+            gram[regime, node] = gram_matrix(np.ascontiguousarray(units.apply(data.values[rows]).T))
+        return belief_given_graph(
+            self._adjacency, gram, units, data.starts.copy(), rng, draws, noise_mean=self.noise_mean
+        )
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._data.add(x, a)

@@ -18,6 +18,7 @@ from causalarms.changes.whole_graph import WholeGraphRatio
 from causalarms.checks import instance, optional, whole
 from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
+from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import best_of_model
 from causalarms.models.weights import MechanismWeights
 from causalarms.policies.base import (
@@ -29,9 +30,11 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.sem.topology import topological_order
+from causalarms.statistics.moments import gram_matrix
 
 MOST_EXPLORED = 1_000_000  # rounds that are kept
 
@@ -46,6 +49,10 @@ class Learner(Protocol):
     def fit(
         self, X: Any, y: None = None, *, interventions: Any = None, noise_mean: Any = None
     ) -> Self: ...
+
+
+TO_LEARN = "rounds with all switches in one position, from which the graph is learned"
+COMMITTED = "the best setting of the graph that was learned"
 
 
 class ExploreThenCommit(Policy):
@@ -99,12 +106,31 @@ class ExploreThenCommit(Policy):
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         if self._model is None:
             regime = 0 if self._counts[0] < self.n_explore else 1
-            return Suggestion(np.full(self.n_nodes, regime, dtype=np.uint8), EXPLORE)
+            return Suggestion(np.full(self.n_nodes, regime, dtype=np.uint8), EXPLORE, why=TO_LEARN)
         return Suggestion(
             self._arm.copy(),
             EXPLOIT,
             self._predicted + float(self._origin[self.reward]),
-            refreshed=self._fitted_round,
+            why=COMMITTED,
+        )
+
+    @property
+    def watches(self) -> bool:
+        return self.detector is not None
+
+    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+        """Of the graph it learned, from the rounds it learned it from."""
+        if self.adjacency is None:
+            return None
+        units = estimated_units(
+            self._samples.reshape(-1, self.n_nodes), center=self.noise_mean is None
+        )
+        grams = [gram_matrix(np.ascontiguousarray(units.apply(x).T)) for x in self._samples]
+        gram = np.repeat(np.stack(grams)[:, None], self.n_nodes, axis=1)
+        start = self.alarms[-1].round if self.alarms else 0
+        starts = np.full((2, self.n_nodes), start, dtype=np.int64)
+        return belief_given_graph(
+            self.adjacency, gram, units, starts, rng, draws, noise_mean=self.noise_mean
         )
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:

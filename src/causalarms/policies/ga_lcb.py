@@ -20,7 +20,9 @@ import numpy.typing as npt
 from causalarms.checks import number, whole
 from causalarms.errors import DataError, ModelError
 from causalarms.graphs.inputs import as_noise_mean
+from causalarms.graphs.units import Units
 from causalarms.kernels import kernel
+from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -30,6 +32,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.noise_units import NOISE_SHARE, moments_in
 from causalarms.policies.state_check import FLAGS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.sem.rewards import all_interventions, check_enumerable
@@ -99,7 +102,7 @@ class GALCB(Policy):
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         if self._parents is None:
-            return Suggestion(self._planned(), EXPLORE)
+            return Suggestion(self._planned(), EXPLORE, why="single switches, to learn the graph")
         arms = all_interventions(self.n_nodes)
         try:
             mean, width = self._scores()
@@ -112,7 +115,28 @@ class GALCB(Policy):
             arm, reason = int(np.argmax(widths)), EXPLORE
         else:
             arm, reason = int(np.argmax(upper)), EXPLOIT
-        return Suggestion(arms[arm], reason, float(mean[arm]), float(width[arm]))
+        why = "its reward is known least" if reason == EXPLORE else "its upper bound is the highest"
+        return Suggestion(arms[arm], reason, float(mean[arm]), float(width[arm]), why)
+
+    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+        adjacency = self.adjacency
+        if adjacency is None:
+            return None
+        size = self.n_nodes
+        total = self._moments.gram[:, 0].sum(axis=0)  # of all rounds
+        mean = total[:size, size] / total[size, size]
+        spread = np.sqrt(np.maximum(np.diag(total)[:size] / total[size, size] - mean**2, 0.0))
+        scale = np.where(spread > 0, NOISE_SHARE * spread, 1.0)
+        units = Units(shift=np.zeros(size), scale=scale)
+        return belief_given_graph(
+            adjacency,
+            moments_in(units, self._moments).gram,
+            units,
+            np.zeros((2, size), dtype=np.int64),
+            rng,
+            draws,
+            noise_mean=self.noise_mean,
+        )
 
     def _planned(self) -> Intervention:
         """The next of the null and single-node interventions, then null ones."""

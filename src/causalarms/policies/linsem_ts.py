@@ -17,7 +17,9 @@ import numpy.typing as npt
 from causalarms.checks import number, whole
 from causalarms.errors import ModelError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
+from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
+from causalarms.models.belief import Belief
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
 from causalarms.sem.best_arm import best_arm
 from causalarms.sem.topology import topological_order
@@ -25,6 +27,8 @@ from causalarms.statistics.moments import Moments
 
 ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
 SEARCH_BUDGET = 500_000  # tree nodes per round; where they do not suffice, the best found is played
+
+THOMPSON = "the best setting of one draw of the weights from what is known of them"
 
 
 class LinSEMTS(Policy):
@@ -64,7 +68,30 @@ class LinSEMTS(Policy):
             self.noise_std, normals,
         )  # fmt: skip
         best = best_arm(weights, self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET)
-        return Suggestion(best.intervention, EXPLOIT, best.value)
+        return Suggestion(best.intervention, EXPLOIT, best.value, why=THOMPSON)
+
+    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+        """The graph is told; weights have the normal posterior that the policy draws from."""
+        size = self.n_nodes
+        weights = np.stack(
+            [
+                draw_weights(
+                    self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
+                    self.noise_std, rng.standard_normal((2, size, size)),
+                )
+                for _ in range(draws)
+            ]
+        )  # fmt: skip
+        drawn = Draws(
+            np.repeat(self._order[None], draws, axis=0),
+            np.repeat(self._graph[None], draws, axis=0),
+            weights,
+            np.repeat(self.noise_mean[None], draws, axis=0),
+            np.full((draws, 2, size), self.noise_std),
+        )
+        start = max(after for after in self._graphs if after <= self.n_told)
+        starts = np.full((2, size), start, dtype=np.int64)
+        return Belief(drawn, self._graph.astype(float), self._moments.counts.copy(), starts, False)
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._moments.add(x, a)

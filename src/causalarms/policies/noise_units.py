@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from causalarms.checks import LARGEST, SMALLEST
 from causalarms.errors import DataError, SettingError
-from causalarms.graphs.posterior.exact import Draws
 from causalarms.graphs.units import Units
 from causalarms.statistics.moments import Moments
 
@@ -61,15 +60,3 @@ def moments_in(units: Units, moments: Moments) -> Moments:
         raise DataError("the values told are too large to compute with in units of noise_scale")
     scaled.counts[:] = moments.counts
     return scaled
-
-
-def draws_from(units: Units, draws: Draws) -> Draws:
-    """Draws in the original units."""
-    if units.trivial:
-        return draws
-    weights = units.weights(draws.weights)
-    return draws._replace(
-        weights=weights,
-        intercept=units.intercept(draws.intercept, weights),
-        noise_std=draws.noise_std * units.scale,
-    )

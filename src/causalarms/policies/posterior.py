@@ -39,6 +39,7 @@ from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.graphs.posterior.settings import per_mechanism
 from causalarms.graphs.units import Units
+from causalarms.models.belief import Belief, in_units_of_data
 from causalarms.models.over_draws import (
     Optimistic,
     Recommendation,
@@ -56,7 +57,6 @@ from causalarms.policies.base import (
 )
 from causalarms.policies.noise_units import (
     FIRST_ROUNDS,
-    draws_from,
     estimated_units,
     given_units,
     moments_in,
@@ -82,6 +82,7 @@ MAX_LEARNED_NODES = 13  # 0.15 s a round
 MOST_DRAWS = 10_000
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`
+OPTIMISM = "it is the best, or may well be the best, by what is known so far"
 HARDLY = 0.05  # probability of an edge that is taken not to be there when rounds are predicted
 EITHER = 0.3  # a node is not tested if both directions of one of its edges are likelier than this
 
@@ -181,8 +182,34 @@ class Posterior(Policy):
         return SampledPosterior(self.n_nodes, **known, n_sweeps=FIRST_SWEEPS)
 
     def _draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Of values relative to the origin."""
         drawn = self._posterior.draw(rng, n)
-        return drawn if self._units is None else draws_from(self._units, drawn)
+        return drawn if self._units is None else in_units_of_data(self._units, drawn)
+
+    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+        if self._units is None:
+            return None
+        moved = Units(shift=self._units.shift + self._origin, scale=self._units.scale)
+        starts = np.zeros_like(self._moments.counts)
+        for alarm in self.alarms:
+            starts[alarm.regime, alarm.node] = alarm.change_point
+        return Belief(
+            in_units_of_data(moved, self._posterior.draw(rng, draws)),
+            self.edge_probability,
+            self._moments.counts.copy(),
+            starts,
+            weighs_graphs=True,
+        )
+
+    @property
+    def watches(self) -> bool:
+        return self.detector is not None
+
+    @property
+    def _why_random(self) -> str:
+        if self._probes_left:
+            return "a mechanism has changed: random settings look for others that changed with it"
+        return f"the first {FIRST_ROUNDS} rounds are random: they show the scale of every node"
 
     @property
     def edge_probability(self) -> FloatArray:
@@ -214,7 +241,7 @@ class Posterior(Policy):
         if self._probes_left or self._units is None:
             opposite = self._opposite(pending)
             arm = random_intervention(rng, self.n_nodes) if opposite is None else opposite
-            return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
+            return Suggestion(arm, EXPLORE, why=self._why_random)
         return self._suggestion(
             most_optimistic(self._draw(rng, self.draws), self.reward, self.quantile)
         )
@@ -233,7 +260,7 @@ class Posterior(Policy):
                 unlike = (intervention_of(arms, self.n_nodes) != opposite).sum(axis=1)
                 arms = arms[unlike == unlike.min()]  # as opposite as may be
             arm = intervention_of(int(rng.choice(arms)), self.n_nodes)
-            return Suggestion(arm, EXPLORE, refreshed=self._refreshed)
+            return Suggestion(arm, EXPLORE, why=self._why_random)
         draws = self._draw(rng, self.draws)
         return self._suggestion(
             most_optimistic_among(draws, self.reward, self.quantile, arms, cost)
@@ -253,7 +280,7 @@ class Posterior(Policy):
     def _suggestion(self, best: Optimistic) -> Suggestion:
         width = max(best.upper - best.mean, 0.0)  # below 0 where a few draws outweigh the rest
         mean = best.mean + float(self._origin[self.reward])
-        return Suggestion(best.intervention, EXPLOIT, mean, width, self._refreshed)
+        return Suggestion(best.intervention, EXPLOIT, mean, width, OPTIMISM)
 
     def recommend(
         self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0

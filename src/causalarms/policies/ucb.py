@@ -48,7 +48,7 @@ class UCB(Policy):
         unplayed = np.flatnonzero(self._plays == 0)
         if len(unplayed):
             arm = int(rng.choice(unplayed))
-            return Suggestion(intervention_of(arm, self.n_nodes), EXPLORE)
+            return Suggestion(intervention_of(arm, self.n_nodes), EXPLORE, why="not tried yet")
         widths = self.alpha * np.sqrt(np.log(self.n_told) / self._plays)
         arm = int(np.argmax(self._means + widths))
         return Suggestion(

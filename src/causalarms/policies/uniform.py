@@ -17,7 +17,7 @@ class RandomPolicy(Policy):
     """Is told nothing and learns nothing."""
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
-        return Suggestion(random_intervention(rng, self.n_nodes), EXPLORE)
+        return Suggestion(random_intervention(rng, self.n_nodes), EXPLORE, why="a random setting")
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         pass

@@ -1,8 +1,8 @@
-"""Why a trial was suggested, from what was known when it was asked.
+"""Why a trial was suggested, from what the policy believed when it was asked.
 
-With the learned weights the expected reward of an intervention is a sum over mechanisms: the
-effect of node i on the reward (its flow) times what its parents send it. To first order the
-uncertainty is a sum over the same mechanisms, which says what another round would teach.
+To first order the uncertainty of an expected reward is a sum over mechanisms: the effect of node i
+on the reward (its flow) times the uncertainty of what its mechanism gives. It says what another
+round would teach.
 """
 
 from __future__ import annotations
@@ -13,36 +13,30 @@ import numpy as np
 
 from causalarms.errors import StudyError
 from causalarms.graphs.regime_names import REGIME_NAMES
-from causalarms.sem.rewards import expected_values
-from causalarms.study.beliefs import Beliefs, FloatArray, believe
+from causalarms.models.belief import Belief
+from causalarms.policies.base import Policy
+from causalarms.study.beliefs import Beliefs, Bits, FloatArray, believe
 from causalarms.study.best import candidates
 from causalarms.study.trials import Ledger
 
 TOP = 5
+REASONS = {  # of trials that were asked before policies said why
+    "explore": "an exploratory setting",
+    "exploit": "the best trade-off the policy saw between a high reward and learning more",
+}
 
 
-def explain(ledger: Ledger, number: int) -> dict[str, Any]:
-    """A plain record; values that were corrected since are used as corrected."""
+def explain(ledger: Ledger, number: int, policy: Policy) -> dict[str, Any]:
+    """A plain record. The policy has learned what was known then; values as corrected since."""
     record = ledger.trial(number)
     settings = ledger.settings
     assert settings is not None
-    if not record.asked:
-        raise StudyError(
-            f"trial {number} was {record.state}, not asked: there is nothing to explain"
-        )
     asked = record.asked
-    beliefs = believe(ledger, None, first=int(asked.get("learned", 0)))
+    beliefs = believe(ledger, policy, first=rounds_known(ledger, number))
     a = np.array([record.intervention], dtype=np.uint8)
-    text = [_why(asked)]
+    text = [f"Why this one: {asked.get('why') or REASONS[asked['reason']]}."]
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
-    wanted = asked.get("wanted", asked["intervention"])
-    idle = [n for n, w, p in zip(settings.nodes, wanted, record.intervention, strict=True) if w > p]
-    if idle:
-        text.append(
-            f"The policy would also switch {', '.join(idle)}, which this study never switches: "
-            "left natural, which is the same to the policy."
-        )
     if settings.constrained:
         text.append("Only interventions within the constraints, at their costs, were compared.")
     result: dict[str, Any] = {
@@ -55,23 +49,25 @@ def explain(ledger: Ledger, number: int) -> dict[str, Any]:
         "bound_of_policy": asked.get("width"),
         "samples": _samples(beliefs, record.intervention),
     }
-    if beliefs.predictable(a)[0]:
+    if beliefs.belief is not None:
         result |= _with_model(beliefs, a, text)
-    elif beliefs.problem:
-        text.append(f"No graph could be learned from the rounds before it: {beliefs.problem}.")
     else:
         few = result["samples"][0]
         text.append(
-            f"There is no model yet for all of its mechanisms; it adds a round to "
-            f"{few['node']} ({few['regime']}), which has {few['rounds']} so far."
+            f"Before it there was no model: {beliefs.why_nothing}. It adds a round to "
+            f"{few['node']} ({few['regime']}), which had {few['rounds']}."
         )
     return result | {"text": " ".join(text)}
 
 
-def _why(asked: dict[str, Any]) -> str:
-    if asked["reason"] == "explore":
-        return "A random intervention: some mechanism still needs rounds (or had to forget them)."
-    return "The best trade-off the policy sees between a high reward and learning more."
+def rounds_known(ledger: Ledger, number: int) -> int:
+    """How many rounds the policy had learned when it was asked for this trial."""
+    record = ledger.trial(number)
+    if not record.asked:
+        raise StudyError(
+            f"trial {number} was {record.state}, not asked: there is nothing to explain"
+        )
+    return int(record.asked.get("learned", 0))
 
 
 def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -87,30 +83,29 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[dict[str, 
     return sorted(counts, key=lambda c: c["rounds"])[:TOP]
 
 
-def _with_model(beliefs: Beliefs, a: Any, text: list[str]) -> dict[str, Any]:
-    settings, reward = beliefs.settings, beliefs.settings.reward_index
-    assert beliefs.order is not None
-    mean = expected_values(beliefs.weights, beliefs.intercept, beliefs.order, a)[0]
-    low, high = np.quantile(beliefs.draws(a)[:, 0, reward], [0.025, 0.975])
-    flow = _flow(beliefs, a[0])
+def _with_model(beliefs: Beliefs, a: Bits, text: list[str]) -> dict[str, Any]:
+    settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
+    mean, low, high = (part[0] for part in beliefs.expected(a))
+    weights = _mean_weights(belief, a[0])
+    flow = _flow(belief, a[0], reward)
     mechanisms, before, after = _mechanisms(beliefs, a[0], mean, flow)
-    others = [arm for arm in candidates(beliefs)[:2] if not np.array_equal(arm, a[0])]
     text.append(
-        f"Expected {settings.reward}: {mean[reward]:.3g} (95 % interval {low:.3g} to {high:.3g}). "
-        f"One more round of it would narrow the uncertainty from {before:.2g} to {after:.2g}."
+        f"Expected {settings.reward}: {mean[reward]:.3g} (95 % interval {low[reward]:.3g} to "
+        f"{high[reward]:.3g}). One more round of it would narrow the uncertainty from "
+        f"{before:.2g} to {after:.2g}."
     )
     result: dict[str, Any] = {
-        "expected": {"mean": float(mean[reward]), "low": float(low), "high": float(high)},
+        "expected": {
+            "mean": float(mean[reward]), "low": float(low[reward]), "high": float(high[reward]),
+        },
         "uncertainty": {"before": before, "after": after},
-        "edges": _edges(beliefs, a[0], mean, flow),
+        "edges": _edges(beliefs, a[0], weights * mean[:, None] * flow[None, :], weights),
         "mechanisms": mechanisms,
-    }
-    if others:
-        arm = others[0]
-        value = float(
-            expected_values(beliefs.weights, beliefs.intercept, beliefs.order, arm[None])[0, reward]
-        )
-        names = [n for n, bit in zip(settings.nodes, arm, strict=True) if bit]
+    }  # fmt: skip
+    rival = _rival(beliefs, a[0])
+    if rival is not None:
+        names = [n for n, bit in zip(settings.nodes, rival, strict=True) if bit]
+        value = float(beliefs.expected(rival[None])[0][0, reward])
         result["runner_up"] = {"switch": names, "mean": value}
         text.append(
             f"The nearest rival ({', '.join(names) or 'nothing switched'}) has {value:.3g}."
@@ -118,29 +113,48 @@ def _with_model(beliefs: Beliefs, a: Any, text: list[str]) -> dict[str, Any]:
     return result
 
 
-def _flow(beliefs: Beliefs, a: Any) -> FloatArray:
-    """What a unit more of every node does to the reward, (N,)."""
-    n, reward = beliefs.settings.n_nodes, beliefs.settings.reward_index
-    chosen = np.where(a == 1, beliefs.weights[1], beliefs.weights[0])
-    flow = np.zeros(n)
-    assert beliefs.order is not None
-    for node in beliefs.order[::-1]:
-        flow[node] = float(node == reward) + chosen[node] @ flow
-    return flow
+def _rival(beliefs: Beliefs, a: Bits) -> Bits | None:
+    """The best allowed intervention by mean net reward, other than this one."""
+    assert beliefs.belief is not None
+    rows = candidates(beliefs)
+    rows = rows[(rows != a).any(axis=1)]
+    if not len(rows):
+        return None
+    net = beliefs.belief.rewards(rows, beliefs.settings.reward_index).mean(axis=0)
+    return rows[int(np.argmax(net - beliefs.limits.cost(rows)))]
 
 
-def _edges(beliefs: Beliefs, a: Any, mean: FloatArray, flow: FloatArray) -> list[dict[str, Any]]:
+def _mean_weights(belief: Belief, a: Bits) -> FloatArray:
+    """Weights of the mechanisms played, averaged over the draws, [parent, child]."""
+    mean = belief.draws.weights.mean(axis=0)
+    return np.stack([mean[regime, :, node] for node, regime in enumerate(a)], axis=1)
+
+
+def _flow(belief: Belief, a: Bits, reward: int) -> FloatArray:
+    """What a unit more of every node does to the reward, averaged over the draws, (N,)."""
+    draws, size = belief.draws, len(a)
+    total = np.zeros(size)
+    for order, weights in zip(draws.order, draws.weights, strict=True):
+        chosen = np.stack([weights[regime, :, node] for node, regime in enumerate(a)], axis=1)
+        flow = np.zeros(size)
+        for node in order[::-1]:
+            flow[node] = float(node == reward) + chosen[node] @ flow
+        total += flow
+    return total / belief.n_draws
+
+
+def _edges(
+    beliefs: Beliefs, a: Bits, carried: FloatArray, weights: FloatArray
+) -> list[dict[str, Any]]:
     """The edges that carry most of the expected reward."""
     nodes = beliefs.settings.nodes
-    chosen = np.where(a == 1, beliefs.weights[1], beliefs.weights[0])
-    carried = chosen * mean[:, None] * flow[None, :]
     order = np.argsort(-np.abs(carried), axis=None, kind="stable")[:TOP]
     return [
         {
             "parent": nodes[parent],
             "child": nodes[child],
             "regime": REGIME_NAMES[int(a[child])],
-            "weight": float(chosen[parent, child]),
+            "weight": float(weights[parent, child]),
             "carries": float(carried[parent, child]),
         }
         for parent, child in zip(*np.unravel_index(order, carried.shape), strict=True)
@@ -149,20 +163,17 @@ def _edges(beliefs: Beliefs, a: Any, mean: FloatArray, flow: FloatArray) -> list
 
 
 def _mechanisms(
-    beliefs: Beliefs, a: Any, mean: FloatArray, flow: FloatArray
+    beliefs: Beliefs, a: Bits, mean: FloatArray, flow: FloatArray
 ) -> tuple[list[dict[str, Any]], float, float]:
     """Share of the uncertainty per mechanism; its total before and after one more round."""
-    nodes, n = beliefs.settings.nodes, beliefs.settings.n_nodes
-    before, after = np.zeros(n), np.zeros(n)
-    for node in range(n):
-        fit = beliefs.fits[int(a[node]), node]
-        sigma = fit.residual_std
-        if not len(fit.columns) or not sigma > 0:
-            continue
-        z = np.append(mean, 1.0)[fit.columns]
-        doubt = float(z @ fit.covariance() @ z)
+    nodes, draws = beliefs.settings.nodes, beliefs.known.draws
+    before, after = np.zeros(len(nodes)), np.zeros(len(nodes))
+    for node, regime in enumerate(a):
+        given = draws.weights[:, regime, :, node] @ mean + draws.intercept[:, regime, node]
+        doubt = float(given.var())
+        noise = float(np.median(draws.noise_std[:, regime, node])) ** 2
         before[node] = flow[node] ** 2 * doubt
-        after[node] = before[node] * sigma**2 / (sigma**2 + doubt)
+        after[node] = before[node] * noise / (noise + doubt) if doubt > 0 else 0.0
     total = float(before.sum())
     found = [
         {

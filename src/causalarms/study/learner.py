@@ -73,6 +73,13 @@ class Learner:
         self._followed = len(ledger.order)
         self._spent += time.perf_counter() - began
 
+    def after(self, ledger: Ledger, rounds: int) -> Policy:
+        """The policy after the first so many rounds it learns from."""
+        records = [ledger.trials[number] for number in ledger.order]
+        for record in [r for r in records if self.limits.learnable(r)][:rounds]:
+            self._learn(record)
+        return self.policy
+
     def choose(self, trial: int, pending: Sequence[Bits]) -> Choice:
         """What to play in a new trial; the same whoever asks and however often."""
         rng = stream(self.settings.seed, "policy", trial)

@@ -25,6 +25,7 @@ from causalarms.policies.base import EXPLORE, Policy, Suggestion
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.posterior import Posterior
 from causalarms.rng import stream
+from causalarms.sem.arm_constraints import Allowed, Constraints
 from causalarms.sem.rewards import all_interventions, intervention_of
 from causalarms.study.settings import CSL_POLICIES, Settings
 from causalarms.study.trials import Record
@@ -99,6 +100,25 @@ class Limits:
             allowed &= ~(interventions[:, columns] == 1).all(axis=1)
         return allowed
 
+    def allowed_rows(self, most: int) -> Bits | None:
+        """All interventions that may be played; None where there may be more than `most`."""
+        free = np.flatnonzero(~self.fixed)
+        if 2 ** len(free) > most:
+            return None
+        rows = np.zeros((2 ** len(free), self.settings.n_nodes), dtype=np.uint8)
+        rows[:, free] = all_interventions(len(free))
+        return np.ascontiguousarray(rows[self.allows(rows)])
+
+    def for_search(self) -> Allowed:
+        """The same limits for a search that does not enumerate."""
+        nodes, limits = self.settings.nodes, self.settings
+        return Constraints(
+            never_on=[node for node, fixed in zip(nodes, self.fixed, strict=True) if fixed],
+            at_most=limits.max_interventions,
+            cost=[limits.costs.get(node, 0.0) for node in nodes],
+            forbidden=[dict.fromkeys(group, 1) for group in limits.forbidden],
+        ).over(nodes)
+
     def cost(self, interventions: Bits) -> npt.NDArray[np.float64]:
         """What playing each row (n, N) costs."""
         price = np.array([self.settings.costs.get(node, 0.0) for node in self.settings.nodes])
@@ -122,13 +142,13 @@ class Limits:
         if bounds is None:
             arm = int(rng.choice(allowed))
             bits = intervention_of(arm, policy.n_nodes)
-            return bits, Suggestion(bits, EXPLORE, refreshed=suggestion.refreshed)
+            return bits, Suggestion(bits, EXPLORE, why=suggestion.why)
         arms = intervention_of(allowed, policy.n_nodes)
         arms[:, self.fixed] = 0
         arm = int(allowed[best_score(bounds[allowed] - self.cost(arms))])
         bits = intervention_of(arm, policy.n_nodes)
         mean, width = policy.score_of(arm)
-        return bits, Suggestion(bits, suggestion.reason, mean, width, suggestion.refreshed)
+        return bits, Suggestion(bits, suggestion.reason, mean, width, suggestion.why)
 
     def _allowed_arms(self) -> npt.NDArray[np.int64]:
         """Indices of what the policy may want; idle switches count as natural."""

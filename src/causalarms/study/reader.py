@@ -11,7 +11,7 @@ from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.study import beliefs, best, exchange, history, verification
-from causalarms.study.explanation import explain
+from causalarms.study.explanation import explain, rounds_known
 from causalarms.study.far_values import FarValue, far_values
 from causalarms.study.inputs import as_intervention
 from causalarms.study.learner import Learner
@@ -36,6 +36,7 @@ class Reader:
         self._view: tuple[int, Ledger] | None = None  # a copy, and the event it was made after
         self._log = Log(store, self._ledger.apply, clock)
         self._learner: Learner | None = None
+        self._believed: tuple[Ledger, beliefs.Beliefs] | None = None  # computed once per state
 
     def close(self) -> None:
         self.store.close()
@@ -117,13 +118,27 @@ class Reader:
         """Values far outside all others of their node, which may be typing errors."""
         return far_values(self.ledger())
 
+    @property
+    def watches(self) -> bool:
+        """Whether the policy looks for changes of mechanisms."""
+        with self._lock:
+            self._refresh()
+            return self._follow().watches
+
+    @property
+    def weighs_graphs(self) -> bool:
+        """Whether what is shown includes doubts about the graph."""
+        belief = self.beliefs().belief
+        return belief is not None and belief.weighs_graphs
+
     def history(self) -> Any:
         """One row per trial: a pandas or polars frame where one is installed, else columns."""
         return history.frame(self.ledger())
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         """Why this intervention: what was predicted, what it teaches, what matters, what else."""
-        return explain(self.ledger(), trial_number(trial))
+        ledger, number = self.ledger(), trial_number(trial)
+        return explain(ledger, number, self._policy_after(rounds_known(ledger, number)))
 
     def verify(self, *, replay: bool = False, quick: bool = False) -> verification.Verdict:
         """Check the whole log again, and whether the snapshot is what it gives unless `quick`.
@@ -150,7 +165,18 @@ class Reader:
         """The mechanisms as the rounds so far show them."""
         with self._lock:
             ledger = self.ledger()
-            return beliefs.believe(ledger, self._follow())
+            if self._believed is None or self._believed[0] is not ledger:
+                self._believed = (ledger, beliefs.believe(ledger, self._follow()))
+            return self._believed[1]
+
+    def _policy_after(self, rounds: int) -> Policy:
+        """The policy as it was after so many rounds."""
+        with self._lock:
+            self._refresh()
+            policy = self._follow()
+            if policy.n_told == rounds:
+                return policy
+            return Learner(self.settings).after(self._ledger, rounds)
 
     def _refresh(self) -> None:
         self._log.catch_up()

@@ -13,12 +13,14 @@ import numpy.typing as npt
 from causalarms.errors import CausalArmsError, StudyError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.policies.base import Policy
-from causalarms.policies.registry import make_policy
+from causalarms.policies.registry import make_policy, policy_names
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.study.events import canonical
 from causalarms.study.inputs import PREFIX
 
 DIRECTIONS = ("maximize", "minimize")
+BEST = "posterior"
+WATCHING = "-cd"  # ends the names of policies that watch for changes
 MIN_HORIZON = 500
 ROUNDS_PER_NODE = 100  # csl-ucb at N = 10 settles within 1000 rounds (docs/baselines.md)
 CSL_POLICIES = ("csl-ucb", "csl-ucb-cd")
@@ -108,6 +110,24 @@ def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
             raise StudyError(
                 f"node {node!r}: names that start with {PREFIX!r} are for switches; choose another"
             )
+
+
+def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]:
+    """The policy of a new study, and its settings: the best there is where nothing else is said.
+
+    A study is in units of its own, so the posterior's prior is said in units it estimates.
+    """
+    if type(changes) is not bool:
+        raise StudyError(f"changes is True or False, not {changes!r}")
+    name = BEST if name is None else name
+    if changes and isinstance(name, str) and not name.endswith(WATCHING):
+        if name + WATCHING not in policy_names():
+            raise StudyError(f"policy {name!r} cannot watch for changes; {BEST + WATCHING!r} does")
+        name = name + WATCHING
+    settings = {} if settings is None else settings
+    if name in (BEST, BEST + WATCHING) and isinstance(settings, Mapping):
+        settings = {"noise_scale": "estimate", **settings}
+    return name, settings
 
 
 def _checked(given: Settings) -> Settings:

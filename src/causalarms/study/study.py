@@ -19,7 +19,7 @@ from causalarms.study.inputs import as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
 from causalarms.study.reader import Reader, trial_number
-from causalarms.study.settings import Settings, refuse_ambiguous
+from causalarms.study.settings import Settings, chosen_policy, refuse_ambiguous
 from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Record, Trial
@@ -45,7 +45,7 @@ class Study(Reader):
         nodes: Sequence[str],
         reward: str,
         direction: str = "maximize",
-        policy: str = "csl-ucb",
+        policy: str | None = None,
         policy_settings: Mapping[str, Any] | None = None,
         horizon: int | None = None,
         intervenable: Sequence[str] | None = None,
@@ -54,14 +54,19 @@ class Study(Reader):
         noise_mean: Any = None,
         seed: int = 0,
         *,
+        changes: bool = False,
         clock: Clock = now,
     ) -> Self:
         """A new study in a new file (None: in memory).
 
-        `horizon` is the number of rounds you expect to run, by which the policy stops exploring
-        (default: 100 per node, at least 500); running longer is fine. `constraints` may hold
-        "max_interventions" and "forbidden" (lists of nodes not to be switched together).
+        `changes`: mechanisms may change while you experiment; they are watched, and one that
+        changed is learned anew. `constraints` may hold "max_interventions" and "forbidden" (lists
+        of nodes not to be switched together). `policy` is the best there is for systems nobody
+        knows ("posterior", in any units) unless you name another; some of the others stop exploring
+        by the `horizon`, the number of rounds you expect to run (default: 100 per node, at least
+        500); running longer is fine.
         """
+        policy, policy_settings = chosen_policy(policy, policy_settings, changes=changes)
         if constraints is not None and not isinstance(constraints, Mapping):
             raise StudyError(f"constraints are names with values, not {constraints!r}")
         limits = dict(constraints or {})
@@ -73,7 +78,7 @@ class Study(Reader):
         settings = Settings.from_dict(
             {
                 "nodes": nodes, "reward": reward, "direction": direction, "policy": policy,
-                "policy_settings": policy_settings or {}, "horizon": horizon,
+                "policy_settings": policy_settings, "horizon": horizon,
                 "intervenable": intervenable, "costs": costs or {}, "noise_mean": noise_mean,
                 "seed": seed, **limits,
             }
@@ -238,6 +243,8 @@ class Study(Reader):
                 "reason": choice.suggestion.reason,
                 "learned": policy.n_told,
             }
+            if choice.suggestion.why:
+                data["why"] = choice.suggestion.why
             if choice.wanted.tolist() != data["intervention"] or self.settings.fixed.any():
                 data["wanted"] = choice.wanted.tolist()
             for name, value in (
