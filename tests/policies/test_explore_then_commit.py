@@ -45,7 +45,7 @@ def test_it_explores_commits_and_plays_the_best_of_its_model(name: str) -> None:
     assert (played[2 * N_EXPLORE :] == best).all()
     suggestion = policy.suggest(np.random.default_rng(0))
     assert suggestion.mean == pytest.approx(float(learned.expected_reward(best[None])[0]))
-    assert policy._fitted_round == 2 * N_EXPLORE
+    assert policy._fitted_round == 2 * N_EXPLORE  # type: ignore[attr-defined]
     np.testing.assert_array_equal(policy.adjacency, learner.adjacency_)
 
 
@@ -76,7 +76,7 @@ def test_an_alarm_starts_all_over() -> None:
     assert alarm.statistic > alarm.threshold == 3.0
     assert (played[alarm.round : alarm.round + N_EXPLORE] == 0).all()
     assert (played[alarm.round + N_EXPLORE : alarm.round + 2 * N_EXPLORE] == 1).all()
-    assert policy._fitted_round == alarm.round + 2 * N_EXPLORE
+    assert policy._fitted_round == alarm.round + 2 * N_EXPLORE  # type: ignore[attr-defined]
 
 
 def test_cyclic_mixtures_are_counted_and_not_played() -> None:

@@ -35,14 +35,14 @@ def best(file: Path, as_json: bool) -> None:
         print_json(found.as_dict())
         return
     say(f"switch {switched(found.switch)}")
-    say(
-        f"{reward} {found.reward:.4g} (95 % interval {found.low:.4g} to {found.high:.4g}), "
-        f"from {found.basis}"
-    )
+    interval = ""
+    if found.low == found.low:
+        interval = f" (95 % interval {found.low:.4g} to {found.high:.4g})"
+    say(f"{reward} {found.reward:.4g}{interval}, from {found.basis}")
     if found.probability == found.probability:
         say(
             f"best with probability {found.probability:.3f}, expected loss "
-            f"{found.expected_loss:.3g}, given the learned graph"
+            f"{found.expected_loss:.3g} per round"
         )
 
 

@@ -29,10 +29,9 @@ def show_study(study: Study, *, as_json: bool) -> None:
     if best is not None:
         chance = best["probability"]
         sure = "" if chance != chance else f", best with probability {chance:.2f}"
-        say(
-            f"best    switch {switched(best['switch'])}: {best['reward']:.4g} "
-            f"({best['low']:.4g} to {best['high']:.4g}){sure}"
-        )
+        low, high = best["low"], best["high"]
+        interval = "" if low != low else f" ({low:.4g} to {high:.4g})"
+        say(f"best    switch {switched(best['switch'])}: {best['reward']:.4g}{interval}{sure}")
     for edge in record["edges"][:EDGES]:
         say(f"edge    {edge['parent']} -> {edge['child']} ({edge['regime']}) {edge['weight']:+.2f}")
     if len(record["edges"]) > EDGES:
