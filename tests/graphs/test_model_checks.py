@@ -36,6 +36,20 @@ def test_p_values_are_uniform_under_the_model() -> None:
     assert np.mean(np.array(gaussian) < 0.05) < 0.1
 
 
+def test_a_change_is_seen_and_steadiness_is_not_denied() -> None:
+    """The three splits are counted: less than 5 % of steady mechanisms have a p-value below 5 %."""
+    rng = np.random.default_rng(0)
+    p_values = []
+    for _ in range(300):
+        x = rng.normal(size=90)
+        p_values.append(check_pair(x, 2 * x + rng.normal(size=90)).steady_p)
+    assert np.mean(np.array(p_values) < 0.05) < 0.05 + 3 * 0.0126  # standard errors
+    x = rng.normal(size=90)
+    later = np.arange(90) >= 60
+    assert check_pair(x, np.where(later, -1.0, 2.0) * x + rng.normal(size=90)).steady_p < 1e-6
+    assert np.isnan(check_pair(x[:8], x[:8] ** 3).steady_p)
+
+
 def test_a_bend_is_seen() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)

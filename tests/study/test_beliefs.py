@@ -8,6 +8,7 @@ from study_rounds import SETTINGS, play, result
 
 from causalarms import Study, random_sem
 from causalarms.errors import StudyError
+from causalarms.policies.stopping import StopRule
 from causalarms.rng import stream
 from causalarms.sem.rewards import all_interventions
 
@@ -133,6 +134,26 @@ def test_all_answers_come_from_one_belief(direction: str) -> None:
     )
     probability = study.graph().measures["probability"]
     np.testing.assert_array_equal(probability, study.policy.edge_probability)  # type: ignore[attr-defined]
+
+
+def test_stopping_counts_costs_and_constraints() -> None:
+    """Of two settings that differ by less than the cost of a switch, the cheaper one is sure."""
+    world = {"nodes": ["a", "y"], "reward": "y", "seed": 3, "intervenable": ["a"]}
+    free = Study.create(None, **world)  # type: ignore[arg-type]
+    dear = Study.create(None, costs={"a": 1e6}, **world)  # type: ignore[arg-type]
+    noise = stream(5, "noise")
+    for _ in range(20):
+        values = noise.standard_normal(2)
+        for study in (free, dear):
+            trial = study.ask()
+            a = values[0] + 3.0 * trial.intervention["a"]
+            study.tell(trial, [a, 0.3 * a + values[1]])
+    assert free.best().probability < 0.999
+    assert dear.best().switch == []
+    rule = StopRule(probability=0.999, expected_loss=0.1)
+    assert not free.should_stop(rule)
+    assert dear.should_stop(rule)
+    assert free.should_stop(StopRule(probability=0.999, tolerance=1e9))
 
 
 def test_intervals_do_not_collapse_in_physical_units() -> None:

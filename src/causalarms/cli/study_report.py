@@ -74,18 +74,19 @@ def _head(facts: dict[str, Any], name: str) -> str:
 def _best(facts: dict[str, Any]) -> str:
     best = facts["best"]
     if best is None:
-        return "<h2>Best intervention</h2><p>No result yet.</p>"
+        return "<h2>Best intervention</h2><p>It is too early to say.</p>"
     switch = ", ".join(map(escape, best["switch"])) or "nothing: leave all nodes natural"
     sure = (
         ""
         if math.isnan(best["probability"])
         else f" Best with probability {best['probability']:.2f}, expected loss "
-        f"{best['expected_loss']:.3g}, if the learned graph is right."
+        f"{best['expected_loss']:.3g} per round."
     )
+    low, high = best["low"], best["high"]
+    interval = "" if math.isnan(low) else f" (95 % interval {low:.4g} to {high:.4g})"
     return (
         f"<h2>Best intervention</h2><p>Switch <b>{switch}</b>: {escape(facts['reward'])} "
-        f"{best['reward']:.4g} (95 % interval {best['low']:.4g} to {best['high']:.4g}), from "
-        f"{escape(best['basis'])}.{sure}</p>"
+        f"{best['reward']:.4g}{interval}, from {escape(best['basis'])}.{sure}</p>"
     )
 
 

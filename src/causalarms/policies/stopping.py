@@ -52,9 +52,13 @@ class StopRule:
 
     def met(self, recommendation: Recommendation) -> bool:
         """Is this recommendation good enough?"""
-        return (
-            self.expected_loss is None or recommendation.expected_loss <= self.expected_loss
-        ) and (self.probability is None or recommendation.probability_best >= self.probability)
+        return self.holds(recommendation.expected_loss, recommendation.probability_best)
+
+    def holds(self, expected_loss: float, probability: float) -> bool:
+        """Are these numbers good enough? What is not known (nan) is not."""
+        return (self.expected_loss is None or expected_loss <= self.expected_loss) and (
+            self.probability is None or probability >= self.probability
+        )
 
     def look(self, policy: object, rng: np.random.Generator) -> Recommendation:
         """What the policy would settle on now."""

@@ -54,13 +54,13 @@ def predict(beliefs: Beliefs, interventions: list[list[int]]) -> list[dict[str, 
     ]
 
 
-def best(beliefs: Beliefs) -> Best:
+def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
     if beliefs.belief is None:
         return _best_average(beliefs)
     settings = beliefs.settings
     rows = candidates(beliefs)
     cost = beliefs.limits.cost(rows)
-    found = beliefs.belief.best(rows, settings.reward_index, cost)
+    found = beliefs.belief.best(rows, settings.reward_index, cost, tolerance=tolerance)
     mean, low, high = (settings.sign * float(number) for number in found.reward)
     graphs = "all graphs" if beliefs.belief.weighs_graphs else "its one learned graph"
     return Best(

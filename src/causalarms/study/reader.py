@@ -10,6 +10,7 @@ from typing import Any, Self
 from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
+from causalarms.policies.stopping import StopRule
 from causalarms.study import beliefs, best, exchange, history, verification
 from causalarms.study.explanation import explain, rounds_known
 from causalarms.study.far_values import FarValue, far_values
@@ -93,6 +94,12 @@ class Reader:
         """The best intervention known, how sure that is, and what being wrong would cost."""
         with self._lock:
             return best.best(self.beliefs())
+
+    def should_stop(self, rule: StopRule) -> bool:
+        """Whether settling on `best()` now is good enough by the rule, net of costs and limits."""
+        with self._lock:
+            found = best.best(self.beliefs(), tolerance=rule.tolerance)
+        return rule.holds(found.expected_loss, found.probability)
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
         """Expected value of every node with a 95 % interval, per intervention."""
