@@ -82,7 +82,7 @@ def share(name: str, value: object, *, ends: str = "()") -> float:
     """
     real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     found = _as_float(value) if real else math.nan
-    above = found >= 0 if ends[0] == "[" else found > 0
+    above = found >= 0 if ends[0] == "[" else found >= SMALLEST
     below = found <= 1 if ends[1] == "]" else found < 1
     if above and below:
         return found

@@ -62,6 +62,7 @@ def test_an_odd_value_is_refused_by_name_or_makes_a_policy(name: str) -> None:
         ({"k": True}, "k must be"),
         ({"k": 25, "min_samples": 25}, "k must be a whole number from 1 to 24"),
         ({"delta": 0}, "delta must lie between 0 and 1, not 0"),
+        ({"delta": 1e-320}, "delta must lie between 0 and 1, not 1e-320"),
         ({"delta": 1.0}, "delta must lie between 0 and 1, not 1.0"),
         ({"alpha": "x"}, "alpha must be a number of at least 0, not 'x'"),
         ({"alpha": -0.1}, "alpha must be a number of at least 0"),

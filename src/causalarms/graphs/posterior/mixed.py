@@ -52,6 +52,9 @@ class MixedPosterior:
 
     def _weigh(self) -> None:
         evidence = np.array([self.parts[k].log_evidence for k in self.held])
+        evidence[~np.isfinite(evidence)] = -np.inf  # lost among values of any size
+        if not np.isfinite(evidence).any():
+            evidence[:] = 0.0  # nothing speaks for any of them
         odds = np.exp(evidence - evidence.max())
         likely = odds / odds.sum() >= NEGLIGIBLE
         self.held = [k for k, kept in zip(self.held, likely, strict=True) if kept]
