@@ -18,7 +18,7 @@ from causalarms.errors import ModelError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
-from causalarms.sem.best_arm import best_arm
+from causalarms.search import best_intervention
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import Moments
 
@@ -64,7 +64,9 @@ class LinSEMTS(Policy):
             self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
             self.noise_std, normals,
         )  # fmt: skip
-        best = best_arm(weights, self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET)
+        best = best_intervention(
+            weights, self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET
+        )
         return Suggestion(best.intervention, EXPLOIT, best.value)
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:

@@ -15,11 +15,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from causalarms import search
 from causalarms.errors import CausalArmsWarning, ModelError
 from causalarms.files import write_atomically
+from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
-from causalarms.sem.arm_constraints import Allowed, Constraints
-from causalarms.sem.best_arm import BUDGET, BestArm, best_arm, top_arms
+from causalarms.sem.constraints import Constraints
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.sem.topology import ancestors, find_cycle, topological_order
@@ -152,7 +153,9 @@ class LinearSEM:
             )
         return best.intervention
 
-    def best_arm(self, constraints: Constraints | None = None, *, budget: int = BUDGET) -> BestArm:
+    def best_arm(
+        self, constraints: Constraints | None = None, *, budget: int = BUDGET
+    ) -> search.Best:
         """The best allowed intervention with its value and what is proven about it.
 
         >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
@@ -160,9 +163,9 @@ class LinearSEM:
         >>> best.intervention.tolist(), best.value, best.exact
         ([0, 1], 0.0, True)
         """
-        return best_arm(
+        return search.best_intervention(
             self.weights, self.mechanism_mean, self.order, self.reward,
-            allowed=self._allowed(constraints), budget=budget,
+            constraints=self._allowed(constraints), budget=budget,
         )  # fmt: skip
 
     def top(
@@ -172,17 +175,17 @@ class LinearSEM:
         *,
         distinct: bool = False,
         budget: int = BUDGET,
-    ) -> list[BestArm]:
+    ) -> list[search.Best]:
         """The m best allowed interventions, best first.
 
         With `distinct`, those that intervene where it has no effect on the reward are left out.
         """
-        return top_arms(
+        return search.best_interventions(
             self.weights, self.mechanism_mean, self.order, self.reward, m,
-            allowed=self._allowed(constraints), distinct=distinct, budget=budget,
+            constraints=self._allowed(constraints), distinct=distinct, budget=budget,
         )  # fmt: skip
 
-    def _allowed(self, constraints: Constraints | None) -> Allowed | None:
+    def _allowed(self, constraints: Constraints | None) -> search.Constraints | None:
         return None if constraints is None else constraints.over(self.nodes)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
