@@ -239,6 +239,27 @@ def _repair(problem: Problem, levels: Levels, kept: int, random: IntArray) -> bo
 
 
 @kernel
+def tidy(problem: Problem, levels: Levels) -> float:
+    """Factors back to their first level where that loses nothing; returns the value."""
+    mean = np.empty(len(problem.root))
+    value, again = value_of(problem, levels, mean), True
+    while again:
+        again = False
+        for d in range(len(levels)):
+            before, lowest = levels[d], 0
+            while not problem.domain[d, lowest]:
+                lowest += 1
+            if before != lowest and may_set(problem, levels, d, lowest, changes(problem, levels)):
+                levels[d] = lowest
+                tried = value_of(problem, levels, mean)
+                if tried >= value:
+                    value, again = tried, True
+                else:
+                    levels[d] = before
+    return value
+
+
+@kernel
 def kicked_climb(
     problem: Problem, start: Levels, restarts: int, kicks: int, random: IntArray
 ) -> tuple[Levels, float]:

@@ -11,19 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from causalarms.kernels import kernel
-from causalarms.search.ascent import kicked_climb, tie_width
+from causalarms.search.ascent import kicked_climb, tidy, tie_width
 from causalarms.search.bounds import options_at_root
 from causalarms.search.factors import Levels
 from causalarms.search.problem import Problem, pose
 from causalarms.search.ranges import find_ranges, highest, unknown_ranges
 from causalarms.search.rules import FloatArray, IntArray, Rules
-from causalarms.search.tree import Pool, grow, offer
+from causalarms.search.tree import Pool, grow, offer, offer_neighbours
 
 FIRST_KICKS = 1  # per factor
 FIRST_NODES = 300
-# stage by stage: effort per range, nodes of the tree (the last takes what is left), and per factor
-# how often to climb from a random start and from a kick of the best
-STAGES = ((100, 20_000, 0, 4), (1000, 500_000, 2, 8), (10_000, 2**62, 20, 80))
+# stage by stage: effort per range, nodes of the tree (the last takes what is left), climbs from
+# random starts, and per factor climbs from a kick of the best
+STAGES = ((100, 20_000, 20, 3), (1000, 500_000, 200, 10), (10_000, 2**62, 2000, 80))
 LAST_NODES = 5_000  # kept for a best-first tree, whose bound is better than a depth-first one's
 FEW = 30  # effort per range in a search that stops at the first good intervention
 SEED = 1  # of the starts and kicks
@@ -77,8 +77,9 @@ def _solve(
     levels, value = kicked_climb(problem, start[problem.factor], 0, FIRST_KICKS * n_depths, random)
     tie = tie_width(problem, levels)
     pool = Pool(np.zeros((m, n_depths), np.uint8), np.full(m, -np.inf))
-    if m == 1 or not distinct:  # the climb may intervene where it has no effect
-        offer(problem, pool, levels, value, tie)
+    if m > 1 and distinct:
+        value = tidy(problem, levels)
+    offer(problem, pool, levels, value, tie)
     ranges = unknown_ranges(problem)
     find_ranges(problem, ranges, 0)
     allowed = min(FIRST_NODES, budget - reserve)
@@ -86,11 +87,12 @@ def _solve(
     for effort, tree_nodes, restarts, kicks in STAGES:
         if bound == -np.inf or nodes >= budget - reserve:
             break
-        if m == 1:
-            levels, value = kicked_climb(
-                problem, pool.levels[0], restarts * n_depths, kicks * n_depths, random
-            )
-            offer(problem, pool, levels, value, tie)
+        levels, value = kicked_climb(problem, pool.levels[0], restarts, kicks * n_depths, random)
+        if m > 1 and distinct:
+            value = tidy(problem, levels)
+        offer(problem, pool, levels, value, tie)
+        if m > 1:
+            offer_neighbours(problem, pool, distinct, tie)
         if 2 * effort * ranges.low.size < budget - reserve - nodes:
             nodes += find_ranges(problem, ranges, effort)
         allowed = min(tree_nodes, budget - reserve - nodes)

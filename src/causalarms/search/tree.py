@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from causalarms.kernels import inlined, kernel
-from causalarms.search.ascent import climb
+from causalarms.search.ascent import changes, climb, may_set, tidy, value_of
 from causalarms.search.bounds import (
     Options,
     Ranges,
@@ -284,3 +284,21 @@ def offer(problem: Problem, pool: Pool, levels: Levels, value: float, tie: float
     if place < m:
         pool.levels[place] = levels
         pool.values[place] = value
+
+
+@kernel
+def offer_neighbours(problem: Problem, pool: Pool, distinct: bool, tie: float) -> None:
+    """Put everything that differs in one factor from one of the pool into the pool."""
+    found, mean = 0, np.empty(len(problem.root))
+    while found < len(pool.values) and pool.values[found] > -np.inf:
+        found += 1
+    known = pool.levels[:found].copy()
+    for i in range(found):
+        n_changes = changes(problem, known[i])
+        for d in range(problem.domain.shape[0]):
+            for level in range(problem.domain.shape[1]):
+                if level != known[i, d] and may_set(problem, known[i], d, level, n_changes):
+                    levels = known[i].copy()
+                    levels[d] = level
+                    value = tidy(problem, levels) if distinct else value_of(problem, levels, mean)
+                    offer(problem, pool, levels, value, tie)

@@ -47,7 +47,7 @@ def uniform(rules: Rules, rng: np.random.Generator, listed: Callable[[], Levels 
 
 
 def stay_probabilities(rules: Rules) -> FloatArray:
-    """[f, q]: of all settings of factors f.. with at most q changes, the share with f at level 0."""
+    """[f, q]: of all settings of factors f.. with at most q changes, the share with f at 0."""
     natural = rules.domain[:, 0] if rules.domain.size else np.zeros(0, dtype=bool)
     others = rules.domain.sum(axis=1) - natural
     n_factors, limit = len(natural), min(rules.limit, len(natural))
