@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def factors(regimes: list[int], rng: np.random.Generator) -> tuple[Factors, list
     ), sizes
 
 
-def rules(over: Factors, regimes: list[int], rng: np.random.Generator) -> dict[str, object]:
+def rules(over: Factors, regimes: list[int], rng: np.random.Generator) -> dict[str, Any]:
     """Keyword arguments of random constraints."""
     n_factors = len(over.levels)
 
@@ -95,7 +95,9 @@ def rules(over: Factors, regimes: list[int], rng: np.random.Generator) -> dict[s
     }
 
 
-def by_hand(over: Factors, keywords: dict) -> list[tuple[tuple[int, ...], list[int], float]]:
+def by_hand(
+    over: Factors, keywords: dict[str, Any]
+) -> list[tuple[tuple[int, ...], list[int], float]]:
     """(levels, regimes, cost) of everything that is allowed, written as one reads the rules."""
     found = []
     for levels in product(*(range(n) for n in over.levels)):

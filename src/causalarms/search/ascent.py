@@ -13,7 +13,7 @@ import numpy as np
 
 from causalarms.kernels import inlined, kernel
 from causalarms.search.factors import Levels
-from causalarms.search.problem import SHARED, Problem, System, option_at, permitted
+from causalarms.search.problem import SHARED, Problem, System, Tables, option_at, permitted
 from causalarms.search.rules import FloatArray, IntArray
 
 TIE = 1e-12  # of the sum of the absolute terms: rounding is about N times 1e-16 of it
@@ -21,52 +21,67 @@ MOST_KICKED = 15  # factors
 REPAIRS = 8  # changes of other factors after one that breaks a box
 
 
-@inlined
+@kernel
 def value_of(problem: Problem, levels: Levels, mean: FloatArray) -> float:
     """Expected reward minus costs; writes the means."""
-    value = -problem.rest_cost
+    system, tables, root, cost = problem.system, problem.tables, problem.root, problem.cost
+    return _value(system, tables, root, cost, levels, mean) - problem.rest_cost
+
+
+@kernel
+def _value(
+    system: System,
+    tables: Tables,
+    root: FloatArray,
+    cost: FloatArray,
+    levels: Levels,
+    mean: FloatArray,
+) -> float:
+    base, diff, value = system.base, system.diff, 0.0
     for k in range(len(mean)):
-        o = option_at(problem.tables, k, levels)
-        total = problem.system.base_mean[k]
-        if o == problem.system.first[k]:
+        o = option_at(tables, k, levels)
+        total = system.base_mean[k]
+        if o == system.first[k]:
             for j in range(k):
-                total += problem.system.base[k, j] * mean[j]
+                total += base[k, j] * mean[j]
         else:
-            total += problem.system.diff_mean[o]
+            total += system.diff_mean[o]
             for j in range(k):
-                total += (problem.system.base[k, j] + problem.system.diff[o, j]) * mean[j]
+                total += (base[k, j] + diff[o, j]) * mean[j]
         mean[k] = total
-        value += problem.root[k] * total
+        value += root[k] * total
     for d in range(len(levels)):
-        value -= problem.cost[d, levels[d]]
+        value -= cost[d, levels[d]]
     return value
 
 
 @kernel
 def tie_width(problem: Problem, levels: Levels) -> float:
     """Values closer than this count as equal: TIE times sum_k |flow_k| (sum of |terms| of k)."""
-    n = len(problem.system.kind)
-    mean, flow, scale = np.empty(n), problem.root.copy(), 0.0
-    value_of(problem, levels, mean)
+    system, tables, cost = problem.system, problem.tables, problem.cost
+    base, diff, flow = system.base, system.diff, problem.root.copy()
+    n, scale = len(flow), abs(problem.rest_cost)
+    mean = np.empty(n)
+    _value(system, tables, problem.root, cost, levels, mean)
     for k in range(n - 1, -1, -1):
-        o = option_at(problem.tables, k, levels)
-        terms = abs(problem.system.base_mean[k]) + abs(problem.system.diff_mean[o])
+        o = option_at(tables, k, levels)
+        terms = abs(system.base_mean[k]) + abs(system.diff_mean[o])
         for j in range(k):
-            weight = problem.system.base[k, j] + problem.system.diff[o, j]
+            weight = base[k, j] + diff[o, j]
             terms += abs(weight * mean[j])
             flow[j] += weight * flow[k]
         scale += abs(flow[k]) * terms
     for d in range(len(levels)):
-        scale += np.abs(problem.cost[d]).max()
-    return TIE * (scale + abs(problem.rest_cost))
+        scale += np.abs(cost[d]).max()
+    return TIE * scale
 
 
 @inlined
-def changes(problem: Problem, levels: Levels) -> int:
+def changes(count: IntArray, levels: Levels) -> int:
     """How many factors count towards the limit."""
     total = 0
     for d in range(len(levels)):
-        total += problem.count[d, levels[d]]
+        total += count[d, levels[d]]
     return total
 
 
@@ -76,7 +91,7 @@ def may_set(problem: Problem, levels: Levels, d: int, level: int, n_changes: int
     if not problem.domain[d, level]:
         return False
     before = levels[d]
-    if n_changes + problem.count[d, level] - problem.count[d, before] > problem.limit:
+    if n_changes + problem.counts[d, level] - problem.counts[d, before] > problem.limit:
         return False
     if not problem.in_box[d]:
         return True
@@ -89,83 +104,84 @@ def may_set(problem: Problem, levels: Levels, d: int, level: int, n_changes: int
 @kernel
 def climb(problem: Problem, levels: Levels, mean: FloatArray, flow: FloatArray) -> float:
     """Sweep until no change of one factor that is allowed helps; `levels` are and stay allowed."""
-    n, n_levels, n_depths = len(mean), problem.domain.shape[1], len(levels)
-    bound = problem.system.limited or len(problem.box_start) > 1  # not everything may be set
-    value = value_of(problem, levels, mean)
-    n_changes = changes(problem, levels)
-    n_private = 0
+    system, tables, root = problem.system, problem.tables, problem.root
+    base, diff, first, option = system.base, system.diff, system.first, tables.option
+    cost, count, domain, private = problem.cost, problem.counts, problem.domain, problem.private
+    n, n_levels, n_depths = len(mean), domain.shape[1], len(levels)
+    bound = system.limited or len(problem.box_start) > 1  # not everything may be set
+    value = _value(system, tables, root, cost, levels, mean)
+    n_changes, n_private = 0, 0
     while True:
-        flow[:] = problem.root
+        n_changes = changes(count, levels)
+        flow[:] = root
         for k in range(n - 1, -1, -1):
-            d = problem.private[k]
+            d = private[k]
             if d != SHARED:
-                now, reference = levels[d], problem.system.first[k]
-                table = problem.tables.base[k]
-                stride = problem.tables.act_stride[problem.tables.act_start[k]]
-                chosen, most, present = now, 0.0, problem.tables.option[table + now * stride]
-                gain_now = -problem.cost[d, now]
+                now, reference = levels[d], first[k]
+                table, stride = tables.base[k], tables.act_stride[tables.act_start[k]]
+                chosen, most, present = now, 0.0, option[table + now * stride]
+                gain_now = -cost[d, now]
                 if present != reference:
-                    gain_now += flow[k] * _added(problem.system, k, present, mean)
+                    gain_now += flow[k] * _added(system, k, present, mean)
                 for level in range(n_levels):
-                    if level == now or not problem.domain[d, level]:
+                    if level == now or not domain[d, level]:
                         continue
-                    o = problem.tables.option[table + level * stride]
-                    gain = -problem.cost[d, level] - gain_now
+                    o = option[table + level * stride]
+                    gain = -cost[d, level] - gain_now
                     if o != reference:
-                        gain += flow[k] * _added(problem.system, k, o, mean)
+                        gain += flow[k] * _added(system, k, o, mean)
                     if gain > most and (not bound or may_set(problem, levels, d, level, n_changes)):
                         chosen, most = level, gain
                 if chosen != now:
-                    n_changes += problem.count[d, chosen] - problem.count[d, now]
+                    n_changes += count[d, chosen] - count[d, now]
                     levels[d] = chosen
             flow_k = flow[k]
             if flow_k != 0.0:
-                o = option_at(problem.tables, k, levels)
-                if o == problem.system.first[k]:
+                o = option_at(tables, k, levels)
+                if o == first[k]:
                     for j in range(k):
-                        flow[j] += flow_k * problem.system.base[k, j]
+                        flow[j] += flow_k * base[k, j]
                 else:
                     for j in range(k):
-                        flow[j] += flow_k * (problem.system.base[k, j] + problem.system.diff[o, j])
-        swept = value_of(problem, levels, mean)
+                        flow[j] += flow_k * (base[k, j] + diff[o, j])
+        swept = _value(system, tables, root, cost, levels, mean)
         if n_private < n_depths:
             n_private = 0
             for d in range(n_depths):
-                if problem.home[d] >= 0 and problem.private[problem.home[d]] == d:
+                if problem.home[d] >= 0 and private[problem.home[d]] == d:
                     n_private += 1
                 else:
                     swept = _try_levels(problem, levels, d, swept, mean)
-            n_changes = changes(problem, levels)
         if not swept > value + 1e-12 * abs(value):
-            return swept
+            return swept - problem.rest_cost
         value = swept
 
 
 @inlined
 def _added(system: System, k: int, o: int, mean: FloatArray) -> float:
     """What option o adds to the mean of position k."""
-    added = system.diff_mean[o]
+    diff, added = system.diff, system.diff_mean[o]
     for j in range(k):
-        added += system.diff[o, j] * mean[j]
+        added += diff[o, j] * mean[j]
     return added
 
 
 @kernel
 def _try_levels(problem: Problem, levels: Levels, d: int, value: float, mean: FloatArray) -> float:
-    """The best level of one factor, whatever it acts on."""
-    n_changes = changes(problem, levels)
+    """The best level of one factor, whatever it acts on; `value` is without the rest's cost."""
+    system, tables, root, cost = problem.system, problem.tables, problem.root, problem.cost
     for level in range(problem.domain.shape[1]):
         before = levels[d]
+        n_changes = changes(problem.counts, levels)
         if level == before or not may_set(problem, levels, d, level, n_changes):
             continue
         levels[d] = level
-        tried = value_of(problem, levels, mean)
+        tried = _value(system, tables, root, cost, levels, mean)
         if tried > value:
             value = tried
-            n_changes = changes(problem, levels)
         else:
             levels[d] = before
-    return value_of(problem, levels, mean)
+    return _value(system, tables, root, cost, levels, mean)
 
 
 @inlined
@@ -180,7 +196,7 @@ def kick(problem: Problem, levels: Levels, times: int, random: IntArray) -> None
     """Change some factors at random, and others where that is needed to stay allowed."""
     n_depths, n_levels = problem.domain.shape
     bound = problem.system.limited or len(problem.box_start) > 1
-    n_changes = changes(problem, levels)
+    n_changes = changes(problem.counts, levels)
     for _ in range(times):
         d = next_random(random, n_depths)
         level = int(levels[d]) + 1
@@ -193,13 +209,13 @@ def kick(problem: Problem, levels: Levels, times: int, random: IntArray) -> None
         if not bound:
             levels[d] = level
         elif may_set(problem, levels, d, level, n_changes):
-            n_changes += problem.count[d, level] - problem.count[d, levels[d]]
+            n_changes += problem.counts[d, level] - problem.counts[d, levels[d]]
             levels[d] = level
         else:
             before = levels.copy()
             levels[d] = level
             if _repair(problem, levels, d, random):
-                n_changes = changes(problem, levels)
+                n_changes = changes(problem.counts, levels)
             else:
                 levels[:] = before
 
@@ -210,11 +226,11 @@ def _repair(problem: Problem, levels: Levels, kept: int, random: IntArray) -> bo
     n_depths, n_levels = problem.domain.shape
     for _ in range(REPAIRS):
         culprit = -1
-        if changes(problem, levels) > problem.limit:
+        if changes(problem.counts, levels) > problem.limit:
             at = next_random(random, n_depths)
             for step in range(n_depths):
                 d = (at + step) % n_depths
-                if d != kept and problem.domain[d, 0] and problem.count[d, levels[d]] == 1:
+                if d != kept and problem.domain[d, 0] and problem.counts[d, levels[d]] == 1:
                     levels[d] = 0
                     break
             else:
@@ -228,7 +244,7 @@ def _repair(problem: Problem, levels: Levels, kept: int, random: IntArray) -> bo
                 culprit = problem.box_start[box] + next_random(random, size)
                 break
         if culprit < 0:
-            if changes(problem, levels) <= problem.limit:
+            if changes(problem.counts, levels) <= problem.limit:
                 return True
             continue
         d = problem.box_depth[culprit]
@@ -240,19 +256,23 @@ def _repair(problem: Problem, levels: Levels, kept: int, random: IntArray) -> bo
 
 @kernel
 def tidy(problem: Problem, levels: Levels) -> float:
-    """Factors back to their first level where that loses nothing; returns the value."""
-    mean = np.empty(len(problem.root))
-    value, again = value_of(problem, levels, mean), True
+    """Factors back to their first level where they have no effect; returns the value."""
+    domain, cost, root = problem.domain, problem.cost, problem.root
+    mean, again = np.empty(len(root)), True
+    value = value_of(problem, levels, mean)
+    reward = root @ mean
     while again:
         again = False
         for d in range(len(levels)):
             before, lowest = levels[d], 0
-            while not problem.domain[d, lowest]:
+            while not domain[d, lowest]:
                 lowest += 1
-            if before != lowest and may_set(problem, levels, d, lowest, changes(problem, levels)):
+            if before == lowest or cost[d, before] < cost[d, lowest]:
+                continue
+            if may_set(problem, levels, d, lowest, changes(problem.counts, levels)):
                 levels[d] = lowest
                 tried = value_of(problem, levels, mean)
-                if tried >= value:
+                if root @ mean == reward:
                     value, again = tried, True
                 else:
                     levels[d] = before
@@ -264,7 +284,7 @@ def kicked_climb(
     problem: Problem, start: Levels, restarts: int, kicks: int, random: IntArray
 ) -> tuple[Levels, float]:
     """The best of climbs from the start, from random starts, and from kicks of the best so far."""
-    n, n_depths = len(problem.system.kind), len(start)
+    n, n_depths = len(problem.root), len(start)
     best, levels = start.copy(), start.copy()
     mean, flow = np.empty(n), np.empty(n)
     value = climb(problem, best, mean, flow)

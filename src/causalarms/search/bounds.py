@@ -38,7 +38,7 @@ class Options(NamedTuple):
     """What is known of options at some place of the tree; room for the mixture of one position."""
 
     cost: FloatArray  # (T,) infinite where an option cannot occur
-    count: IntArray  # (T,)
+    counts: IntArray  # (T,)
     least: FloatArray  # (T,)
     most: FloatArray  # (T,)
     share: FloatArray  # (T,)
@@ -81,7 +81,7 @@ def upper(
         kind, ck, o = system.kind[k], c[k], system.first[k]
         if kind == TWO:
             o += 1
-            share, count = 0.0, options.count[o]
+            share, count = 0.0, options.counts[o]
             if left >= count or not system.limited:
                 cost = options.cost[o] + price * count
                 least, most = gain_range(system.limited, ranges, o, ck, left, count, cost)
@@ -108,8 +108,8 @@ def upper(
             total += added
             mixed += changes
         else:
-            total -= options.cost[o] + price * options.count[o]
-            mixed += options.count[o]
+            total -= options.cost[o] + price * options.counts[o]
+            mixed += options.counts[o]
         if total == -np.inf:
             return -np.inf, mixed
         if ck != 0.0:
@@ -139,7 +139,7 @@ def mixture(
     floor = -np.inf
     for o in range(start, end):
         options.share[o] = 0.0
-        count = options.count[o]
+        count = options.counts[o]
         if options.cost[o] == np.inf or (system.limited and count > left):
             options.least[o] = options.most[o] = -np.inf
             continue
@@ -179,8 +179,8 @@ def mixture(
         if options.least[o] > -np.inf:
             s = options.share[o]
             over = max(over, options.most[o] - s * (options.most[o] - options.least[o]))
-            inner += s * (options.least[o] + options.cost[o] + price * options.count[o])
-            changes += s * options.count[o]
+            inner += s * (options.least[o] + options.cost[o] + price * options.counts[o])
+            changes += s * options.counts[o]
     return over - inner, changes
 
 

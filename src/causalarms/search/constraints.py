@@ -284,7 +284,8 @@ def _combination(
     for factor, level in sorted(given.items()):
         if not 0 <= factor < len(factors.levels):
             raise ModelError(f"forbidden combination {number}: there is no factor {factor}")
-        levels = sorted({int(one) for one in ([level] if np.ndim(level) == 0 else level)})  # type: ignore[union-attr,list-item]
+        several = level if isinstance(level, Collection) else [level]
+        levels = sorted({int(one) for one in several})
         wrong = [one for one in levels if not 0 <= one < factors.levels[factor]]
         if wrong:
             raise ModelError(

@@ -121,7 +121,8 @@ class Factors:
         rows = np.asarray(interventions)
         if self.is_per_node:
             known = (rows >= 0) & (rows < np.array(self.levels))
-            return np.where(known.all(axis=1, keepdims=True), rows, NOT_SET).astype(np.int16)
+            given = rows.astype(np.int16)  # NOT_SET is no uint8
+            return np.where(known.all(axis=1, keepdims=True), given, np.int16(NOT_SET))
         levels = np.full((len(rows), len(self.levels)), NOT_SET, dtype=np.int16)
         for factor, n_levels in enumerate(self.levels):
             possible = np.ones((len(rows), n_levels), dtype=bool)
@@ -132,8 +133,8 @@ class Factors:
                 possible &= seen & known[:, None]
             levels[:, factor] = np.where(possible.any(axis=1), possible.argmax(axis=1), NOT_SET)
         found = (levels != NOT_SET).all(axis=1)
-        given = self.interventions(np.where(found[:, None], levels, 0))
-        levels[~(found & (given == rows).all(axis=1))] = NOT_SET
+        again = self.interventions(np.where(found[:, None], levels, 0))
+        levels[~(found & (again == rows).all(axis=1))] = NOT_SET
         return levels
 
     @cached_property

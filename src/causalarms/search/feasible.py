@@ -148,7 +148,7 @@ def _assign(
     for at in range(len(rules.box_factor)):
         if rules.box_factor[at] != f:
             continue
-        box = np.searchsorted(rules.box_start, at, side="right") - 1
+        box = int(np.searchsorted(rules.box_start, at, side="right")) - 1
         size = rules.box_start[box + 1] - rules.box_start[box]
         if sign == 1:
             if rules.box_levels[at, level]:

@@ -60,7 +60,7 @@ class Problem(NamedTuple):
     factor: IntArray  # (D,) the factor decided at each depth
     domain: BoolArray  # (D, L)
     cost: FloatArray  # (D, L)
-    count: IntArray  # (D, L) 1 where the level counts towards the limit
+    counts: IntArray  # (D, L) 1 where the level counts towards the limit
     home: IntArray  # (D,) last position it acts on, -1 where it acts on none
     last: IntArray  # (D+1,) last position that is not settled before this depth
     limit: int
@@ -329,7 +329,7 @@ def weigh_options(
             at += tried * tables.act_stride[start + place]
             if level[d] < 0 and problem.home[d] == k:
                 cost += problem.cost[d, tried]
-                count += problem.count[d, tried]
+                count += problem.counts[d, tried]
         if inside:
             o = tables.option[at]
             option_cost[o] = min(option_cost[o], cost)

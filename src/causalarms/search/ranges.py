@@ -12,7 +12,7 @@ import numpy as np
 
 from causalarms.kernels import kernel
 from causalarms.search.bounds import Options, Ranges, best_price, options_at_root, upper
-from causalarms.search.problem import ONE, Problem, System
+from causalarms.search.problem import Problem, System
 from causalarms.search.rules import FloatArray, IntArray
 
 
@@ -26,43 +26,25 @@ def unknown_ranges(problem: Problem) -> Ranges:
 @kernel
 def find_ranges(problem: Problem, known: Ranges, budget: int) -> int:
     """Tighten `known` in place; returns the number of tree nodes."""
-    n = len(problem.system.kind)
-    options = options_at_root(problem, False)
+    system, options = problem.system, options_at_root(problem, False)
+    first, diff, low, high = system.first, system.diff, known.low, known.high
+    n = len(system.kind)
     open_c = np.empty((budget + 2, n))
-    c, nodes = np.empty(n), 0
+    c, ends, nodes = np.empty(n), np.empty(2), 0
     for k in range(n):
-        if problem.system.kind[k] == ONE:
-            continue
-        for o in range(problem.system.first[k] + 1, problem.system.first[k + 1]):
-            for row in range(len(known.low)):
-                for j in range(k):
-                    c[j] = problem.system.diff[o, j]
-                most, used = highest(
-                    problem.system,
-                    known,
-                    options,
-                    c,
-                    k - 1,
-                    problem.system.diff_mean[o],
-                    row,
-                    open_c,
-                )
-                nodes += used
-                for j in range(k):
-                    c[j] = -problem.system.diff[o, j]
-                least, used = highest(
-                    problem.system,
-                    known,
-                    options,
-                    c,
-                    k - 1,
-                    -problem.system.diff_mean[o],
-                    row,
-                    open_c,
-                )
-                nodes += used
-                known.high[row, o] = min(known.high[row, o], most)
-                known.low[row, o] = max(known.low[row, o], -least)
+        for o in range(first[k] + 1, first[k + 1]):
+            for row in range(len(low)):
+                for end in range(2):
+                    sign = 1.0 if end == 0 else -1.0
+                    for j in range(k):
+                        c[j] = sign * diff[o, j]
+                    constant = sign * system.diff_mean[o]
+                    ends[end], used = highest(
+                        system, known, options, c, k - 1, constant, row, open_c
+                    )
+                    nodes += used
+                high[row, o] = min(high[row, o], ends[0])
+                low[row, o] = max(low[row, o], -ends[1])
     return nodes
 
 
@@ -102,10 +84,10 @@ def highest(
         n_heap = _pop(heap, n_heap, bounds)
         ck = open_c[top, k]
         for o in range(reference, end):
-            count = options.count[o]
+            count = options.counts[o]
             if o > reference:
                 dearer = options.cost[o] >= options.cost[reference]
-                useless = ck == 0.0 and dearer and count >= options.count[reference]
+                useless = ck == 0.0 and dearer and count >= options.counts[reference]
                 if useless or (system.limited and lefts[top] < count):
                     continue
             constants[size] = (

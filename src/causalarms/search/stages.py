@@ -19,11 +19,14 @@ from causalarms.search.ranges import find_ranges, highest, unknown_ranges
 from causalarms.search.rules import FloatArray, IntArray, Rules
 from causalarms.search.tree import Pool, grow, offer, offer_neighbours
 
-FIRST_KICKS = 1  # per factor
-FIRST_NODES = 300
 # stage by stage: effort per range, nodes of the tree (the last takes what is left), climbs from
 # random starts, and per factor climbs from a kick of the best
-STAGES = ((100, 20_000, 20, 3), (1000, 500_000, 200, 10), (10_000, 2**62, 2000, 80))
+STAGES = (
+    (0, 300, 0, 1),
+    (100, 20_000, 20, 3),
+    (1000, 500_000, 200, 10),
+    (10_000, 2**62, 2000, 80),
+)
 LAST_NODES = 5_000  # kept for a best-first tree, whose bound is better than a depth-first one's
 FEW = 30  # effort per range in a search that stops at the first good intervention
 SEED = 1  # of the starts and kicks
@@ -74,31 +77,27 @@ def _solve(
     n, n_depths = len(problem.root), len(problem.factor)
     reserve = min(budget // 5, LAST_NODES)
     random = np.array([SEED])
-    levels, value = kicked_climb(problem, start[problem.factor], 0, FIRST_KICKS * n_depths, random)
-    tie = tie_width(problem, levels)
     pool = Pool(np.zeros((m, n_depths), np.uint8), np.full(m, -np.inf))
-    if m > 1 and distinct:
-        value = tidy(problem, levels)
-    offer(problem, pool, levels, value, tie)
     ranges = unknown_ranges(problem)
-    find_ranges(problem, ranges, 0)
-    allowed = min(FIRST_NODES, budget - reserve)
-    nodes, bound, tied = grow(problem, ranges, pool, distinct, tie, -np.inf, allowed)
+    best, tie, nodes, bound, tied = start[problem.factor], -1.0, 0, np.inf, False
     for effort, tree_nodes, restarts, kicks in STAGES:
-        if bound == -np.inf or nodes >= budget - reserve:
+        if bound == -np.inf or (effort > 0 and nodes >= budget - reserve):
             break
-        levels, value = kicked_climb(problem, pool.levels[0], restarts, kicks * n_depths, random)
+        best, value = kicked_climb(problem, best, restarts, kicks * n_depths, random)
+        if tie < 0.0:
+            tie = tie_width(problem, best)
         if m > 1 and distinct:
-            value = tidy(problem, levels)
-        offer(problem, pool, levels, value, tie)
-        if m > 1:
+            value = tidy(problem, best)
+        offer(problem, pool, best, value, tie)
+        if m > 1 and effort > 0:
             offer_neighbours(problem, pool, distinct, tie)
-        if 2 * effort * ranges.low.size < budget - reserve - nodes:
+        if effort == 0 or 2 * effort * ranges.low.size < budget - reserve - nodes:
             nodes += find_ranges(problem, ranges, effort)
         allowed = min(tree_nodes, budget - reserve - nodes)
         more, unseen, tied = grow(problem, ranges, pool, distinct, tie, -np.inf, allowed)
         nodes += more
         bound = min(bound, unseen)
+        best = pool.levels[0].copy()
     if bound > -np.inf:
         options, room = options_at_root(problem, True), np.empty((max(reserve, 2), n))
         top, more = highest(

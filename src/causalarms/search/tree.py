@@ -26,6 +26,8 @@ from causalarms.search.bounds import (
 from causalarms.search.factors import Levels
 from causalarms.search.problem import (
     Problem,
+    System,
+    Tables,
     comes_first,
     option_at,
     permitted,
@@ -65,11 +67,13 @@ def grow(
 
     With `distinct`, factors stay where they are where a change has no effect.
     """
-    n, m = len(problem.system.kind), len(pool.values)
+    system, tables = problem.system, problem.tables
+    in_box, count, cost = problem.in_box, problem.counts, problem.cost
+    n, m = len(problem.root), len(pool.values)
     n_depths, n_levels = problem.domain.shape
     root, root_constant = problem.root.copy(), -problem.rest_cost
     levels, climbed = np.zeros(n_depths, np.uint8), np.zeros(n_depths, np.uint8)
-    root_constant = _settle(problem, root, root_constant, n - 1, problem.last[0], levels)
+    root_constant = _settle(system, tables, root, root_constant, n - 1, problem.last[0], levels)
     if n_depths == 0:
         offer(problem, pool, levels, root_constant, tie)
         return Grown(0, -np.inf, False)
@@ -82,7 +86,7 @@ def grow(
     open_levels = np.empty(n_levels, np.bool_)
     level_of = np.full(n_depths, -1)
     _, price[:] = best_price(
-        problem.system, ranges, options, root, problem.last[0], root_constant, problem.limit
+        system, ranges, options, root, problem.last[0], root_constant, problem.limit
     )
     nodes, n_tied, tied = 0, 0, False
     d, entering = 0, True
@@ -95,37 +99,28 @@ def grow(
             if d > 0:
                 c_d, so_far = c[d - 1, levels[d - 1]], constant[d - 1, levels[d - 1]]
             open_levels[:] = problem.domain[d]
-            if not shared and not problem.in_box[d]:
-                _leave_out(
-                    problem, ranges, options, d, c_d[home], left[d], tie, distinct, m, open_levels
-                )
+            if not shared and not in_box[d]:
+                _leave_out(problem, ranges, d, c_d[home], left[d], tie, distinct, m, open_levels)
             for level in range(n_levels):
                 bound[d, level] = -np.inf
-                left_after = left[d] - problem.count[d, level]
+                left_after = left[d] - count[d, level]
                 if not open_levels[level] or left_after < 0:
                     continue
                 levels[d] = level
-                if problem.in_box[d] and not permitted(problem, levels, d, d + 1):
+                if in_box[d] and not permitted(problem, levels, d, d + 1):
                     continue
                 nodes += 1
                 for j in range(before + 1):
                     work[j] = c_d[j]
-                constant[d, level] = _settle(problem, work, so_far, before, after, levels)
-                constant[d, level] -= problem.cost[d, level]
+                constant[d, level] = _settle(system, tables, work, so_far, before, after, levels)
+                constant[d, level] -= cost[d, level]
                 for j in range(after + 1):
                     c[d, level, j] = work[j]
                 if shared:
                     level_of[d] = level
                     _weigh(problem, d, level_of, options)
                 bound[d, level], mixed = upper(
-                    problem.system,
-                    ranges,
-                    options,
-                    work,
-                    after,
-                    constant[d, level],
-                    left_after,
-                    price[d],
+                    system, ranges, options, work, after, constant[d, level], left_after, price[d]
                 )
                 price[d] *= 1.1 if mixed > left_after else 1 / 1.1
             if shared:
@@ -158,7 +153,7 @@ def grow(
             if shared:
                 level_of[d] = level
                 _weigh(problem, d, level_of, options)
-            left[d + 1] = left[d] - problem.count[d, level]
+            left[d + 1] = left[d] - count[d, level]
             d += 1
             entering = True
             continue
@@ -174,26 +169,34 @@ def grow(
 
 @inlined
 def _settle(
-    problem: Problem, c: FloatArray, constant: float, last: int, after: int, levels: Levels
+    system: System,
+    tables: Tables,
+    c: FloatArray,
+    constant: float,
+    last: int,
+    after: int,
+    levels: Levels,
 ) -> float:
     """Put the means of the positions `last` down to `after` + 1 into the function c . means."""
+    base, diff = system.base, system.diff
     for k in range(last, after, -1):
-        own, o = c[k], option_at(problem.tables, k, levels)
+        own, o = c[k], option_at(tables, k, levels)
         if own == 0.0:
             continue
-        constant += own * (problem.system.base_mean[k] + problem.system.diff_mean[o])
+        constant += own * (system.base_mean[k] + system.diff_mean[o])
         for j in range(k):
-            c[j] += own * (problem.system.base[k, j] + problem.system.diff[o, j])
+            c[j] += own * (base[k, j] + diff[o, j])
     return constant
 
 
 @kernel
 def _weigh(problem: Problem, d: int, level_of: IntArray, options: Options) -> None:
     """What the level of a shared factor means for the positions that are not settled after it."""
+    act_start, act_depth = problem.tables.act_start, problem.tables.act_depth
     for k in range(problem.last[d + 1] + 1):
-        for acting in range(problem.tables.act_start[k], problem.tables.act_start[k + 1]):
-            if problem.tables.act_depth[acting] == d:
-                weigh_options(problem, k, level_of, options.cost, options.count)
+        for acting in range(act_start[k], act_start[k + 1]):
+            if act_depth[acting] == d:
+                weigh_options(problem, k, level_of, options.cost, options.counts)
                 break
 
 
@@ -201,7 +204,6 @@ def _weigh(problem: Problem, d: int, level_of: IntArray, options: Options) -> No
 def _leave_out(
     problem: Problem,
     ranges: Ranges,
-    options: Options,
     d: int,
     c: float,
     left: int,
@@ -211,36 +213,31 @@ def _leave_out(
     open_levels: BoolArray,
 ) -> None:
     """Close the levels that are never better than another one, whatever the earlier nodes do."""
-    k = problem.home[d]
-    reference, stride = (
-        problem.system.first[k],
-        problem.tables.act_stride[problem.tables.act_start[k]],
-    )
+    limited, option, k = problem.system.limited, problem.tables.option, problem.home[d]
+    reference, table = problem.system.first[k], problem.tables.base[k]
+    stride = problem.tables.act_stride[problem.tables.act_start[k]]
     floor = -np.inf
-    if m == 1 and not problem.system.limited:
+    if m == 1 and not limited:
         for level in range(len(open_levels)):
             if open_levels[level]:
-                o = problem.tables.option[problem.tables.base[k] + level * stride]
-                least = -problem.cost[d, level]
+                o, cost = option[table + level * stride], problem.cost[d, level]
+                least = -cost
                 if o > reference:
-                    least, _ = gain_range(
-                        problem.system.limited, ranges, o, c, left, 0, problem.cost[d, level]
-                    )
+                    least, _ = gain_range(limited, ranges, o, c, left, 0, cost)
                 floor = max(floor, least)
     for level in range(len(open_levels)):
         if not open_levels[level]:
             continue
-        o = problem.tables.option[problem.tables.base[k] + level * stride]
-        cost, count = problem.cost[d, level], problem.count[d, level]
+        o = option[table + level * stride]
+        cost, count = problem.cost[d, level], problem.counts[d, level]
         if o == reference:
             if m == 1 and floor > 4.0 * tie - cost:
                 open_levels[level] = False
             continue
+        least, most = gain_range(limited, ranges, o, c, left, count, 0.0)
         if m == 1:
-            _, most = gain_range(problem.system.limited, ranges, o, c, left, count, cost)
-            open_levels[level] = most > 0.0 and most >= floor - 4.0 * tie
+            open_levels[level] = most - cost > 0.0 and most - cost >= floor - 4.0 * tie
         elif distinct and cost >= 0.0:
-            least, most = gain_range(problem.system.limited, ranges, o, c, left, count, 0.0)
             open_levels[level] = least != 0.0 or most != 0.0
 
 
@@ -294,7 +291,7 @@ def offer_neighbours(problem: Problem, pool: Pool, distinct: bool, tie: float) -
         found += 1
     known = pool.levels[:found].copy()
     for i in range(found):
-        n_changes = changes(problem, known[i])
+        n_changes = changes(problem.counts, known[i])
         for d in range(problem.domain.shape[0]):
             for level in range(problem.domain.shape[1]):
                 if level != known[i, d] and may_set(problem, known[i], d, level, n_changes):
