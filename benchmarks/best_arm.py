@@ -81,13 +81,9 @@ def plain_ascents(sem: LinearSEM, starts: int, rng: np.random.Generator) -> np.n
     """Values of coordinate ascents from random interventions, all of them side by side."""
     weights, mean = sem.weights, sem.mechanism_mean
     a = rng.integers(0, 2, (starts, sem.n_nodes)).astype(np.uint8)
-    value = np.full(starts, -np.inf)
+    x = sem.mean(a)
     while True:
-        x = sem.mean(a)
-        better = x[:, sem.reward] > value + 1e-12 * np.abs(value)
-        value = np.maximum(value, x[:, sem.reward])
-        if not better.any():
-            return value
+        value = x[:, sem.reward]
         flow = np.zeros(x.shape)
         flow[:, sem.reward] = 1.0
         for k in sem.order[::-1]:
@@ -95,6 +91,9 @@ def plain_ascents(sem: LinearSEM, starts: int, rng: np.random.Generator) -> np.n
             gain *= flow[:, k]
             a[:, k] = np.where(gain == 0, a[:, k], gain > 0)
             flow += flow[:, k, None] * weights[a[:, k], :, k]
+        x = sem.mean(a)
+        if not (x[:, sem.reward] > value + 1e-12 * np.abs(value)).any():
+            return np.maximum(value, x[:, sem.reward])
 
 
 if __name__ == "__main__":

@@ -89,8 +89,9 @@ def test_a_factor_on_two_nodes_is_two_nodes_that_agree(n: int, seed: int) -> Non
     paid_once = cost.copy()
     paid_once[other] = 0
     agree: list[dict[int, Any]] = [
-        {one: level, other: [l for l in range(3) if l != level]} for level in range(3)
-    ]  # noqa: E741
+        {one: level, other: [other_level for other_level in range(3) if other_level != level]}
+        for level in range(3)
+    ]
     apart = best_intervention(
         *of, constraints=Constraints([3] * n, forbidden=agree, cost=paid_once.tolist())
     )
