@@ -21,6 +21,14 @@ class SettingError(ModelError, DataError):
     """A setting of a policy, detector or learner that cannot be used; the message names it."""
 
 
+class InfeasibleError(ModelError):
+    """Constraints that no intervention satisfies; `conflict` is a smallest set of such parts."""
+
+    def __init__(self, message: str, conflict: tuple[tuple[str, int], ...] = ()) -> None:
+        super().__init__(message)
+        self.conflict = conflict
+
+
 class StudyError(CausalArmsError, ValueError):
     """A study that cannot be opened, or a request it refuses; nothing was written."""
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from causalarms import LinearSEM, random_sem
 from causalarms.errors import DataError, ModelError
 from causalarms.sem import all_interventions
-from causalarms.sem.rewards import index_of, intervention_of
+from causalarms.sem.rewards import expected_reward, index_of, intervention_of, reward_tables
 
 
 def by_inverse(sem: LinearSEM, a: np.ndarray) -> float:
@@ -94,3 +94,31 @@ def test_too_many_nodes_to_enumerate() -> None:
 def test_interventions_that_are_refused(interventions: object, message: str) -> None:
     with pytest.raises(DataError, match=message):
         random_sem(3, seed=0).expected_reward(interventions)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.integers(0, 10**6))
+def test_any_numbers_of_regimes(regimes: list[int], seed: int) -> None:
+    """Mixed-radix numbers: tables, rows and indices agree with one inverse per intervention."""
+    rng = np.random.default_rng(seed)
+    n, r = len(regimes), max(regimes)
+    order = rng.permutation(n)
+    place = np.argsort(order)
+    weights = rng.normal(size=(r, n, n)) * (place[:, None] < place)
+    mean, reward = rng.normal(size=(r, n)), int(rng.integers(n))
+    rows = all_interventions(regimes)
+    assert rows.tolist() == sorted(rows.tolist())
+    assert [index_of(row, regimes) for row in rows] == list(range(int(np.prod(regimes))))
+    each = []
+    for row in rows:
+        b = np.array([weights[row[i], :, i] for i in range(n)])
+        each.append(np.linalg.solve(np.eye(n) - b, mean[row, np.arange(n)])[reward])
+    np.testing.assert_allclose(expected_reward(weights, mean, rows, order, reward), each, atol=1e-9)
+    table = reward_tables(weights[None], mean[None], order[None], reward, regimes)[0]
+    np.testing.assert_allclose(table, each, atol=1e-9)
+
+
+def test_too_many_interventions_of_several_regimes() -> None:
+    with pytest.raises(ModelError, match=r"847288609443 interventions .* \(at most 2\^24\)"):
+        all_interventions([3] * 25)
+    with pytest.raises(ValueError, match="regime 3 of a node with 3 regimes"):
+        index_of([0, 3], [3, 3])

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from causalarms.errors import ModelError
 from causalarms.models.scores import best_score, score_interventions
 from causalarms.models.weights import MechanismWeights
-from causalarms.sem.best_arm import BUDGET, best_arm
+from causalarms.search import best_intervention
+from causalarms.search.best import BUDGET
 from causalarms.sem.rewards import all_interventions
 from causalarms.sem.topology import ancestors, topological_order
 
@@ -40,7 +41,7 @@ def best_of_model(model: MechanismWeights, reward: int, *, budget: int = BUDGET)
     """The best intervention among those whose B_a is acyclic."""
     n_nodes = model.weights.shape[1]
     if model.order is not None:
-        best = best_arm(model.weights, model.intercept, model.order, reward, budget=budget)
+        best = best_intervention(model.weights, model.intercept, model.order, reward, budget=budget)
         return ModelBest(best.intervention, best.value, best.exact, 0)
     if n_nodes <= MAX_SCORED_NODES:
         arms = all_interventions(n_nodes)
@@ -67,7 +68,7 @@ def _with_pattern(
     order = topological_order((weights != 0).any(axis=0))
     if order is None:
         return None
-    best = best_arm(weights, intercept, order, reward, budget=budget)
+    best = best_intervention(weights, intercept, order, reward, budget=budget)
     best.intervention[on_cycles] = pattern
     return ModelBest(best.intervention, best.value, best.exact, NOT_COUNTED)
 

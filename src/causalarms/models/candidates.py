@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from causalarms.models.best_of_model import best_of_model
 from causalarms.models.weights import MechanismWeights
-from causalarms.sem.best_arm import top_arms
+from causalarms.search import best_interventions
 
 BUDGET = 500_000  # tree nodes, half a second
 
@@ -21,7 +21,7 @@ def candidates(model: MechanismWeights, reward: int, *, m: int = 20) -> npt.NDAr
     if model.order is None:
         best = [best_of_model(model, reward, budget=BUDGET).intervention]
     else:
-        found = top_arms(
+        found = best_interventions(
             model.weights, model.intercept, model.order, reward, m, distinct=True, budget=BUDGET
         )
         best = [arm.intervention for arm in found]

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
-from causalarms.sem.arm_constraints import Allowed
-from causalarms.sem.best_arm import best_arm
+from causalarms.search import Constraints, best_intervention
 from causalarms.sem.rewards import intervention_of, propagate, reward_tables
 
 FloatArray = npt.NDArray[np.float64]
@@ -117,12 +116,14 @@ def recommend(draws: Draws, reward: int, *, tolerance: float = 0.0) -> Recommend
 
 
 def best_of_each(
-    draws: Draws, reward: int, *, allowed: Allowed | None = None
+    draws: Draws, reward: int, *, allowed: Constraints | None = None
 ) -> npt.NDArray[np.uint8]:
     """The best intervention found for every draw, (n, N)."""
     return np.stack(
         [
-            best_arm(weights, mean, order, reward, allowed=allowed, budget=BUDGET).intervention
+            best_intervention(
+                weights, mean, order, reward, constraints=allowed, budget=BUDGET
+            ).intervention
             for weights, mean, order in zip(
                 draws.weights, draws.intercept, draws.order, strict=True
             )

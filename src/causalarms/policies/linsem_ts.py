@@ -21,7 +21,7 @@ from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
-from causalarms.sem.best_arm import best_arm
+from causalarms.search import best_intervention
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import Moments
 
@@ -67,7 +67,9 @@ class LinSEMTS(Policy):
             self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
             self.noise_std, normals,
         )  # fmt: skip
-        best = best_arm(weights, self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET)
+        best = best_intervention(
+            weights, self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET
+        )
         return Suggestion(best.intervention, EXPLOIT, best.value, why=THOMPSON)
 
     def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:

@@ -1,7 +1,6 @@
 """The mathematics of a linear SEM with soft interventions (Sec. II of the paper)."""
 
-from causalarms.sem.arm_constraints import Constraints
-from causalarms.sem.best_arm import BestArm
+from causalarms.sem.constraints import Constraints
 from causalarms.sem.conventions import (
     from_causal_learn,
     from_lingam,
@@ -15,7 +14,6 @@ from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.rewards import all_interventions
 
 __all__ = [
-    "BestArm",
     "Constraints",
     "Ensemble",
     "LinearSEM",

@@ -19,9 +19,13 @@ from causalarms.errors import CausalArmsWarning, ModelError
 from causalarms.files import read_text
 from causalarms.limits import SYSTEM_BYTES
 from causalarms.outputs import Mark, write_output
+from causalarms.search import Best as BestFound
+from causalarms.search import Constraints as SearchConstraints
+from causalarms.search import best_intervention as search_best
+from causalarms.search import best_interventions
+from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
-from causalarms.sem.arm_constraints import Allowed, Constraints
-from causalarms.sem.best_arm import BUDGET, BestArm, best_arm, top_arms
+from causalarms.sem.constraints import Constraints
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.sem.topology import ancestors, find_cycle, topological_order
@@ -155,7 +159,9 @@ class LinearSEM:
             )
         return best.intervention
 
-    def best_arm(self, constraints: Constraints | None = None, *, budget: int = BUDGET) -> BestArm:
+    def best_arm(
+        self, constraints: Constraints | None = None, *, budget: int = BUDGET
+    ) -> BestFound:
         """The best allowed intervention with its value and what is proven about it.
 
         >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
@@ -163,9 +169,9 @@ class LinearSEM:
         >>> best.intervention.tolist(), best.value, best.exact
         ([0, 1], 0.0, True)
         """
-        return best_arm(
+        return search_best(
             self.weights, self.mechanism_mean, self.order, self.reward,
-            allowed=self._allowed(constraints), budget=budget,
+            constraints=self._allowed(constraints), budget=budget,
         )  # fmt: skip
 
     def top(
@@ -175,17 +181,17 @@ class LinearSEM:
         *,
         distinct: bool = False,
         budget: int = BUDGET,
-    ) -> list[BestArm]:
+    ) -> list[BestFound]:
         """The m best allowed interventions, best first.
 
         With `distinct`, those that intervene where it has no effect on the reward are left out.
         """
-        return top_arms(
+        return best_interventions(
             self.weights, self.mechanism_mean, self.order, self.reward, m,
-            allowed=self._allowed(constraints), distinct=distinct, budget=budget,
+            constraints=self._allowed(constraints), distinct=distinct, budget=budget,
         )  # fmt: skip
 
-    def _allowed(self, constraints: Constraints | None) -> Allowed | None:
+    def _allowed(self, constraints: Constraints | None) -> SearchConstraints | None:
         return None if constraints is None else constraints.over(self.nodes)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:

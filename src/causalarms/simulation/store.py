@@ -10,10 +10,10 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from causalarms import __version__
 from causalarms.errors import CausalArmsError, DataError
 from causalarms.outputs import refuse_study
 
@@ -65,7 +65,7 @@ class ResultStore:
         )
 
     def _header(self) -> dict[str, Any]:
-        return {"format": FORMAT, "version": __version__, "settings": self.settings}
+        return {"format": FORMAT, "version": version("causalarms"), "settings": self.settings}
 
     def _load(self, path: Path) -> None:
         content = path.read_bytes()

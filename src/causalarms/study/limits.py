@@ -25,7 +25,8 @@ from causalarms.policies.base import EXPLORE, Policy, Suggestion
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.posterior import Posterior
 from causalarms.rng import stream
-from causalarms.sem.arm_constraints import Allowed, Constraints
+from causalarms.search.constraints import Constraints as SearchConstraints
+from causalarms.sem.constraints import Constraints
 from causalarms.sem.rewards import all_interventions, intervention_of
 from causalarms.study.settings import CSL_POLICIES, Settings
 from causalarms.study.trials import Record
@@ -109,7 +110,7 @@ class Limits:
         rows[:, free] = all_interventions(len(free))
         return np.ascontiguousarray(rows[self.allows(rows)])
 
-    def for_search(self) -> Allowed:
+    def for_search(self) -> SearchConstraints:
         """The same limits for a search that does not enumerate."""
         nodes, limits = self.settings.nodes, self.settings
         return Constraints(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from causalarms import LinearSEM, random_sem
 from causalarms.errors import CausalArmsWarning, ModelError
-from causalarms.sem.best_arm import best_arm, top_arms
+from causalarms.search import best_intervention, best_interventions
 from causalarms.sem.rewards import intervention_of
 
 
@@ -180,7 +180,7 @@ def test_average_reward_is_that_of_averaged_mechanisms(n_nodes: int, seed: int) 
 def test_what_is_refused() -> None:
     weights = np.zeros((2, 2, 2))
     with pytest.raises(ModelError, match="m must be at least 1"):
-        top_arms(weights, 0.0, [0, 1], 1, 0)
+        best_interventions(weights, 0.0, [0, 1], 1, 0)
     weights[0, 0, 1] = np.nan
     with pytest.raises(ModelError, match="must be finite"):
-        best_arm(weights, 0.0, [0, 1], 1)
+        best_intervention(weights, 0.0, [0, 1], 1)

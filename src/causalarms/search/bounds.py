@@ -1,0 +1,209 @@
+"""What no choice of the undecided levels can exceed.
+
+Settling the positions from the last to the first keeps the reward a linear function c of the means
+of the others. A position k adds c_k (x + z_o) - cost_o, where x is its mean in the reference option
+and z_o what option o adds (0 for the reference); all are linear in earlier means. With every
+c_k z_o - cost_o between a `least` and a `most`, the best option lies below a mixture of all options
+plus a constant. Putting the mixture in place of the position keeps the function linear, so one
+backward pass of the cost of one expected reward gives the bound. Unlike a sum over intervals of
+means it keeps the cancellation between paths. For two options the mixture is the chord of
+max(0, c_k z - cost). (For the hidden units max(0, .) of a neural network the same relaxation is
+known as CROWN, Zhang et al. 2018.)
+
+Positions that share a factor are bounded as if each had its own; the factor pays once, at home.
+
+At most k changes: row q of the ranges holds for at most q changes of factors at home on earlier
+positions, and each change pays a price that comes back `left` times (a Lagrange multiplier).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from causalarms.kernels import inlined, kernel
+from causalarms.search.problem import MANY, TWO, Problem, System
+from causalarms.search.rules import FloatArray, IntArray
+
+
+class Ranges(NamedTuple):
+    """Of z, what an option adds to the mean; (rows, T), one row where unlimited."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+class Options(NamedTuple):
+    """What is known of options at some place of the tree; room for the mixture of one position."""
+
+    cost: FloatArray  # (T,) infinite where an option cannot occur
+    counts: IntArray  # (T,)
+    least: FloatArray  # (T,)
+    most: FloatArray  # (T,)
+    share: FloatArray  # (T,)
+
+
+@kernel
+def options_at_root(problem: Problem, costs: bool) -> Options:
+    """Before anything is decided; with `costs` false, all options are free of cost."""
+    n = len(problem.option_cost)
+    cost = problem.option_cost.copy() if costs else np.zeros(n)
+    return Options(cost, problem.option_count.copy(), np.empty(n), np.empty(n), np.empty(n))
+
+
+@inlined
+def gain_range(
+    limited: bool, ranges: Ranges, o: int, c: float, left: int, count: int, cost: float
+) -> tuple[float, float]:
+    """Smallest and largest c z - cost of option o."""
+    row = left if limited else 0
+    above = max(left - count, 0) if limited else 0  # its changes are some of those left
+    if c > 0.0:
+        return c * ranges.low[row, o] - cost, c * ranges.high[above, o] - cost
+    return c * ranges.high[row, o] - cost, c * ranges.low[above, o] - cost
+
+
+@kernel
+def upper(
+    system: System,
+    ranges: Ranges,
+    options: Options,
+    c: FloatArray,  # overwritten
+    last: int,  # positions up to here are not settled
+    constant: float,
+    left: int,
+    price: float,
+) -> tuple[float, float]:
+    """A bound on constant + c . means - costs, and how many changes its mixture makes."""
+    total, mixed = constant + price * left, 0.0
+    for k in range(last, -1, -1):
+        kind, ck, o = system.kind[k], c[k], system.first[k]
+        if kind == TWO:
+            o += 1
+            share, count = 0.0, options.counts[o]
+            if left >= count or not system.limited:
+                cost = options.cost[o] + price * count
+                least, most = gain_range(system.limited, ranges, o, ck, left, count, cost)
+                if most > 0.0:
+                    if least >= 0.0:
+                        share = 1.0
+                        total -= cost
+                    else:
+                        share = most / (most - least)
+                        total -= share * (cost + least)
+                    mixed += share * count
+            if ck != 0.0:
+                if share == 0.0:
+                    total += ck * system.base_mean[k]
+                    for j in range(k):
+                        c[j] += ck * system.base[k, j]
+                else:
+                    total += ck * (system.base_mean[k] + share * system.diff_mean[o])
+                    for j in range(k):
+                        c[j] += ck * (system.base[k, j] + share * system.diff[o, j])
+            continue
+        if kind == MANY:
+            added, changes = mixture(system, ranges, options, k, ck, left, price)
+            total += added
+            mixed += changes
+        else:
+            total -= options.cost[o] + price * options.counts[o]
+            mixed += options.counts[o]
+        if total == -np.inf:
+            return -np.inf, mixed
+        if ck != 0.0:
+            total += ck * system.base_mean[k]
+            for j in range(k):
+                c[j] += ck * system.base[k, j]
+            if kind == MANY:
+                for o in range(system.first[k] + 1, system.first[k + 1]):
+                    part = ck * options.share[o]
+                    if part != 0.0:
+                        total += part * system.diff_mean[o]
+                        for j in range(k):
+                            c[j] += part * system.diff[o, j]
+    return total, mixed
+
+
+@kernel
+def mixture(
+    system: System, ranges: Ranges, options: Options, k: int, ck: float, left: int, price: float
+) -> tuple[float, float]:
+    """Shares of the options of k, the constant to add, and how many changes the mixture makes.
+
+    Whatever the shares s, max_o g_o <= sum_o s_o g_o + max_o (most_o - s_o (most_o - least_o))
+    - sum_o s_o least_o. The shares make the terms of that maximum equal where they can.
+    """
+    start, end = system.first[k], system.first[k + 1]
+    floor = -np.inf
+    for o in range(start, end):
+        options.share[o] = 0.0
+        count = options.counts[o]
+        if options.cost[o] == np.inf or (system.limited and count > left):
+            options.least[o] = options.most[o] = -np.inf
+            continue
+        cost = options.cost[o] + price * count
+        if o == start:
+            least, most = -cost, -cost
+        else:
+            least, most = gain_range(system.limited, ranges, o, ck, left, count, cost)
+        options.least[o], options.most[o] = least, max(least, most)
+        floor = max(floor, least)
+    if floor == -np.inf:
+        return -np.inf, 0.0
+    top, previous = floor, -np.inf
+    while top > previous:  # the set of those above shrinks, so this ends
+        previous = top
+        inverse, weighted = 0.0, -1.0
+        for o in range(start, end):
+            if options.most[o] > top:
+                width = options.most[o] - options.least[o]
+                inverse += 1.0 / width
+                weighted += options.most[o] / width
+        if inverse > 0.0:
+            top = max(top, weighted / inverse)
+    total = 0.0
+    for o in range(start, end):
+        if options.most[o] > top:
+            share = (options.most[o] - top) / (options.most[o] - options.least[o])
+            options.share[o] = min(share, 1.0 - total)
+            total += options.share[o]
+    if total < 1.0:  # what is left goes to the option with the highest floor
+        for o in range(start, end):
+            if options.least[o] == floor:
+                options.share[o] += 1.0 - total
+                break
+    over, inner, changes = -np.inf, 0.0, 0.0
+    for o in range(start, end):
+        if options.least[o] > -np.inf:
+            s = options.share[o]
+            over = max(over, options.most[o] - s * (options.most[o] - options.least[o]))
+            inner += s * (options.least[o] + options.cost[o] + price * options.counts[o])
+            changes += s * options.counts[o]
+    return over - inner, changes
+
+
+@kernel
+def best_price(
+    system: System,
+    ranges: Ranges,
+    options: Options,
+    c: FloatArray,
+    last: int,
+    constant: float,
+    left: int,
+) -> tuple[float, float]:
+    """The least bound over prices on a grid, and its price."""
+    work = c.copy()
+    best, mixed = upper(system, ranges, options, work, last, constant, left, 0.0)
+    chosen = 0.0
+    if system.limited and mixed > left > 0:
+        scale = abs(best) + abs(constant) + 1e-300
+        for step in range(24):
+            price = scale * 2.0 ** (-step)
+            work[: last + 1] = c[: last + 1]
+            bound, _ = upper(system, ranges, options, work, last, constant, left, price)
+            if bound < best:
+                best, chosen = bound, price
+    return best, chosen

@@ -1,0 +1,70 @@
+"""Constraints as arrays, the form in which kernels read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.search.factors import Factors
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+Box = Sequence[tuple[int, Iterable[int]]]  # factors, and for each the levels that are in it
+
+
+class Rules(NamedTuple):
+    """F factors with at most L levels on N nodes.
+
+    A box is a forbidden combination: some factors, and levels of each; not all of these factors may
+    be inside at once.
+    """
+
+    domain: BoolArray  # (F, L) levels that may be set
+    cost: FloatArray  # (F, L)
+    limit: int  # how many factors may leave level 0
+    act_start: IntArray  # (N+1,) node i has the acting factors act_start[i] .. act_start[i+1]-1
+    act_factor: IntArray
+    act_stride: IntArray  # what one level is worth in the node's table
+    table_start: IntArray  # (N+1,)
+    table: IntArray  # regimes
+    box_start: IntArray  # (B+1,)
+    box_factor: IntArray
+    box_levels: BoolArray  # (.., L) per factor of a box, the levels inside
+
+    @property
+    def n_boxes(self) -> int:
+        return len(self.box_start) - 1
+
+
+def rules_of(
+    factors: Factors, domain: BoolArray, cost: FloatArray, limit: int, boxes: Sequence[Box]
+) -> Rules:
+    """The arrays of constraints that were checked."""
+    acting = [factor for of_node in factors.acting for factor in of_node]
+    strides = [s for node in range(factors.n_nodes) for s in factors.strides(node)]
+    inside = [(factor, levels) for box in boxes for factor, levels in box]
+    box_levels = np.zeros((len(inside), domain.shape[1]), dtype=bool)
+    for row, (_, levels) in enumerate(inside):
+        box_levels[row, list(levels)] = True
+    return Rules(
+        domain,
+        cost,
+        limit,
+        _starts(factors.acting),
+        np.array(acting, dtype=np.int64),
+        np.array(strides, dtype=np.int64),
+        _starts(factors.tables),
+        np.array([regime for table in factors.tables for regime in table], dtype=np.int64),
+        _starts(boxes),
+        np.array([factor for factor, _ in inside], dtype=np.int64),
+        box_levels,
+    )
+
+
+def _starts(parts: Sequence[Sequence[object]]) -> IntArray:
+    return np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
