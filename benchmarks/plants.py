@@ -32,13 +32,15 @@ from causalarms.simulation.monte_carlo import Engine, Record, run_units
 from causalarms.simulation.store import ResultStore
 from plant_runs import CHECKPOINTS, VARIANTS, Case, create_study, run_plant
 
+WIDTH = 150
 WITH_CHANGES = {"csl-ucb": "csl-ucb-cd"}  # other policies: posterior-cd
 
 
 class Measure(NamedTuple):
     name: str
     text: str
-    unit: str = "%"
+    unit: str = "%"  # shares are stored as such, times in seconds
+    over: str = "mean"  # what is taken over the plants: mean, median, max
 
 
 MEASURES = (
@@ -51,24 +53,24 @@ MEASURES = (
     Measure("best_loss", "best(): loss"),
     Measure("best_loss_claimed", "  claimed"),
     Measure("best_covered", "best(): 95 % interval covers"),
-    Measure("best_width", "  width of the interval"),
+    Measure("best_width", "  width of the interval, median", over="median"),
     Measure("refused", "predict: refused"),
     Measure("reward_covered", "predict: 95 % intervals of the reward cover"),
-    Measure("reward_width", "  width of the intervals"),
+    Measure("reward_width", "  width of the intervals, median", over="median"),
     Measure("nodes_covered", "predict: 95 % intervals of all nodes cover"),
     Measure("best_allowed", "best(): allowed"),
     Measure("problem", "learning stopped by an error"),
     Measure("alarms", "alarms", ""),
     Measure("far_values", "values called far", ""),
-    Measure("ask_median", "seconds per ask, median", "s"),
-    Measure("ask_worst", "seconds per ask, worst of all plants", "s"),
+    Measure("ask_median", "an ask, median", "ms", over="median"),
+    Measure("ask_worst", "an ask, worst of all plants", "ms", over="max"),
 )
 
 
 class Statistic(NamedTuple):
-    """Over the plants where there is a number; the worst has no standard error."""
+    """Over the plants where there is a number; only means have a standard error."""
 
-    mean: float | None
+    value: float | None
     standard_error: float | None
     plants: int
 
@@ -81,8 +83,8 @@ def statistic(measure: Measure, points: list[Record]) -> Statistic:
     n = len(values)
     if not n:
         return Statistic(None, None, 0)
-    if measure.name == "ask_worst":
-        return Statistic(float(values.max()), None, n)
+    if measure.over != "mean":
+        return Statistic(float(getattr(np, measure.over)(values)), None, n)
     mean = float(values.mean())
     if all(isinstance(value, bool) for value in given):
         share = (values.sum() + 1) / (n + 2)  # not 0 where all plants agree
@@ -115,17 +117,17 @@ def table(found: dict[str, dict[int, dict[str, Statistic]]], title: str) -> Tabl
         cells = [
             cell(measure.unit, found[variant][runs][measure.name]) for variant, runs in columns
         ]
-        made.add_row(measure.text + (f", {measure.unit}" if measure.unit == "%" else ""), *cells)
+        made.add_row(measure.text + (f", {measure.unit}" if measure.unit else ""), *cells)
     return made
 
 
-def cell(unit: str, value: Statistic) -> str:
-    if value.mean is None:
+def cell(unit: str, found: Statistic) -> str:
+    if found.value is None:
         return "-"
-    factor, digits = {"%": (100, 1), "s": (1, 4), "": (1, 2)}[unit]
-    text = f"{factor * value.mean:.{digits}f}"
-    if value.standard_error is not None:
-        text += f" ± {factor * value.standard_error:.{digits}f}"
+    factor, digits = {"%": (100, 1), "ms": (1000, 1), "": (1, 2)}[unit]
+    text = f"{factor * found.value:.{digits}f}"
+    if found.standard_error is not None:
+        text += f" ± {factor * found.standard_error:.{digits}f}"
     return text
 
 
@@ -210,7 +212,7 @@ def main(words: Sequence[str] | None = None) -> None:
         print(json.dumps({"settings": case.as_dict(), "plants": given.plants, "found": plain}))
         return
     what = json.dumps(settings) if settings else "default settings"
-    Console(width=150).print(table(found, f"{given.plants} plants, {what}"))
+    Console(width=WIDTH).print(table(found, f"{given.plants} plants, {what}"))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 from causalarms import Study, random_sem
 from causalarms.errors import LearningWarning, StudyError
 from causalarms.sem.rewards import all_interventions, index_of
+from causalarms.study.best import Best
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
@@ -25,7 +26,6 @@ from plant_runs import (  # noqa: E402
     Desk,
     create_study,
     late,
-    one_by_one,
 )
 from plants import MEASURES, Measure, main, statistic, study_settings  # noqa: E402
 from process_plants import (  # noqa: E402
@@ -54,10 +54,10 @@ def test_a_tiny_benchmark_measures_everything_and_is_not_run_twice(
         assert list(found[variant]) == ["12"]
         measured = found[variant]["12"]
         assert list(measured) == [measure.name for measure in MEASURES]
-        assert 0 < measured["regret"]["mean"] < 2
-        assert measured["best_allowed"]["mean"] == 1
-        assert measured["refused"]["mean"] == 1  # no mechanism is known after 12 runs
-        assert measured["problem"]["mean"] == 0
+        assert 0 < measured["regret"]["value"] < 2
+        assert measured["best_allowed"]["value"] == 1
+        assert measured["refused"]["value"] == 1  # no mechanism is known after 12 runs
+        assert measured["problem"]["value"] == 0
     main(words)
     assert capsys.readouterr().out == first.out  # with the same seconds: nothing was run again
     main(words[:4] + words[5:])
@@ -74,22 +74,70 @@ def test_predictions_are_compared_with_the_truth() -> None:
     """A study that says the truth is always right, one that is far off never."""
     plant = clean_plant(0, 2)
     desk = Desk(plant, create_study(plant, {}))
-    for _ in one_by_one(desk, 1):
-        pass
     truth = plant.truth(0)
     for shift, share in ((0.0, 1.0), (10.0, 0.0)):
-        desk.study = KnowsTruth(plant, shift)
+        desk.study = study = KnowsTruth(plant, shift)
         said = desk._predictions(truth)
-        assert said["refused"] == pytest.approx(desk.study.refused / PREDICTIONS)
+        assert said["refused"] == pytest.approx(study.refused / PREDICTIONS)
         assert 0 < said["refused"] < 1
         assert said["reward_covered"] == said["nodes_covered"] == share
 
 
+def test_regret_is_measured_against_the_system_of_each_run() -> None:
+    plant = messy_plant(0, 3, changes_at=64)
+    desk = Desk(plant, KnowsTruth(plant, 0.0))
+    desk.played = {run: int(plant.truth(run).net.argmax()) for run in range(128)}
+    assert desk._regret() == 0
+    everything = np.random.default_rng(0).permutation(np.tile(np.arange(128), 2)).tolist()
+    desk.played = dict(enumerate(everything))
+    assert desk._regret() == pytest.approx(1, abs=0.2)  # random play
+    desk.played = {run: int(plant.truth(0).net.argmin()) for run in range(64)}
+    assert desk._regret() == pytest.approx(plant.truth(0).range / plant.truth(0).loss.mean())
+
+
+@pytest.mark.parametrize(("shift", "covered"), [(0.0, True), (10.0, False)])
+def test_what_best_says_is_compared_with_the_truth(shift: float, covered: bool) -> None:
+    plant = messy_plant(0, 3, changes_at=64)
+    truth = plant.truth(0)
+    study = KnowsTruth(plant, shift)
+    desk = Desk(plant, study)
+    order = truth.net.argsort()
+    for row, right in ((order[-1], True), (order[0], False)):
+        study.row = int(row)
+        said = desk._best(truth)
+        assert said["best_allowed"]
+        assert said["best_close"] == said["best_is_best"] == right
+        assert said["best_sure_and_wrong"] == (not right)
+        assert said["best_loss"] == pytest.approx(0 if right else 1)
+        assert said["best_loss_claimed"] == pytest.approx(0.5)
+        assert said["best_covered"] == covered
+        assert said["best_probability"] == 0.95
+
+
 class KnowsTruth(Study):
-    """Refuses what switches the first switch; says the truth with a shift."""
+    """Refuses to predict what switches the first switch; says the truth with a shift."""
+
+    row = 0  # of what it calls best
 
     def __init__(self, plant: Plant, shift: float) -> None:
         self.plant, self.shift, self.refused = plant, shift, 0
+
+    def best(self) -> Best:
+        truth, unit = self.plant.truth(0), UNITS[self.plant.reward].scale
+        positions = all_interventions(N_SWITCHES)[self.row].tolist()
+        names = [switch.name for switch in self.plant.switches]
+        centre = float(truth.reward[self.row] + self.shift * unit)
+        return Best(
+            intervention=dict.fromkeys(self.plant.nodes, 0)
+            | dict(zip(names, positions, strict=True)),
+            reward=centre,
+            low=centre - unit,
+            high=centre + unit,
+            cost=0.0,
+            probability=0.95,
+            expected_loss=truth.range / 2,
+            basis="the truth",
+        )
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
         names = [switch.name for switch in self.plant.switches]
@@ -194,5 +242,6 @@ def test_statistics_have_errors_and_leave_out_what_is_not_known() -> None:
     agreed = statistic(Measure("x", ""), [{"x": True}] * 4)
     assert agreed == pytest.approx((1.0, np.sqrt(5 / 6 * 1 / 6 / 4), 4))
     assert statistic(Measure("x", ""), [{"x": None}]) == (None, None, 0)
-    worst = statistic(Measure("ask_worst", ""), [{"ask_worst": 1.0}, {"ask_worst": 3.0}])
-    assert worst == (3.0, None, 2)
+    points += [{"x": 20.0}]
+    assert statistic(Measure("x", "", over="max"), points) == (20.0, None, 3)
+    assert statistic(Measure("x", "", over="median"), points) == (3.0, None, 3)
