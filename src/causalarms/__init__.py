@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
     from causalarms.policies import make_policy
     from causalarms.sem import LinearSEM, random_sem
-    from causalarms.simulation import simulate
+    from causalarms.simulation.simulate import simulate
     from causalarms.study import Study
 
 __version__ = _version("causalarms")
