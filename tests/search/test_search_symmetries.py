@@ -252,3 +252,18 @@ def test_kernels_run_without_their_compiler() -> None:
     ]
     assert printed[0] == printed[1]
     assert len(printed[0].splitlines()) == 1
+
+
+def test_more_ties_than_are_followed() -> None:
+    """Of three regimes the last two are equal and best: 2^14 answers, the first of them wins."""
+    n = 15
+    weights, mean = np.zeros((3, n, n)), np.zeros((3, n))
+    weights[:, : n - 1, n - 1] = 1.0
+    mean[1:, : n - 1] = 1.0
+    best = best_intervention(weights, mean, np.arange(n), n - 1)
+    assert best.exact
+    assert best.value == n - 1
+    assert best.intervention.tolist() == [1] * (n - 1) + [0]
+    top = best_interventions(weights, mean, np.arange(n), n - 1, 4)
+    ends = [[1, 0], [1, 1], [1, 2], [2, 0]]
+    assert [one.intervention.tolist() for one in top] == [[1] * (n - 2) + end for end in ends]

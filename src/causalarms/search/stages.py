@@ -24,7 +24,7 @@ from causalarms.search.tree import Pool, grow, offer, offer_neighbours
 STAGES = (
     (0, 300, 0, 1),
     (100, 20_000, 20, 3),
-    (1000, 500_000, 200, 10),
+    (1000, 500_000, 100, 4),
     (10_000, 2**62, 2000, 80),
 )
 LAST_NODES = 5_000  # kept for a best-first tree, whose bound is better than a depth-first one's
