@@ -33,7 +33,6 @@ from causalarms.simulation.store import ResultStore
 from plant_runs import CHECKPOINTS, VARIANTS, Case, create_study, run_plant
 
 WIDTH = 150
-WITH_CHANGES = {"csl-ucb": "csl-ucb-cd"}  # other policies: posterior-cd
 
 
 class Measure(NamedTuple):
@@ -135,8 +134,8 @@ def study_settings(policy: str | None, changes: bool, horizon: int | None) -> di
     """For `Study.create`: nothing but what was asked for."""
     settings: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
     name, *pairs = policy.split(",") if policy else [""]
-    if changes and not name.endswith("-cd"):
-        name = WITH_CHANGES.get(name, "posterior-cd")
+    if changes:
+        settings["changes"] = True
     if name:
         settings["policy"] = name
     if pairs:

@@ -158,12 +158,13 @@ class KnowsTruth(Study):
 
 def test_policies_of_the_command_line() -> None:
     assert study_settings(None, False, None) == {}
-    assert study_settings(None, True, 300) == {"horizon": 300, "policy": "posterior-cd"}
+    assert study_settings(None, True, 300) == {"horizon": 300, "changes": True}
     assert study_settings("posterior,noise_scale=estimate,draws=30", True, None) == {
-        "policy": "posterior-cd",
+        "policy": "posterior",
+        "changes": True,
         "policy_settings": {"noise_scale": "estimate", "draws": 30},
     }
-    assert study_settings("csl-ucb", True, None) == {"policy": "csl-ucb-cd"}
+    assert study_settings("csl-ucb", True, None) == {"policy": "csl-ucb", "changes": True}
 
 
 def test_truth_in_units_is_the_standardised_one_scaled_and_moved() -> None:
