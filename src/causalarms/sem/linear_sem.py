@@ -15,9 +15,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from causalarms import search
 from causalarms.errors import CausalArmsWarning, ModelError
 from causalarms.files import write_atomically
+from causalarms.search import Best, best_intervention, best_interventions
+from causalarms.search import Constraints as NumberedConstraints
 from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
 from causalarms.sem.constraints import Constraints
@@ -153,9 +154,7 @@ class LinearSEM:
             )
         return best.intervention
 
-    def best_arm(
-        self, constraints: Constraints | None = None, *, budget: int = BUDGET
-    ) -> search.Best:
+    def best_arm(self, constraints: Constraints | None = None, *, budget: int = BUDGET) -> Best:
         """The best allowed intervention with its value and what is proven about it.
 
         >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
@@ -163,7 +162,7 @@ class LinearSEM:
         >>> best.intervention.tolist(), best.value, best.exact
         ([0, 1], 0.0, True)
         """
-        return search.best_intervention(
+        return best_intervention(
             self.weights, self.mechanism_mean, self.order, self.reward,
             constraints=self._allowed(constraints), budget=budget,
         )  # fmt: skip
@@ -175,17 +174,17 @@ class LinearSEM:
         *,
         distinct: bool = False,
         budget: int = BUDGET,
-    ) -> list[search.Best]:
+    ) -> list[Best]:
         """The m best allowed interventions, best first.
 
         With `distinct`, those that intervene where it has no effect on the reward are left out.
         """
-        return search.best_interventions(
+        return best_interventions(
             self.weights, self.mechanism_mean, self.order, self.reward, m,
             constraints=self._allowed(constraints), distinct=distinct, budget=budget,
         )  # fmt: skip
 
-    def _allowed(self, constraints: Constraints | None) -> search.Constraints | None:
+    def _allowed(self, constraints: Constraints | None) -> NumberedConstraints | None:
         return None if constraints is None else constraints.over(self.nodes)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
