@@ -12,11 +12,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from causalarms.cli.learn_posterior import posterior_summary, print_posterior
 from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
 from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED
-from causalarms.cli.rounds_from_file import read_rounds
 from causalarms.cli.terminal import collected_warnings, err, print_json, say
 from causalarms.errors import DataError
 from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
 from causalarms.graphs.csl import Removal
+from causalarms.graphs.inputs import checked_rounds
+from causalarms.sem.interventions import as_interventions
+from causalarms.tables.rounds import rounds_of
 
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
@@ -45,6 +47,11 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
 )
 @click.option("--nodes", metavar="A,B,...", help="Columns to use as nodes (default: all others).")
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
+@click.option(
+    "--skip-incomplete",
+    is_flag=True,
+    help="Leave out rows with an empty cell, which are refused otherwise.",
+)
 @click.option(
     "--noise-mean",
     metavar="NUMBER|NODE=NUMBER,...",
@@ -112,6 +119,7 @@ def learn(
     intervened: str | None,
     nodes: str | None,
     ignore: tuple[str, ...],
+    skip_incomplete: bool,
     noise_mean: str | None,
     forbid: tuple[str, ...],
     require: tuple[str, ...],
@@ -132,19 +140,23 @@ def learn(
     """Learn who causes what from a table of rounds (CSV or Parquet).
 
     Rows are rounds, columns are nodes. Interventions are 0/1 columns do:NAME, or a column
-    'intervened' that names the intervened nodes separated by ';', or a second table.
+    'intervened' that names the intervened nodes separated by ';', or a second table. A row with
+    an empty cell is refused by its number, or left out with --skip-incomplete.
     """
     _check_endings(outputs)
     inputs = [path for path in (data, interventions) if path is not None]
     for path in outputs:
         refuse_graph(path, inputs, force)
-    rounds, source = read_rounds(
+    found = rounds_of(
         data,
-        interventions=interventions,
+        interventions,
         intervened=intervened,
         nodes=_names(nodes) or None,
         ignore=ignore,
+        incomplete="skip" if skip_incomplete else "refuse",
     )
+    found.check_regimes(2)
+    rounds = checked_rounds(found.values, as_interventions(found.regimes, found.nodes), found.nodes)
     knowledge: dict[str, Any] = {
         "forbidden": [_edge(text) for text in forbid],
         "required": [_edge(text) for text in require],
@@ -183,7 +195,7 @@ def learn(
     ):
         extra = (on_removal,) if isinstance(learner, CSL) else ()
         learner.fit_rounds(rounds, _noise_mean(noise_mean), *extra)
-    report = LearnReport.of(learner.result_, rounds, source, method)
+    report = LearnReport.of(learner.result_, rounds, found, method)
     for path in outputs:
         write_graph(learner.result_, path, inputs, force)
     if as_json:

@@ -8,23 +8,9 @@ from typing import Any
 from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.policies.base import Policy
 from causalarms.study.far_values import far_values
-from causalarms.study.inputs import PREFIX
 from causalarms.study.limits import Limits
 from causalarms.study.trials import Ledger, Record
-
-FIRST = ("trial", "state", "worker", "reason", "predicted", "learned", "corrected")
-LAST = ("asked_at", "done_at", "remark", "far")
-OWN = "node:"  # before the name of a node that reads like another column
-
-
-def column_of(node: str) -> str:
-    """The column of a node's values: its name, unless that could be another column.
-
-    >>> column_of("heat"), column_of("trial"), column_of("do:heat"), column_of("node:trial")
-    ('heat', 'node:trial', 'node:do:heat', 'node:node:trial')
-    """
-    taken = node in (*FIRST, *LAST) or node.startswith((PREFIX, OWN))
-    return OWN + node if taken else node
+from causalarms.tables.trials import PREFIX, column_of
 
 
 def columns(ledger: Ledger) -> dict[str, list[Any]]:

@@ -16,7 +16,7 @@ from causalarms.policies.base import Policy
 from causalarms.policies.registry import make_policy
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.study.events import canonical
-from causalarms.study.inputs import PREFIX
+from causalarms.tables.trials import PREFIX
 
 DIRECTIONS = ("maximize", "minimize")
 MIN_HORIZON = 500

@@ -143,12 +143,25 @@ class Study(Reader):
         """The trial will not be carried out."""
         self._end(events.ABANDONED, trial, reason)
 
-    def add_observations(self, frame: Any, interventions: Any = None, source: str = "") -> int:
-        """Rounds nobody asked for: a column per node, 0/1 columns `do:NODE`; how many there were.
+    def add_observations(
+        self,
+        frame: Any,
+        interventions: Any = None,
+        source: str = "",
+        *,
+        intervened: str | None = None,
+        ignore: Sequence[str] = (),
+    ) -> int:
+        """Rounds nobody asked for, of a frame, a dict of columns or a file; how many there were.
 
-        `interventions` may hold the 0/1 columns instead, named like the nodes.
+        A column per node, and what was switched: 0/1 columns `do:NODE`; or a column of names
+        separated by `;` (`intervened`, found by itself where it is called so); or a second table
+        `interventions` of 0/1 columns named like the nodes. Other columns are refused unless they
+        are in `ignore`, or the table is that of an exported study.
         """
-        rounds = as_past_rounds(frame, self.nodes, interventions)
+        rounds = as_past_rounds(
+            frame, self.nodes, interventions, intervened=intervened, ignore=ignore
+        )
         with self._lock, self._log.writing():
             first = len(self._ledger.trials)
             self._log.write(
@@ -160,6 +173,8 @@ class Study(Reader):
                     "source": _text(source, "the source", empty=True),
                 },
             )
+        for remark in rounds.left_out:
+            self._warn(remark)
         left_out = sum(None in row for row in rounds.values)
         if left_out:
             self._warn(f"{left_out} of {len(rounds.values)} rows are kept and left out of learning")
