@@ -12,6 +12,12 @@ from causalarms.cli.study_options import FILE, JSON, names, pairs_or_json, switc
 from causalarms.cli.terminal import collected_warnings, print_json, say
 from causalarms.study import Study, Trial
 
+PLAYED = click.option(
+    "--played",
+    metavar="A,B,...",
+    help="Nodes that were really switched ('' for none), where it is not what was asked.",
+)
+
 
 @click.command()
 @FILE
@@ -89,10 +95,16 @@ def ask(file: Path, count: int, worker: str, as_json: bool) -> None:
 @FILE
 @click.argument("trial", type=int)
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
+@PLAYED
 @JSON
-def tell(file: Path, trial: int, values: tuple[str, ...], as_json: bool) -> None:
+def tell(
+    file: Path, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
+) -> None:
     """The result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
-    _with_values(file, trial, values, as_json, "told")
+    given, messages = pairs_or_json(values), list[str]()
+    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
+        study.tell(trial, given, names(played))
+    _done(trial, "told", as_json, messages)
 
 
 @click.command()
@@ -101,16 +113,23 @@ def tell(file: Path, trial: int, values: tuple[str, ...], as_json: bool) -> None
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
 @click.option("--withdraw", is_flag=True, help="The result was wrong and there is no other.")
 @click.option("--reason", default="", help="Why.")
+@PLAYED
 @JSON
 def correct(
-    file: Path, trial: int, values: tuple[str, ...], withdraw: bool, reason: str, as_json: bool
+    file: Path,
+    trial: int,
+    values: tuple[str, ...],
+    withdraw: bool,
+    reason: str,
+    played: str | None,
+    as_json: bool,
 ) -> None:
     """Replace the result of a TRIAL, or withdraw it."""
-    if withdraw and values:
-        raise click.UsageError("--withdraw takes no values")
+    if withdraw and (values or played is not None):
+        raise click.UsageError("--withdraw takes no values and no --played")
     given, messages = None if withdraw else pairs_or_json(values), list[str]()
     with Study.open(file) as study, collected_warnings(messages, show=not as_json):
-        study.correct(trial, given, reason)
+        study.correct(trial, given, reason, names(played))
     _done(trial, "corrected", as_json, messages)
 
 
@@ -162,15 +181,6 @@ def acknowledge(file: Path, alarm: int, text: str, as_json: bool) -> None:
         study.acknowledge(alarm, text)
     if as_json:
         print_json({"alarm": alarm, "acknowledged": True})
-
-
-def _with_values(
-    file: Path, trial: int, values: tuple[str, ...], as_json: bool, state: str
-) -> None:
-    given, messages = pairs_or_json(values), list[str]()
-    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
-        study.tell(trial, given)
-    _done(trial, state, as_json, messages)
 
 
 def _done(trial: int, state: str, as_json: bool, warnings: list[str] | None = None) -> None:

@@ -32,28 +32,33 @@ def explain(ledger: Ledger, number: int) -> dict[str, Any]:
         )
     asked = record.asked
     beliefs = believe(ledger, None, first=int(asked.get("learned", 0)))
-    a = np.array([record.intervention], dtype=np.uint8)
+    bits = record.asked_intervention
+    a = np.array([bits], dtype=np.uint8)
     text = [_why(asked)]
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
     wanted = asked.get("wanted", asked["intervention"])
-    idle = [n for n, w, p in zip(settings.nodes, wanted, record.intervention, strict=True) if w > p]
+    idle = [n for n, w, p in zip(settings.nodes, wanted, bits, strict=True) if w > p]
     if idle:
         text.append(
             f"The policy would also switch {', '.join(idle)}, which this study never switches: "
             "left natural, which is the same to the policy."
         )
+    if bits != record.intervention:
+        names = [n for n, bit in zip(settings.nodes, record.intervention, strict=True) if bit]
+        text.append(f"It was played otherwise: {', '.join(names) or 'nothing'} switched.")
     if settings.constrained:
         text.append("Only interventions within the constraints, at their costs, were compared.")
     result: dict[str, Any] = {
         "trial": number,
         "state": record.state,
-        "switch": [n for n, bit in zip(settings.nodes, record.intervention, strict=True) if bit],
+        "switch": [n for n, bit in zip(settings.nodes, bits, strict=True) if bit],
+        "played": [n for n, bit in zip(settings.nodes, record.intervention, strict=True) if bit],
         "reason": asked["reason"],
         "rounds_known": len(beliefs.values),
         "predicted_by_policy": asked.get("mean"),
         "bound_of_policy": asked.get("width"),
-        "samples": _samples(beliefs, record.intervention),
+        "samples": _samples(beliefs, bits),
     }
     if beliefs.predictable(a)[0]:
         result |= _with_model(beliefs, a, text)

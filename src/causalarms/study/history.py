@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from causalarms.graphs.regime_names import REGIME_NAMES
@@ -10,6 +11,7 @@ from causalarms.policies.base import Policy
 from causalarms.study.far_values import far_values
 from causalarms.study.limits import Limits
 from causalarms.study.trials import Ledger, Record
+from causalarms.tables.plain import PlainTable
 from causalarms.tables.trials import PREFIX, column_of
 
 
@@ -38,11 +40,18 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
     for found in far_values(ledger):
         far.setdefault(found.trial, []).append(found.node)
     table["far"] = [";".join(far.get(r.number, ())) for r in trials]
+    table["not_as_asked"] = [";".join(not_as_asked(r, settings.nodes)) for r in trials]
     return table
 
 
+def not_as_asked(record: Record, nodes: Sequence[str]) -> list[str]:
+    """Nodes that were played in another regime than the trial asked for."""
+    pairs = zip(nodes, record.asked_intervention, record.intervention, strict=True)
+    return [node for node, asked, played in pairs if asked != played]
+
+
 def frame(ledger: Ledger) -> Any:
-    """A pandas frame where pandas is installed, else polars, else the dict of columns."""
+    """A pandas frame where pandas is installed, else polars, else a `PlainTable`."""
     table = columns(ledger)
     for library in ("pandas", "polars"):
         try:
@@ -50,7 +59,7 @@ def frame(ledger: Ledger) -> Any:
         except ImportError:
             continue
         return module.DataFrame(table)
-    return table
+    return PlainTable(table)
 
 
 def alarms(ledger: Ledger, policy: Policy) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from causalarms.errors import DataError, ModelError
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.tables.cells import Cells, Columns
+from causalarms.tables.plain import PlainTable
 from causalarms.tables.read import as_frame, read_table
 from causalarms.tables.trials import (
     FIRST,
@@ -153,7 +154,7 @@ def columns_of(given: Any, what: str) -> dict[str, list[Any]]:
             for c in frame.iter_columns()
         }
     else:
-        if hasattr(given, "columns") and hasattr(given, "to_dict"):
+        if isinstance(given, PlainTable):
             given = given.to_dict()
         if not isinstance(given, Mapping):
             raise DataError(f"{what} are a frame (or a dict of columns) with a column per node")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 PREFIX = "do:"  # before the name of a node: the regime it was in, 0 natural
 OWN = "node:"  # before the name of a node that reads like another column
 FIRST = ("trial", "state", "worker", "reason", "predicted", "learned", "corrected")
-LAST = ("asked_at", "done_at", "remark", "far")
+LAST = ("asked_at", "done_at", "remark", "far", "not_as_asked")
 WITH_RESULT = ("told", "imported")  # states of trials that have one
 
 
