@@ -231,3 +231,22 @@ def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
     run("study", "ask", file)
     run("study", "tell", file, 1, *values)
     assert "asked:" not in run("study", "history", file, "--last", 1).out
+
+
+def test_what_is_known_of_edges(tmp_path: Path) -> None:
+    create = ("study", "create", tmp_path / "s.db", "--nodes", NODES, "--reward", "yield")
+    known = ("--tier", "feed", "--tiers", "heat, yield", "--forbid-edge", "yield:heat")
+    outcome = run(*create, *known, "--require-edge", "feed->heat", "--json")
+    assert json.loads(outcome.out)["settings"]["knowledge"] == {
+        "tiers": [["feed"], ["heat", "yield"]],
+        "forbidden": [["yield", "heat"]],
+        "required": [["feed", "heat"]],
+    }
+    create = (*create[:2], tmp_path / "t.db", *create[3:])
+    for wrong in ("heat", "heat:", ":heat", "a:b:c", "->heat"):
+        assert run(*create, "--forbid-edge", wrong).code == 2
+    outcome = run(*create, "--require-edge", "heat:feed", "--tier", "feed", "--tier", "heat")
+    assert (outcome.code, "required and forbidden" in outcome.err) == (1, True)
+    outcome = run(*create, "--require-edge", "heat:feed", "--policy", "ucb")
+    assert "policy 'ucb' cannot use knowledge of edges" in outcome.err
+    assert not (tmp_path / "t.db").exists()

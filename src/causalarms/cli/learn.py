@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from causalarms.cli.learn_posterior import posterior_summary, print_posterior
 from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
-from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED
+from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
 from causalarms.cli.terminal import collected_warnings, err, print_json, say
 from causalarms.errors import DataError
 from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
@@ -57,14 +57,9 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
     metavar="NUMBER|NODE=NUMBER,...",
     help="Known means of the noise (default: estimated).",
 )
-@click.option("--forbid", multiple=True, metavar="A->B", help="Edge that cannot be.")
-@click.option("--require", multiple=True, metavar="A->B", help="Edge that must be.")
-@click.option(
-    "--tier",
-    multiple=True,
-    metavar="A,B,...",
-    help="Nodes of a tier, earliest first; no edge goes back.",
-)
+@edges("forbid", "--forbid", "--forbid-edge", words="Edge that cannot be.")
+@edges("require", "--require", "--require-edge", words="Edge that must be.")
+@TIERS
 @click.option("--max-samples", type=SAMPLES, help="At most so many samples per mechanism.")
 @click.option("--standardize", is_flag=True, help="Divide nodes by their standard deviation.")
 @click.option(
@@ -157,11 +152,7 @@ def learn(
     )
     found.check_regimes(2)
     rounds = checked_rounds(found.values, as_interventions(found.regimes, found.nodes), found.nodes)
-    knowledge: dict[str, Any] = {
-        "forbidden": [_edge(text) for text in forbid],
-        "required": [_edge(text) for text in require],
-        "tiers": [_names(text) for text in tier] or None,
-    }
+    known = knowledge(tier, forbid, require)
     if method not in CSL_METHODS:
         _refuse(CSL_ONLY, method, "CSL")
     if method != "posterior":
@@ -175,12 +166,12 @@ def learn(
             miss_probability_whole_graph=miss_whole_graph,
             noise_scale=_noise_scale(noise_scale),
             random_state=seed,
-            **knowledge,
+            **known,
         )
     else:
         learner = CSL(
             **CSL_METHODS[method],
-            **knowledge,
+            **known,
             max_samples=max_samples,
             standardize=standardize,
             on_few_samples=few_samples,
@@ -250,13 +241,6 @@ def _check_endings(outputs: tuple[Path, ...]) -> None:
 
 def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
-def _edge(text: str) -> tuple[str, str]:
-    parent, arrow, child = text.partition("->")
-    if not arrow or not parent.strip() or not child.strip():
-        raise click.BadParameter(f"{text!r} is not of the form A->B")
-    return parent.strip(), child.strip()
 
 
 def _noise_scale(text: str) -> float | str:

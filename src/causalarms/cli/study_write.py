@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from causalarms.cli.options import TIERS, edges, knowledge
 from causalarms.cli.study_options import FILE, JSON, names, pairs_or_json, switched
 from causalarms.cli.terminal import collected_warnings, print_json, say
 from causalarms.study import Study, Trial
@@ -29,6 +30,9 @@ PLAYED = click.option(
 @click.option("--intervenable", metavar="A,B,...", help="Nodes that may be switched.")
 @click.option("--max-interventions", type=int, help="Nodes switched at a time.")
 @click.option("--forbid", multiple=True, metavar="A,B", help="Nodes not to switch together.")
+@TIERS
+@edges("forbid_edge", "--forbid-edge", words="Edge that cannot be.")
+@edges("require_edge", "--require-edge", words="Edge that must be.")
 @click.option("--cost", multiple=True, metavar="NODE=COST", help="Of switching, in reward units.")
 @click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
 @click.option("--seed", type=int, default=0, show_default=True)
@@ -43,6 +47,9 @@ def create(
     intervenable: str | None,
     max_interventions: int | None,
     forbid: tuple[str, ...],
+    tier: tuple[str, ...],
+    forbid_edge: tuple[str, ...],
+    require_edge: tuple[str, ...],
     cost: tuple[str, ...],
     noise_mean: float | None,
     seed: int,
@@ -66,6 +73,7 @@ def create(
         costs=pairs_or_json(cost) if cost else {},
         noise_mean=noise_mean,
         seed=seed,
+        knowledge=knowledge(tier, forbid_edge, require_edge),
     ) as study:
         if as_json:
             print_json({"file": str(file), "settings": study.settings.as_dict()})

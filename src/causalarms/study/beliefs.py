@@ -107,7 +107,7 @@ def believe(ledger: Ledger, policy: Policy | None, *, first: int | None = None) 
     problem = ""
     if adjacency is None:
         recent = _dataset(values, regimes, starts, GRAPH_SAMPLES, settings.nodes)
-        adjacency, problem = _own_graph(recent, mean)
+        adjacency, problem = _own_graph(recent, mean, settings)
     moments = Moments.of(data)
     fits: dict[tuple[int, int], Regression] = {}
     weights, intercept = np.zeros((2, n, n)), np.zeros((2, n))
@@ -152,7 +152,7 @@ def graph(beliefs: Beliefs) -> Graph:
     order = None if beliefs.order is None else tuple(nodes[i] for i in beliefs.order)
     data = _dataset(beliefs.values, beliefs.regimes, beliefs.starts, None, nodes)
     mean = as_noise_mean(beliefs.settings.noise_mean, nodes)
-    probability = edge_probabilities(data, mean, known)
+    probability = edge_probabilities(data, mean, known, **beliefs.settings.known_edges)
     measures = {} if probability is None else {"probability": probability}
     return Graph(nodes, adjacency, weights, known, order, measures | {"standard_error": error})
 
@@ -182,9 +182,12 @@ def _dataset(
     return data
 
 
-def _own_graph(data: Dataset, mean: FloatArray | None) -> tuple[npt.NDArray[np.bool_], str]:
+def _own_graph(
+    data: Dataset, mean: FloatArray | None, settings: Settings
+) -> tuple[npt.NDArray[np.bool_], str]:
+    known, least = settings.known_edges, data.n_nodes + 2
     try:
-        return csl(data, noise_mean=mean, min_samples=data.n_nodes + 2).adjacency, ""
+        return csl(data, noise_mean=mean, min_samples=least, **known).adjacency, ""
     except CausalArmsError as error:
         return np.zeros((2, data.n_nodes, data.n_nodes), dtype=bool), str(error)
 

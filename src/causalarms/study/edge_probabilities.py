@@ -20,7 +20,12 @@ MAX_NODES = 15  # a tenth of a second; 20 nodes would take seconds and half a gi
 
 
 def edge_probabilities(
-    data: Dataset, noise_mean: FloatArray | None, known: npt.NDArray[np.bool_]
+    data: Dataset,
+    noise_mean: FloatArray | None,
+    known: npt.NDArray[np.bool_],
+    *,
+    allowed: npt.NDArray[np.bool_] | None = None,
+    required: npt.NDArray[np.bool_] | None = None,
 ) -> FloatArray | None:
     """(2, N, N), nan where a mechanism is not known; None for more than 15 nodes."""
     if data.n_nodes > MAX_NODES or not known.any():
@@ -35,5 +40,7 @@ def edge_probabilities(
         data.n_nodes,
         Moments.of(scaled),
         noise_mean=None if noise_mean is None else noise_mean / scale,
+        allowed=allowed,
+        required=required,
     )
     return np.where(known[:, None, :], posterior.edge_probability, np.nan)

@@ -54,6 +54,7 @@ class Study(Reader):
         noise_mean: Any = None,
         seed: int = 0,
         *,
+        knowledge: Mapping[str, Any] | None = None,
         clock: Clock = now,
     ) -> Self:
         """A new study in a new file (None: in memory).
@@ -61,6 +62,8 @@ class Study(Reader):
         `horizon` is the number of rounds you expect to run, by which the policy stops exploring
         (default: 100 per node, at least 500); running longer is fine. `constraints` may hold
         "max_interventions" and "forbidden" (lists of nodes not to be switched together).
+        `knowledge` is what is known of edges: "tiers" (lists of nodes, earliest first; no edge goes
+        back), "forbidden" and "required" (pairs of parent and child).
         """
         if constraints is not None and not isinstance(constraints, Mapping):
             raise StudyError(f"constraints are names with values, not {constraints!r}")
@@ -75,7 +78,7 @@ class Study(Reader):
                 "nodes": nodes, "reward": reward, "direction": direction, "policy": policy,
                 "policy_settings": policy_settings or {}, "horizon": horizon,
                 "intervenable": intervenable, "costs": costs or {}, "noise_mean": noise_mean,
-                "seed": seed, **limits,
+                "seed": seed, "knowledge": {} if knowledge is None else knowledge, **limits,
             }
         )  # fmt: skip
         refuse_ambiguous(settings.nodes)
