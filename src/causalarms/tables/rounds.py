@@ -268,4 +268,5 @@ def _finished(states: Sequence[Any]) -> tuple[npt.NDArray[np.bool_], list[str]]:
     """Trials of an exported table that have a result."""
     kept = np.array([state in WITH_RESULT for state in states])
     n_others = int((~kept).sum())
-    return kept, [f"{n_others} trials of the table have no result: left out"] if n_others else []
+    has = "1 trial of the table has" if n_others == 1 else f"{n_others} trials of the table have"
+    return kept, [f"{has} no result: left out"] if n_others else []
