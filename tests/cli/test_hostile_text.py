@@ -20,14 +20,15 @@ from hypothesis import strategies as st
 
 from causalarms import Study
 from causalarms.cli.terminal import print_data
-from causalarms.csv_cells import csv_text, plain
 from causalarms.errors import CausalArmsError, DataError, StudyError
 from causalarms.files import read_at_most, write_atomically
 from causalarms.graphs.graph import Graph
 from causalarms.plain_text import printable
 from causalarms.study import history
 from causalarms.study import study as study_module
-from causalarms.tables import read_table
+from causalarms.tables.read import read_table
+from causalarms.tables.trials import FIRST, LAST, column_of
+from causalarms.tables.write import csv_text, plain
 
 EVIL = ("a\x1b[31m[/b][red]", "=1+1", "\u202eb\x07", "+x;@y", "yield")
 
@@ -134,8 +135,8 @@ def test_no_column_of_a_table_disappears(tmp_path: Path) -> None:
     with Study.open(tmp_path / "old.db") as study:  # such studies still open
         study.tell(study.ask(), list(range(8)))
         columns = history.columns(study.ledger())
-        assert len(columns) == len(history.FIRST) + len(history.LAST) + 2 * len(NAMES)
-        found = [columns[history.column_of(name)] for name in NAMES]
+        assert len(columns) == len(FIRST) + len(LAST) + 2 * len(NAMES)
+        found = [columns[column_of(name)] for name in NAMES]
         assert found == [[float(i)] for i in range(8)]
         assert all(columns[f"do:{name}"][0] in (0, 1) for name in NAMES)
         with pytest.raises(StudyError, match="switch of 'a', not the node 'do:a'"):
@@ -236,9 +237,9 @@ def test_tables_have_a_limit(ending: str, tmp_path: Path, monkeypatch: pytest.Mo
         path.write_text("a,b\n" + "1,2\n" * 49)
     else:
         parquet.write_table(pa.table({"a": [1.0] * 50, "b": [2.0] * 50}), path)
-    monkeypatch.setattr("causalarms.tables.TABLE_CELLS", 100)
+    monkeypatch.setattr("causalarms.tables.read.TABLE_CELLS", 100)
     read_table(path)
-    monkeypatch.setattr("causalarms.tables.TABLE_CELLS", 99)
+    monkeypatch.setattr("causalarms.tables.read.TABLE_CELLS", 99)
     with pytest.raises(DataError, match=rf"t\.{ending} is too large: at most 99 cells"):
         read_table(path)
     outcome = run("learn", path)
@@ -252,7 +253,7 @@ def test_a_parquet_file_of_lists_counts_what_they_hold(
     from pyarrow import parquet
 
     parquet.write_table(pa.table({"a": [[1.0] * 500]}), tmp_path / "t.parquet")
-    monkeypatch.setattr("causalarms.tables.TABLE_CELLS", 100)
+    monkeypatch.setattr("causalarms.tables.read.TABLE_CELLS", 100)
     with pytest.raises(DataError, match="is too large"):
         read_table(tmp_path / "t.parquet")
 

@@ -208,3 +208,45 @@ def test_the_report_of_an_empty_study(file: Path, tmp_path: Path) -> None:
     assert run("study", "report", file, "--out", tmp_path / "r.html").code == 0
     assert "No result yet" in (tmp_path / "r.html").read_text()
     assert "no trial yet" in run("study", "show", file).out
+
+
+def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
+    asked = as_json("ask", file)["switch"]
+    played = [node for node in NODES.split(",") if node not in asked]
+    values = [f"{node}=1.5" for node in NODES.split(",")]
+    assert run("study", "tell", file, 0, *values, "--played", ",".join(played)).code == 0
+    with Study.open(file) as study:
+        record = study.ledger().trials[0]
+        assert [n for n, bit in zip(study.nodes, record.intervention, strict=True) if bit] == played
+    line = run("study", "history", file).out.splitlines()[1]
+    assert f"(asked: {', '.join(asked) or 'nothing (all natural)'})" in line
+    assert as_json("history", file)[0]["not_as_asked"] == NODES.replace(",", ";")
+    assert "It was played otherwise" in run("study", "explain", file, 0).out
+    assert run("study", "correct", file, 0, *values, "--played", "").code == 0
+    with Study.open(file) as study:
+        assert not any(study.ledger().trials[0].intervention)
+    assert run("study", "correct", file, 0, "--withdraw", "--played", "heat").code == 2
+    outcome = run("study", "correct", file, 0, *values, "--played", "het")
+    assert (outcome.code, "there is no node 'het'" in outcome.err) == (1, True)
+    run("study", "ask", file)
+    run("study", "tell", file, 1, *values)
+    assert "asked:" not in run("study", "history", file, "--last", 1).out
+
+
+def test_what_is_known_of_edges(tmp_path: Path) -> None:
+    create = ("study", "create", tmp_path / "s.db", "--nodes", NODES, "--reward", "yield")
+    known = ("--tier", "feed", "--tiers", "heat, yield", "--forbid-edge", "yield:heat")
+    outcome = run(*create, *known, "--require-edge", "feed->heat", "--json")
+    assert json.loads(outcome.out)["settings"]["knowledge"] == {
+        "tiers": [["feed"], ["heat", "yield"]],
+        "forbidden": [["yield", "heat"]],
+        "required": [["feed", "heat"]],
+    }
+    create = (*create[:2], tmp_path / "t.db", *create[3:])
+    for wrong in ("heat", "heat:", ":heat", "a:b:c", "->heat"):
+        assert run(*create, "--forbid-edge", wrong).code == 2
+    outcome = run(*create, "--require-edge", "heat:feed", "--tier", "feed", "--tier", "heat")
+    assert (outcome.code, "required and forbidden" in outcome.err) == (1, True)
+    outcome = run(*create, "--require-edge", "heat:feed", "--policy", "ucb")
+    assert "policy 'ucb' cannot use knowledge of edges" in outcome.err
+    assert not (tmp_path / "t.db").exists()

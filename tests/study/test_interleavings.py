@@ -21,10 +21,12 @@ STEPS = st.lists(
         st.tuples(st.just("ask"), st.sampled_from("abc")),
         st.tuples(st.just("tell"), st.integers(0, 5)),
         st.tuples(st.just("tell part"), st.integers(0, 5)),
+        st.tuples(st.just("tell otherwise"), st.integers(0, 5)),
         st.tuples(st.just("fail"), st.integers(0, 5)),
         st.tuples(st.just("abandon"), st.integers(0, 5)),
         st.tuples(st.just("import"), st.integers(1, 30)),
         st.tuples(st.just("correct"), st.integers(0, 40)),
+        st.tuples(st.just("correct played"), st.integers(0, 40)),
         st.tuples(st.just("withdraw"), st.integers(0, 40)),
         st.tuples(st.just("note"), st.integers(0, 1)),
         st.tuples(st.just("horizon"), st.integers(100, 200)),
@@ -53,13 +55,15 @@ def take(study: Study, path: Path, step: str, number: object) -> Study:
             study.tell(trial, result(trial))
     elif step == "ask":
         study.ask(worker=str(number))
-    elif step in ("tell", "tell part", "fail", "abandon"):
+    elif step in ("tell", "tell part", "tell otherwise", "fail", "abandon"):
         assert isinstance(number, int)
         if number >= len(pending):
             return study
         trial = study.ask(worker=study.ledger().trials[pending[number]].worker)
         if step == "tell":
             study.tell(trial, result(trial))
+        elif step == "tell otherwise":
+            study.tell(trial, result(trial), {n: 1 - bit for n, bit in trial.intervention.items()})
         elif step == "tell part":
             with pytest.warns(LearningWarning):
                 study.tell(trial, [None, *result(trial)[1:]])
@@ -69,12 +73,13 @@ def take(study: Study, path: Path, step: str, number: object) -> Study:
         assert isinstance(number, int)
         columns = {node: [float(i * k % 7) for i in range(number)] for k, node in enumerate(NODES)}
         study.add_observations(columns | {"do:heat": [i % 2 for i in range(number)]})
-    elif step in ("correct", "withdraw"):
+    elif step in ("correct", "correct played", "withdraw"):
         done = [r.number for r in study.ledger().trials if r.values is not None]
         if done:
             assert isinstance(number, int)
-            values = [1.0, 2.0, 0.5] if step == "correct" else None
-            study.correct(done[number % len(done)], values)
+            values = None if step == "withdraw" else [1.0, 2.0, 0.5]
+            played = [NODES[number % 3]] if step == "correct played" else None
+            study.correct(done[number % len(done)], values, played=played)
     elif step == "note":
         study.note("a remark")
     elif step == "horizon":
@@ -87,6 +92,7 @@ def take(study: Study, path: Path, step: str, number: object) -> Study:
     return study
 
 
+@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")
 @settings(max_examples=30)
 @given(STEPS)
 def test_state_is_the_replay_of_the_log(steps: list[tuple[str, object]]) -> None:

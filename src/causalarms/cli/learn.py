@@ -11,12 +11,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from causalarms.cli.learn_posterior import posterior_summary, print_posterior
 from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
-from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED
-from causalarms.cli.rounds_from_file import read_rounds
+from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
 from causalarms.cli.terminal import collected_warnings, err, print_json, say
 from causalarms.errors import DataError
 from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
 from causalarms.graphs.csl import Removal
+from causalarms.graphs.inputs import checked_rounds
+from causalarms.sem.interventions import as_interventions
+from causalarms.tables.rounds import rounds_of
 
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
@@ -46,18 +48,18 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
 @click.option("--nodes", metavar="A,B,...", help="Columns to use as nodes (default: all others).")
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
 @click.option(
+    "--skip-incomplete",
+    is_flag=True,
+    help="Leave out rows with an empty cell, which are refused otherwise.",
+)
+@click.option(
     "--noise-mean",
     metavar="NUMBER|NODE=NUMBER,...",
     help="Known means of the noise (default: estimated).",
 )
-@click.option("--forbid", multiple=True, metavar="A->B", help="Edge that cannot be.")
-@click.option("--require", multiple=True, metavar="A->B", help="Edge that must be.")
-@click.option(
-    "--tier",
-    multiple=True,
-    metavar="A,B,...",
-    help="Nodes of a tier, earliest first; no edge goes back.",
-)
+@edges("forbid", "--forbid", "--forbid-edge", words="Edge that cannot be.")
+@edges("require", "--require", "--require-edge", words="Edge that must be.")
+@TIERS
 @click.option("--max-samples", type=SAMPLES, help="At most so many samples per mechanism.")
 @click.option("--standardize", is_flag=True, help="Divide nodes by their standard deviation.")
 @click.option(
@@ -112,6 +114,7 @@ def learn(
     intervened: str | None,
     nodes: str | None,
     ignore: tuple[str, ...],
+    skip_incomplete: bool,
     noise_mean: str | None,
     forbid: tuple[str, ...],
     require: tuple[str, ...],
@@ -132,24 +135,24 @@ def learn(
     """Learn who causes what from a table of rounds (CSV or Parquet).
 
     Rows are rounds, columns are nodes. Interventions are 0/1 columns do:NAME, or a column
-    'intervened' that names the intervened nodes separated by ';', or a second table.
+    'intervened' that names the intervened nodes separated by ';', or a second table. A row with
+    an empty cell is refused by its number, or left out with --skip-incomplete.
     """
     _check_endings(outputs)
     inputs = [path for path in (data, interventions) if path is not None]
     for path in outputs:
         refuse_graph(path, inputs, force)
-    rounds, source = read_rounds(
+    found = rounds_of(
         data,
-        interventions=interventions,
+        interventions,
         intervened=intervened,
         nodes=_names(nodes) or None,
         ignore=ignore,
+        incomplete="skip" if skip_incomplete else "refuse",
     )
-    knowledge: dict[str, Any] = {
-        "forbidden": [_edge(text) for text in forbid],
-        "required": [_edge(text) for text in require],
-        "tiers": [_names(text) for text in tier] or None,
-    }
+    found.check_regimes(2)
+    rounds = checked_rounds(found.values, as_interventions(found.regimes, found.nodes), found.nodes)
+    known = knowledge(tier, forbid, require)
     if method not in CSL_METHODS:
         _refuse(CSL_ONLY, method, "CSL")
     if method != "posterior":
@@ -163,12 +166,12 @@ def learn(
             miss_probability_whole_graph=miss_whole_graph,
             noise_scale=_noise_scale(noise_scale),
             random_state=seed,
-            **knowledge,
+            **known,
         )
     else:
         learner = CSL(
             **CSL_METHODS[method],
-            **knowledge,
+            **known,
             max_samples=max_samples,
             standardize=standardize,
             on_few_samples=few_samples,
@@ -183,7 +186,7 @@ def learn(
     ):
         extra = (on_removal,) if isinstance(learner, CSL) else ()
         learner.fit_rounds(rounds, _noise_mean(noise_mean), *extra)
-    report = LearnReport.of(learner.result_, rounds, source, method)
+    report = LearnReport.of(learner.result_, rounds, found, method)
     for path in outputs:
         write_graph(learner.result_, path, inputs, force)
     if as_json:
@@ -238,13 +241,6 @@ def _check_endings(outputs: tuple[Path, ...]) -> None:
 
 def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
-def _edge(text: str) -> tuple[str, str]:
-    parent, arrow, child = text.partition("->")
-    if not arrow or not parent.strip() or not child.strip():
-        raise click.BadParameter(f"{text!r} is not of the form A->B")
-    return parent.strip(), child.strip()
 
 
 def _noise_scale(text: str) -> float | str:

@@ -13,6 +13,7 @@ from causalarms.graphs.inputs import Rounds
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 from causalarms.outputs import refuse_output
+from causalarms.tables.rounds import TableRounds
 
 MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
@@ -29,17 +30,19 @@ class LearnReport(NamedTuple):
     method: str
     checks: list[MechanismCheck]
     varsortability: float
+    left_out: tuple[str, ...]  # remarks on rows of the table that were not learned from
 
     @classmethod
-    def of(cls, graph: Graph, rounds: Rounds, source: str, method: str) -> Self:
+    def of(cls, graph: Graph, rounds: Rounds, table: TableRounds, method: str) -> Self:
         values, regimes, nodes = rounds
         return cls(
             graph,
             rounds,
-            source,
+            table.source,
             method,
             check_mechanisms(values, regimes, nodes, graph.adjacency, graph.weights, graph.known),
             varsortability(graph.adjacency.any(axis=0), values.var(axis=0)),
+            table.left_out,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -49,6 +52,7 @@ class LearnReport(NamedTuple):
             "n_rounds": len(self.rounds.values),
             "nodes": list(self.graph.nodes),
             "interventions": self.source,
+            "left_out": list(self.left_out),
             "order": None if order is None else list(order),
             "edges": self.graph.edges(),
             "unknown": [{"regime": r, "node": node} for r, node in self.graph.unknown()],
@@ -63,6 +67,8 @@ class LearnReport(NamedTuple):
             f"{len(self.rounds.values)} rounds of {len(graph.nodes)} nodes, {n_intervened} with an "
             f"intervention ({self.source}); method {self.method}"
         )
+        for remark in self.left_out:
+            say(remark)
         measures = list(graph.measures)
         rows = [
             [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]

@@ -2,16 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 FORCE = click.option(
     "--force", is_flag=True, help="Replace a file this command did not make; never a study."
 )
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=2, max=10_000)
 SAMPLES = click.IntRange(min=1, max=10**9)
+
+
+TIERS = click.option(
+    "--tier",
+    "--tiers",
+    "tier",
+    multiple=True,
+    metavar="A,B,...",
+    help="Nodes of a tier, earliest first; no edge goes back.",
+)
+
+
+def edge(text: str) -> tuple[str, str]:
+    """`A->B`, or `A:B` where a shell would take > for itself.
+
+    >>> edge("heat->yield"), edge("heat:yield")
+    (('heat', 'yield'), ('heat', 'yield'))
+    """
+    arrow = "->" if "->" in text else ":"
+    parent, _, child = (part.strip() for part in text.partition(arrow))
+    if not parent or not child or (arrow == ":" and ":" in child):
+        raise click.BadParameter(f"{text!r} is not of the form A->B")
+    return parent, child
+
+
+def edges(name: str, *spellings: str, words: str) -> Callable[[Command], Command]:
+    """An option that may be repeated, an edge each time."""
+    return click.option(*spellings, name, multiple=True, metavar="A->B|A:B", help=words)
+
+
+def knowledge(
+    tier: tuple[str, ...], forbidden: tuple[str, ...], required: tuple[str, ...]
+) -> dict[str, Any]:
+    """What these options say, in the words of learners and studies."""
+    return {
+        "tiers": [[name.strip() for name in text.split(",") if name.strip()] for text in tier],
+        "forbidden": [edge(text) for text in forbidden],
+        "required": [edge(text) for text in required],
+    }
 
 
 class Processes(click.IntRange):

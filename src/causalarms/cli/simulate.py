@@ -11,13 +11,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from causalarms.cli.options import FORCE, NODES, PROCESSES, SAMPLES, SEED
 from causalarms.cli.terminal import err, out, print_json, say, table
-from causalarms.csv_cells import csv_text
 from causalarms.outputs import Mark, refuse_output, write_output
 from causalarms.plain_text import printable
 from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
 from causalarms.simulation.intervals import Interval
 from causalarms.simulation.monte_carlo import ENGINES
 from causalarms.simulation.summary import PolicySummary
+from causalarms.tables.write import csv_text
 
 MADE_BY = "causalarms simulate"
 SUMMARY = (

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from causalarms.cli.options import FORCE
-from causalarms.cli.rounds_from_file import PREFIX, read_rounds
 from causalarms.cli.study_options import FILE, JSON
 from causalarms.cli.terminal import collected_warnings, print_data, print_json, say
 from causalarms.errors import StudyError
@@ -17,23 +16,44 @@ from causalarms.limits import LOG_BYTES
 from causalarms.outputs import refuse_output, write_output
 from causalarms.plain_text import printable
 from causalarms.study import Study
-from causalarms.study.exchange import FORMAT, log_text, table_text
-from causalarms.study.history import column_of, columns
-from causalarms.tables import read_table
+from causalarms.study.exchange import FORMAT, log_text
+from causalarms.study.history import columns
+from causalarms.tables.write import columns_text
 
 
 @click.command("import")
 @FILE
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--intervened", metavar="COLUMN", help="Column that names the switched nodes.")
+@click.option(
+    "--interventions",
+    type=click.Path(path_type=Path),
+    help="Second table with a 0/1 column per node.",
+)
+@click.option(
+    "--intervened",
+    metavar="COLUMN",
+    help="Column that names the switched nodes, separated by ';'.",
+)
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
 @JSON
-def import_(file: Path, source: Path, intervened: str | None, as_json: bool) -> None:
+def import_(
+    file: Path,
+    source: Path,
+    interventions: Path | None,
+    intervened: str | None,
+    ignore: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Add past rounds from SOURCE (CSV, Parquet), or restore an exported study (JSON).
 
-    A table has a column per node and says what was switched by 0/1 columns do:NODE, or by one
-    column of names separated by ';' (--intervened). Empty cells were not measured.
+    A table has a column per node and says what was switched by 0/1 columns do:NODE, or by a
+    column 'intervened' of names separated by ';', or by a second table. Empty cells were not
+    measured. Other columns are refused unless they are ignored; a table that `export` wrote is
+    read as it is.
     """
     if source.suffix == ".json":
+        if interventions is not None or intervened is not None or ignore:
+            raise click.UsageError("--interventions, --intervened and --ignore are for tables")
         _check_export(source)
         with Study.import_from(source, file) as study:
             number = len(study.ledger().trials)
@@ -45,7 +65,11 @@ def import_(file: Path, source: Path, intervened: str | None, as_json: bool) -> 
     messages: list[str] = []
     with Study.open(file) as study, collected_warnings(messages, show=not as_json):
         number = study.add_observations(
-            _rounds(source, study.nodes, intervened), source=printable(source.name)
+            source,
+            interventions,
+            printable(source.name),
+            intervened=intervened,
+            ignore=ignore,
         )
     if as_json:
         print_json({"imported": number, "warnings": messages})
@@ -69,7 +93,7 @@ def export(file: Path, path: Path | None, as_csv: bool, force: bool, as_json: bo
             else:
                 say(f"wrote {path}")
         elif as_csv:
-            print_data(table_text(columns(study.ledger())))
+            print_data(columns_text(columns(study.ledger())))
         else:
             print_data(log_text(study.store))
 
@@ -101,36 +125,3 @@ def _check_export(source: Path) -> None:
         raise StudyError(f"{source} is no exported study: {error}") from error
     if not isinstance(first, dict) or first.get("format") != FORMAT:
         raise StudyError(f"{source} is no exported study")
-
-
-def _rounds(
-    source: Path, nodes: tuple[str, ...], intervened: str | None
-) -> dict[str, list[float | None]]:
-    """Columns of numbers from a table; the words of `learn` for what was switched."""
-    text = read_table(source)
-    wanted: dict[str, list[str]] = {}
-    for node in nodes:
-        column = column_of(node) if column_of(node) in text else node  # as exported, or as named
-        if column not in text:
-            raise StudyError(f"{source} has no column for node {node!r}")
-        wanted[node] = text[column]
-        if PREFIX + node in text:
-            wanted[PREFIX + node] = text[PREFIX + node]
-    table = {
-        name: [_number(cell, name, row) for row, cell in enumerate(cells)]
-        for name, cells in wanted.items()
-    }
-    if intervened is not None:
-        found = read_rounds(source, intervened=intervened, nodes=list(nodes)).rounds.regimes
-        for i, node in enumerate(nodes):
-            table[PREFIX + node] = [float(bit) for bit in found[:, i]]
-    return table
-
-
-def _number(cell: str, name: str, row: int) -> float | None:
-    if not cell:
-        return None
-    try:
-        return float(cell)
-    except ValueError:
-        raise StudyError(f"row {row + 1} of column {name!r} is {cell!r}, not a number") from None

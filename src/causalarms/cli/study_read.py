@@ -13,6 +13,7 @@ from causalarms.cli.study_screen import show_study
 from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.study import Study
 from causalarms.study.history import columns
+from causalarms.study.trials import Record
 
 
 @click.command()
@@ -155,7 +156,7 @@ def history(file: Path, last: int | None, as_json: bool) -> None:
             str(r.number),
             r.state,
             r.worker,
-            switched([n for n, bit in zip(settings.nodes, r.intervention, strict=True) if bit]),
+            _switched(r, settings.nodes),
             _cell(r.values[settings.reward_index] if r.values else None),
             r.done_at or r.asked_at,
             r.reason,
@@ -163,6 +164,14 @@ def history(file: Path, last: int | None, as_json: bool) -> None:
         for r in ledger.trials[-(last or 0) :]
     ]
     _print(["trial", "state", "worker", "switched", settings.reward, "at", "remark"], lines)
+
+
+def _switched(record: Record, nodes: tuple[str, ...]) -> str:
+    played, asked = (
+        switched([node for node, bit in zip(nodes, bits, strict=True) if bit])
+        for bits in (record.intervention, record.asked_intervention)
+    )
+    return played if played == asked else f"{played} (asked: {asked})"
 
 
 def _print(header: list[str], rows: list[list[str]]) -> None:

@@ -8,9 +8,16 @@ from typing import Any
 
 import click
 
+from causalarms.cli.options import TIERS, edges, knowledge
 from causalarms.cli.study_options import FILE, JSON, names, pairs_or_json, switched
 from causalarms.cli.terminal import collected_warnings, print_json, say
 from causalarms.study import Study, Trial
+
+PLAYED = click.option(
+    "--played",
+    metavar="A,B,...",
+    help="Nodes that were really switched ('' for none), where it is not what was asked.",
+)
 
 
 @click.command()
@@ -26,6 +33,9 @@ from causalarms.study import Study, Trial
 @click.option("--intervenable", metavar="A,B,...", help="Nodes that may be switched.")
 @click.option("--max-interventions", type=int, help="Nodes switched at a time.")
 @click.option("--forbid", multiple=True, metavar="A,B", help="Nodes not to switch together.")
+@TIERS
+@edges("forbid_edge", "--forbid-edge", words="Edge that cannot be.")
+@edges("require_edge", "--require-edge", words="Edge that must be.")
 @click.option("--cost", multiple=True, metavar="NODE=COST", help="Of switching, in reward units.")
 @click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
 @click.option("--seed", type=int, default=0, show_default=True)
@@ -41,6 +51,9 @@ def create(
     intervenable: str | None,
     max_interventions: int | None,
     forbid: tuple[str, ...],
+    tier: tuple[str, ...],
+    forbid_edge: tuple[str, ...],
+    require_edge: tuple[str, ...],
     cost: tuple[str, ...],
     noise_mean: float | None,
     seed: int,
@@ -65,6 +78,7 @@ def create(
         noise_mean=noise_mean,
         seed=seed,
         changes=changes,
+        knowledge=knowledge(tier, forbid_edge, require_edge),
     ) as study:
         if as_json:
             print_json({"file": str(file), "settings": study.settings.as_dict()})
@@ -94,10 +108,16 @@ def ask(file: Path, count: int, worker: str, as_json: bool) -> None:
 @FILE
 @click.argument("trial", type=int)
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
+@PLAYED
 @JSON
-def tell(file: Path, trial: int, values: tuple[str, ...], as_json: bool) -> None:
+def tell(
+    file: Path, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
+) -> None:
     """The result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
-    _with_values(file, trial, values, as_json, "told")
+    given, messages = pairs_or_json(values), list[str]()
+    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
+        study.tell(trial, given, names(played))
+    _done(trial, "told", as_json, messages)
 
 
 @click.command()
@@ -106,16 +126,23 @@ def tell(file: Path, trial: int, values: tuple[str, ...], as_json: bool) -> None
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
 @click.option("--withdraw", is_flag=True, help="The result was wrong and there is no other.")
 @click.option("--reason", default="", help="Why.")
+@PLAYED
 @JSON
 def correct(
-    file: Path, trial: int, values: tuple[str, ...], withdraw: bool, reason: str, as_json: bool
+    file: Path,
+    trial: int,
+    values: tuple[str, ...],
+    withdraw: bool,
+    reason: str,
+    played: str | None,
+    as_json: bool,
 ) -> None:
     """Replace the result of a TRIAL, or withdraw it."""
-    if withdraw and values:
-        raise click.UsageError("--withdraw takes no values")
+    if withdraw and (values or played is not None):
+        raise click.UsageError("--withdraw takes no values and no --played")
     given, messages = None if withdraw else pairs_or_json(values), list[str]()
     with Study.open(file) as study, collected_warnings(messages, show=not as_json):
-        study.correct(trial, given, reason)
+        study.correct(trial, given, reason, names(played))
     _done(trial, "corrected", as_json, messages)
 
 
@@ -167,15 +194,6 @@ def acknowledge(file: Path, alarm: int, text: str, as_json: bool) -> None:
         study.acknowledge(alarm, text)
     if as_json:
         print_json({"alarm": alarm, "acknowledged": True})
-
-
-def _with_values(
-    file: Path, trial: int, values: tuple[str, ...], as_json: bool, state: str
-) -> None:
-    given, messages = pairs_or_json(values), list[str]()
-    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
-        study.tell(trial, given)
-    _done(trial, state, as_json, messages)
 
 
 def _done(trial: int, state: str, as_json: bool, warnings: list[str] | None = None) -> None:

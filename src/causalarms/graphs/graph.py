@@ -13,10 +13,10 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.csv_cells import csv_text
 from causalarms.errors import DataError
 from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.outputs import Mark, write_output
+from causalarms.tables.write import csv_text
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ from causalarms.checks import LARGEST, SMALLEST
 from causalarms.errors import DataError, SettingError
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_index, node_names
-from causalarms.tables import as_samples
+from causalarms.tables.read import as_samples
 
 FloatArray = npt.NDArray[np.float64]
 

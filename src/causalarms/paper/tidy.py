@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from causalarms.csv_cells import csv_text
+from causalarms.errors import DataError
 from causalarms.outputs import Mark, write_output
+from causalarms.tables.write import columns_text, parquet_bytes
 
 MADE_BY = "causalarms reproduce"
 
@@ -17,20 +17,15 @@ Record = dict[str, Any]
 
 def write_table(rows: Sequence[Record], path: Path) -> list[Path]:
     """`path`.csv and, where pyarrow is installed, `path`.parquet."""
-    columns = list(rows[0])
-    text = csv_text(columns, ([row[name] for name in columns] for row in rows))
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    text = columns_text(columns)
     mark = Mark(f"`{MADE_BY}`", text.partition("\n")[0].encode())
     written = [write_output(path.with_suffix(".csv"), text, mark, force=None)]
     try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
+        content = parquet_bytes(columns, MADE_BY)
+    except DataError:
         return written
-    buffer = io.BytesIO()
-    table = pa.Table.from_pylist(list(rows)).replace_schema_metadata({"made_by": MADE_BY})
-    parquet.write_table(table, buffer)
     mark = Mark(f"`{MADE_BY}`", b"PAR1", MADE_BY.encode())
-    content = buffer.getvalue()
     return [*written, write_output(path.with_suffix(".parquet"), content, mark, force=None)]
 
 

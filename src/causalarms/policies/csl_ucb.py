@@ -35,6 +35,7 @@ from causalarms.checks import choice, flag, instance, number, optional, share, w
 from causalarms.errors import DataError, ModelError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
+from causalarms.graphs.posterior.settings import edge_masks
 from causalarms.graphs.units import Units
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import MAX_SCORED_NODES
@@ -56,7 +57,7 @@ from causalarms.policies.state_check import FLAGS, FLOATS, INTEGERS, REAL, WHOLE
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
 from causalarms.sem.rewards import all_interventions, intervention_of
-from causalarms.sem.topology import topological_order
+from causalarms.sem.topology import find_cycle, topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
 
@@ -69,7 +70,10 @@ MODEL_ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
 
 
 class CSLUCB(Policy):
-    """Is told the horizon and, where known, the noise means (and standard deviations)."""
+    """Is told the horizon and, where known, the noise means (and standard deviations).
+
+    allowed, required   edges that may be and that must be, (N, N) or (2, N, N) as [.., from, to]
+    """
 
     def __init__(
         self,
@@ -89,6 +93,8 @@ class CSLUCB(Policy):
         bound: str = "theorem",
         alpha: float | None = None,
         hold: bool = True,
+        allowed: npt.ArrayLike | None = None,
+        required: npt.ArrayLike | None = None,
         detector: MechanismGLR | NoChange | None = None,
     ) -> None:
         super().__init__(n_nodes, reward)
@@ -123,6 +129,9 @@ class CSLUCB(Policy):
         self.bound = choice("bound", bound, FORMS)
         self.alpha = optional(number, "alpha", alpha, least=0.0)
         self.hold = flag("hold", hold)
+        self.allowed, self.required = edge_masks(n_nodes, allowed, required)
+        if find_cycle(self.required.any(axis=0)):
+            raise ModelError("no order of the nodes fits the required edges: they contain a cycle")
         self.detector = optional(instance, "detector", detector, kinds=DETECTORS) or NoChange()
         self.n_cyclic = 0  # of those scored at the last refresh, how many have no expected reward
         self._data = Dataset(n_nodes, cap=max_samples)
@@ -221,6 +230,8 @@ class CSLUCB(Policy):
         fit = csl(
             self._data,
             noise_mean=self.noise_mean,
+            allowed=self.allowed,
+            required=self.required,
             joint=self.joint,
             neighbors=self.k,
             chains=self._chains,

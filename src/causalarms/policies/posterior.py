@@ -37,7 +37,7 @@ from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.mixed import MixedPosterior, strengths_of_weights
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior
-from causalarms.graphs.posterior.settings import per_mechanism
+from causalarms.graphs.posterior.settings import edge_masks, per_mechanism
 from causalarms.graphs.units import Units
 from causalarms.models.belief import Belief, in_units_of_data
 from causalarms.models.over_draws import (
@@ -101,6 +101,7 @@ class Posterior(Policy):
     noise_scale       about what the noise's standard deviation is, a number or one per node: the
                       units of the prior. "estimate": from 8 random rounds, for measurements in
                       units of their own; costs some regret where the noise is of order one
+    allowed, required   edges that may be and that must be, (N, N) or (2, N, N) as [.., from, to]
     detector          finds changed mechanisms; None where nothing changes
     probes            interventions after an alarm, random ones and their opposites in turn
     """
@@ -123,6 +124,8 @@ class Posterior(Policy):
         weights: str = GIVEN,
         noise_scale: npt.ArrayLike | str = 1.0,
         memory_limit: int | None = None,
+        allowed: npt.ArrayLike | None = None,
+        required: npt.ArrayLike | None = None,
         detector: ChangeEvidence | None = None,
         probes: int = 0,
     ) -> None:
@@ -155,7 +158,10 @@ class Posterior(Policy):
                 f"nodes, not {n_nodes} by method={self.method!r}"
             )
         self._moments = Moments(n_nodes)
+        possible, certain = edge_masks(n_nodes, allowed, required)
         self._known: dict[str, Any] = {
+            "allowed": possible,
+            "required": certain,
             "noise_mean": as_noise_mean(noise_mean, self._nodes),
             "noise_std": as_noise_std(noise_std, self._nodes),
             "prior": prior,

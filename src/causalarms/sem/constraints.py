@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import InfeasibleError, ModelError
-from causalarms.search import Constraints as SearchConstraints
+from causalarms.search import Constraints as NumberedConstraints
 from causalarms.sem.nodes import node_index
 
 Node = str | int
@@ -37,7 +37,7 @@ class Constraints:
     forbidden: Sequence[Combination] = ()
     required: Sequence[Combination] = ()
 
-    def over(self, nodes: Sequence[str]) -> SearchConstraints:
+    def over(self, nodes: Sequence[str]) -> NumberedConstraints:
         """The constraints of the search; refuses those that no intervention satisfies."""
         names = tuple(nodes)
         regimes: dict[int, set[int]] = {}
@@ -49,7 +49,7 @@ class Constraints:
                 said_of.setdefault(i, []).append(f"{setting} {names[i]!r}")
         combinations = list(self._combinations(names))
         try:
-            return SearchConstraints(
+            return NumberedConstraints(
                 [2] * len(names),
                 allowed=regimes,
                 forbidden=[combination for _, combination in combinations],

@@ -19,10 +19,8 @@ from causalarms.errors import CausalArmsWarning, ModelError
 from causalarms.files import read_text
 from causalarms.limits import SYSTEM_BYTES
 from causalarms.outputs import Mark, write_output
-from causalarms.search import Best as BestFound
-from causalarms.search import Constraints as SearchConstraints
-from causalarms.search import best_intervention as search_best
-from causalarms.search import best_interventions
+from causalarms.search import Best, best_intervention, best_interventions
+from causalarms.search import Constraints as NumberedConstraints
 from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
 from causalarms.sem.constraints import Constraints
@@ -159,9 +157,7 @@ class LinearSEM:
             )
         return best.intervention
 
-    def best_arm(
-        self, constraints: Constraints | None = None, *, budget: int = BUDGET
-    ) -> BestFound:
+    def best_arm(self, constraints: Constraints | None = None, *, budget: int = BUDGET) -> Best:
         """The best allowed intervention with its value and what is proven about it.
 
         >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
@@ -169,7 +165,7 @@ class LinearSEM:
         >>> best.intervention.tolist(), best.value, best.exact
         ([0, 1], 0.0, True)
         """
-        return search_best(
+        return best_intervention(
             self.weights, self.mechanism_mean, self.order, self.reward,
             constraints=self._allowed(constraints), budget=budget,
         )  # fmt: skip
@@ -181,7 +177,7 @@ class LinearSEM:
         *,
         distinct: bool = False,
         budget: int = BUDGET,
-    ) -> list[BestFound]:
+    ) -> list[Best]:
         """The m best allowed interventions, best first.
 
         With `distinct`, those that intervene where it has no effect on the reward are left out.
@@ -191,7 +187,7 @@ class LinearSEM:
             constraints=self._allowed(constraints), distinct=distinct, budget=budget,
         )  # fmt: skip
 
-    def _allowed(self, constraints: Constraints | None) -> SearchConstraints | None:
+    def _allowed(self, constraints: Constraints | None) -> NumberedConstraints | None:
         return None if constraints is None else constraints.over(self.nodes)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:

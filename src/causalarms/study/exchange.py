@@ -5,22 +5,21 @@ The JSON file is the log itself, hashes and all: importing it gives the same stu
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
-from causalarms.csv_cells import csv_text
 from causalarms.errors import DataError, StudyError
 from causalarms.files import read_text
 from causalarms.limits import LOG_BYTES
 from causalarms.outputs import Mark, write_output
 from causalarms.study.events import ROOT, decode
-from causalarms.study.history import FIRST
 from causalarms.study.log import check
 from causalarms.study.sqlite_file import create_file
 from causalarms.study.store import Entry, Store
 from causalarms.study.trials import Ledger
+from causalarms.tables.trials import FIRST
+from causalarms.tables.write import columns_text, parquet_bytes
 
 FORMAT = "causalarms.study/1"
 MADE_BY = "causalarms study export"
@@ -48,7 +47,9 @@ def export(
     if path.suffix == ".json":
         content = log_text(store)
     else:
-        content = table_text(columns) if path.suffix == ".csv" else _parquet(columns)
+        content = (
+            columns_text(columns) if path.suffix == ".csv" else parquet_bytes(columns, MADE_BY)
+        )
     return write_output(path, content, mark, force=force)
 
 
@@ -57,10 +58,6 @@ def log_text(store: Store) -> str:
     lines = [json.dumps({"format": FORMAT})]
     lines += [json.dumps({"hash": e.hash.hex(), "text": e.text}) for e in store.entries()]
     return "\n".join(lines) + "\n"
-
-
-def table_text(columns: dict[str, list[Any]]) -> str:
-    return csv_text(columns, zip(*columns.values(), strict=True))
 
 
 def import_log(source: str | Path, path: str | Path) -> None:
@@ -96,15 +93,3 @@ def _record(line: str, number: int, source: str | Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise StudyError(f"{source}, line {number + 1} is no record")
     return record
-
-
-def _parquet(columns: dict[str, list[Any]]) -> bytes:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise StudyError("Parquet needs pyarrow: pip install 'causalarms[parquet]'") from error
-    sink = io.BytesIO()
-    table = pyarrow.table(columns).replace_schema_metadata({"made_by": MADE_BY})
-    parquet.write_table(table, sink)
-    return sink.getvalue()

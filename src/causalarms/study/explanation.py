@@ -33,21 +33,26 @@ def explain(ledger: Ledger, number: int, policy: Policy) -> dict[str, Any]:
     assert settings is not None
     asked = record.asked
     beliefs = believe(ledger, policy, first=rounds_known(ledger, number))
-    a = np.array([record.intervention], dtype=np.uint8)
+    bits = record.asked_intervention
+    a = np.array([bits], dtype=np.uint8)
     text = [f"Why this one: {asked.get('why') or REASONS[asked['reason']]}."]
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
+    if bits != record.intervention:
+        names = [n for n, bit in zip(settings.nodes, record.intervention, strict=True) if bit]
+        text.append(f"It was played otherwise: {', '.join(names) or 'nothing'} switched.")
     if settings.constrained:
         text.append("Only interventions within the constraints, at their costs, were compared.")
     result: dict[str, Any] = {
         "trial": number,
         "state": record.state,
-        "switch": [n for n, bit in zip(settings.nodes, record.intervention, strict=True) if bit],
+        "switch": [n for n, bit in zip(settings.nodes, bits, strict=True) if bit],
+        "played": [n for n, bit in zip(settings.nodes, record.intervention, strict=True) if bit],
         "reason": asked["reason"],
         "rounds_known": len(beliefs.values),
         "predicted_by_policy": asked.get("mean"),
         "bound_of_policy": asked.get("width"),
-        "samples": _samples(beliefs, record.intervention),
+        "samples": _samples(beliefs, bits),
     }
     if beliefs.belief is not None:
         result |= _with_model(beliefs, a, text)

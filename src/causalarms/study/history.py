@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.policies.base import Policy
 from causalarms.study.far_values import far_values
-from causalarms.study.inputs import PREFIX
 from causalarms.study.limits import Limits
 from causalarms.study.trials import Ledger, Record
-
-FIRST = ("trial", "state", "worker", "reason", "predicted", "learned", "corrected")
-LAST = ("asked_at", "done_at", "remark", "far")
-OWN = "node:"  # before the name of a node that reads like another column
-
-
-def column_of(node: str) -> str:
-    """The column of a node's values: its name, unless that could be another column.
-
-    >>> column_of("heat"), column_of("trial"), column_of("do:heat"), column_of("node:trial")
-    ('heat', 'node:trial', 'node:do:heat', 'node:node:trial')
-    """
-    taken = node in (*FIRST, *LAST) or node.startswith((PREFIX, OWN))
-    return OWN + node if taken else node
+from causalarms.tables.plain import PlainTable
+from causalarms.tables.trials import PREFIX, column_of
 
 
 def columns(ledger: Ledger) -> dict[str, list[Any]]:
@@ -52,11 +40,18 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
     for found in far_values(ledger):
         far.setdefault(found.trial, []).append(found.node)
     table["far"] = [";".join(far.get(r.number, ())) for r in trials]
+    table["not_as_asked"] = [";".join(not_as_asked(r, settings.nodes)) for r in trials]
     return table
 
 
+def not_as_asked(record: Record, nodes: Sequence[str]) -> list[str]:
+    """Nodes that were played in another regime than the trial asked for."""
+    pairs = zip(nodes, record.asked_intervention, record.intervention, strict=True)
+    return [node for node, asked, played in pairs if asked != played]
+
+
 def frame(ledger: Ledger) -> Any:
-    """A pandas frame where pandas is installed, else polars, else the dict of columns."""
+    """A pandas frame where pandas is installed, else polars, else a `PlainTable`."""
     table = columns(ledger)
     for library in ("pandas", "polars"):
         try:
@@ -64,7 +59,7 @@ def frame(ledger: Ledger) -> Any:
         except ImportError:
             continue
         return module.DataFrame(table)
-    return table
+    return PlainTable(table)
 
 
 def alarms(ledger: Ledger, policy: Policy) -> list[dict[str, Any]]:

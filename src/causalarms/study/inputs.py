@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from causalarms.errors import DataError, StudyError
-from causalarms.tables import as_frame
+from causalarms.errors import DataError, ModelError, StudyError
+from causalarms.tables.read import as_frame
+from causalarms.tables.rounds import TableRounds, rounds_of
 
-PREFIX = "do:"  # 0/1 columns of a frame that say which nodes were switched
 LARGEST = 1e100  # squares of larger numbers overflow in every regression
 
 Values = list[float | None]
@@ -21,6 +21,7 @@ Values = list[float | None]
 class PastRounds(NamedTuple):
     interventions: list[list[int]]
     values: list[Values]
+    left_out: tuple[str, ...] = ()  # remarks on rows that are not here
 
 
 def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
@@ -48,62 +49,47 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
     return [_number(mapping[node], f"node {node!r}") for node in nodes]
 
 
-def as_past_rounds(given: Any, nodes: tuple[str, ...], interventions: Any = None) -> PastRounds:
-    """Rows of a frame: a column per node, and 0/1 columns `do:NODE` (absent ones: natural).
+def as_past_rounds(
+    given: Any,
+    nodes: tuple[str, ...],
+    interventions: Any = None,
+    *,
+    intervened: str | None = None,
+    ignore: Sequence[str] = (),
+) -> PastRounds:
+    """Rounds of a file, frame or dict (`tables/rounds.py`); an empty cell was not measured."""
+    try:
+        found = rounds_of(
+            given, interventions, nodes=nodes, only_nodes=True, intervened=intervened, ignore=ignore
+        )
+        return past_rounds(found)
+    except (DataError, ModelError) as error:
+        raise StudyError(str(error)) from error
 
-    An empty cell (null, NaN) is a value that was not measured.
-    """
-    for node in nodes:
-        if node.startswith(PREFIX):
-            raise StudyError(
-                f"a column {node!r} would be the switch of {node.removeprefix(PREFIX)!r}, not the "
-                f"node {node!r}: ask and tell instead of adding a table"
-            )
-    frame = as_frame(given, "observations")
-    if frame is None and isinstance(given, Mapping):
-        columns = {str(name): list(column) for name, column in given.items()}
-    elif frame is not None:
-        columns = {str(c.name): c.to_list() for c in frame.iter_columns()}
-    else:
-        raise StudyError("observations are a frame (or a dict of columns) with a column per node")
-    if interventions is not None:
-        extra = as_frame(interventions, "interventions")
-        flags = (
-            interventions if extra is None else {c.name: c.to_list() for c in extra.iter_columns()}
-        )
-        columns |= {f"{PREFIX}{name}": list(column) for name, column in flags.items()}
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1 or lengths == {0}:
+
+def past_rounds(found: TableRounds) -> PastRounds:
+    """Rounds of any table as they are stored."""
+    found.check_regimes(2)
+    wrong = np.argwhere(np.abs(found.values) > LARGEST)
+    for row, node in wrong[:1]:
         raise StudyError(
-            "observations have no rows" if lengths <= {0} else "columns differ in length"
+            f"row {found.rows[row]} of column {found.nodes[node]!r} is "
+            f"{found.values[row, node]:g}: too large to compute with"
         )
-    for name in columns:
-        if name.removeprefix(PREFIX) not in nodes:
-            raise StudyError(f"column {name!r} is no node; the nodes are {', '.join(nodes)}")
-    for node in nodes:
-        if node not in columns:
-            raise StudyError(f"there is no column for node {node!r}")
-    n_rows = lengths.pop()
-    values = [
-        [_cell(columns[node][row], f"row {row} of column {node!r}") for node in nodes]
-        for row in range(n_rows)
-    ]
-    regimes = [
-        [_regime(columns[PREFIX + node][row], row, node) if PREFIX + node in columns else 0
-         for node in nodes]
-        for row in range(n_rows)
-    ]  # fmt: skip
-    return PastRounds(regimes, values)
+    values = [[None if value != value else value for value in row] for row in found.values.tolist()]
+    return PastRounds(found.regimes.tolist(), values, found.left_out)
 
 
 def as_intervention(given: Any, nodes: tuple[str, ...]) -> list[int]:
     """0/1 per node from a dict (absent nodes: natural), switched names, or a row of 0/1."""
+    if isinstance(given, str) or not isinstance(given, Collection):
+        raise StudyError(f"{given!r} is no intervention: name the switched nodes")
     if isinstance(given, Mapping):
         names, regimes = list(given), [_regime(v, 0, str(k)) for k, v in given.items()]
         chosen = dict(zip(names, regimes, strict=True))
-    elif not isinstance(given, str) and all(isinstance(name, str) for name in given):
+    elif all(isinstance(name, str) for name in given):
         chosen = dict.fromkeys(given, 1)
-    elif not isinstance(given, str) and len(given) == len(nodes):
+    elif isinstance(given, Sequence | np.ndarray) and len(given) == len(nodes):
         chosen = {node: _regime(v, 0, node) for node, v in zip(nodes, given, strict=True)}
     else:
         raise StudyError(f"{given!r} is no intervention: name the switched nodes")
@@ -143,12 +129,6 @@ def _number(value: Any, where: str) -> float | None:
     if abs(number) > LARGEST:
         raise StudyError(f"{where} is {number:g}: too large to compute with")
     return number
-
-
-def _cell(value: Any, where: str) -> float | None:
-    if isinstance(value, float | np.floating) and math.isnan(value):
-        return None
-    return _number(value, where)
 
 
 def _regime(value: Any, row: int, node: str) -> int:

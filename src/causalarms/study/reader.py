@@ -139,7 +139,7 @@ class Reader:
         return belief is not None and belief.weighs_graphs
 
     def history(self) -> Any:
-        """One row per trial: a pandas or polars frame where one is installed, else columns."""
+        """One row per trial: a pandas or polars frame where installed, else a `PlainTable`."""
         return history.frame(self.ledger())
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:

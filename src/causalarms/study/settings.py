@@ -16,7 +16,8 @@ from causalarms.policies.base import Policy
 from causalarms.policies.registry import make_policy, policy_names
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.study.events import canonical
-from causalarms.study.inputs import PREFIX
+from causalarms.study.knowledge import MASKS, checked_knowledge, known_edges, refuse_knowledge
+from causalarms.tables.trials import PREFIX
 
 DIRECTIONS = ("maximize", "minimize")
 BEST = "posterior"
@@ -43,6 +44,7 @@ class Settings:
     costs: dict[str, float] = field(default_factory=dict)  # of switching a node, in reward units
     noise_mean: Any = None  # a number, (N,) or (2, N)
     seed: int = 0
+    knowledge: dict[str, Any] = field(default_factory=dict)  # of edges: tiers, forbidden, required
 
     @property
     def n_nodes(self) -> int:
@@ -66,6 +68,11 @@ class Settings:
     @property
     def constrained(self) -> bool:
         return self.max_interventions is not None or bool(self.forbidden) or bool(self.costs)
+
+    @property
+    def known_edges(self) -> dict[str, Any]:
+        """`allowed` and `required` edges, (2, N, N) each, as learners take them; or nothing."""
+        return known_edges(self.knowledge, self.nodes)
 
     def as_dict(self) -> dict[str, Any]:
         record = dataclasses.asdict(self)
@@ -99,6 +106,7 @@ class Settings:
             reward=self.reward_index,
             noise_mean=mean,
             horizon=self.horizon,
+            **self.known_edges,
             **self.policy_settings,
         )
 
@@ -160,7 +168,10 @@ def _checked(given: Settings) -> Settings:
         forbidden=_groups(given.forbidden, nodes),
         costs=_costs(given.costs, nodes),
         noise_mean=None if mean is None else mean.tolist(),
+        knowledge=checked_knowledge(given.knowledge, nodes),
     )
+    if settings.knowledge:
+        refuse_knowledge(settings.policy)
     if settings.constrained and settings.policy not in CONSTRAINED_POLICIES:
         raise StudyError(
             f"policy {settings.policy!r} cannot keep to constraints or costs; "
@@ -180,6 +191,8 @@ def _plain(settings: Any) -> dict[str, Any]:
     for name, value in plain.items():
         if name in ("noise_mean", "horizon", "n_nodes", "reward"):
             raise StudyError(f"{name} is given to the study, not to its policy")
+        if name in MASKS:
+            raise StudyError(f"{name} edges are given to the study as knowledge, not to its policy")
         try:
             canonical({name: value}).encode()
         except (TypeError, ValueError):

@@ -15,7 +15,7 @@ from typing import Any, Self
 from causalarms.errors import ChangedStudyError, FarValueWarning, LearningWarning, StudyError
 from causalarms.study import events, exchange, untold
 from causalarms.study.far_values import MOST_WARNINGS, far_values
-from causalarms.study.inputs import as_past_rounds, as_values
+from causalarms.study.inputs import as_intervention, as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
 from causalarms.study.reader import Reader, trial_number
@@ -55,6 +55,7 @@ class Study(Reader):
         seed: int = 0,
         *,
         changes: bool = False,
+        knowledge: Mapping[str, Any] | None = None,
         clock: Clock = now,
     ) -> Self:
         """A new study in a new file (None: in memory).
@@ -65,6 +66,8 @@ class Study(Reader):
         knows ("posterior", in any units) unless you name another; some of the others stop exploring
         by the `horizon`, the number of rounds you expect to run (default: 100 per node, at least
         500); running longer is fine.
+        `knowledge` is what is known of edges: "tiers" (lists of nodes, earliest first; no edge goes
+        back), "forbidden" and "required" (pairs of parent and child).
         """
         policy, policy_settings = chosen_policy(policy, policy_settings, changes=changes)
         if constraints is not None and not isinstance(constraints, Mapping):
@@ -80,7 +83,7 @@ class Study(Reader):
                 "nodes": nodes, "reward": reward, "direction": direction, "policy": policy,
                 "policy_settings": policy_settings, "horizon": horizon,
                 "intervenable": intervenable, "costs": costs or {}, "noise_mean": noise_mean,
-                "seed": seed, **limits,
+                "seed": seed, "knowledge": {} if knowledge is None else knowledge, **limits,
             }
         )  # fmt: skip
         refuse_ambiguous(settings.nodes)
@@ -124,20 +127,26 @@ class Study(Reader):
             trials = [self._trial(record) for record in self._ledger.pending_of(worker)[:n]]
         return trials[0] if n == 1 else trials
 
-    def tell(self, trial: Trial | int, values: Any) -> None:
-        """The result of a pending trial: a dict, Series, row or sequence with every node."""
+    def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
+        """The result of a pending trial: a dict, Series, row or sequence with every node.
+
+        `played` says what was switched where that is not what was asked: names of the switched
+        nodes, or node -> 0 or 1 (nodes that are not named: natural). The policy learns from it.
+        """
         plain = as_values(values, self.nodes)
+        bits = None if played is None else as_intervention(played, self.nodes)
         number = trial_number(trial)
         try:
             with self._lock, self._log.writing():
-                self._ledger.check_open(number)
-                self._log.write(events.TOLD, {"trial": number, "values": plain})
+                record = self._ledger.check_open(number)
+                result = {"trial": number, "values": plain} | _deviation(record, bits)
+                self._log.write(events.TOLD, result)
         except ChangedStudyError as error:
-            kept = untold.keep(self.store, number, dict(zip(self.nodes, plain, strict=True)))
+            named = dict(zip(self.nodes, plain, strict=True))
+            switched = None if bits is None else _switched(bits, self.nodes)
+            kept = untold.keep(self.store, number, named, switched)
             raise ChangedStudyError(f"{error}. {kept}") from error
-        if None in plain:
-            node = self.nodes[plain.index(None)]
-            self._warn(f"trial {number} is kept and left out of learning: {node!r} not measured")
+        self._warn_of_left_out(number)
         self._warn_of_far_values([number])
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
@@ -148,12 +157,25 @@ class Study(Reader):
         """The trial will not be carried out."""
         self._end(events.ABANDONED, trial, reason)
 
-    def add_observations(self, frame: Any, interventions: Any = None, source: str = "") -> int:
-        """Rounds nobody asked for: a column per node, 0/1 columns `do:NODE`; how many there were.
+    def add_observations(
+        self,
+        frame: Any,
+        interventions: Any = None,
+        source: str = "",
+        *,
+        intervened: str | None = None,
+        ignore: Sequence[str] = (),
+    ) -> int:
+        """Rounds nobody asked for, of a frame, a dict of columns or a file; how many there were.
 
-        `interventions` may hold the 0/1 columns instead, named like the nodes.
+        A column per node, and what was switched: 0/1 columns `do:NODE`; or a column of names
+        separated by `;` (`intervened`, found by itself where it is called so); or a second table
+        `interventions` of 0/1 columns named like the nodes. Other columns are refused unless they
+        are in `ignore`, or the table is that of an exported study.
         """
-        rounds = as_past_rounds(frame, self.nodes, interventions)
+        rounds = as_past_rounds(
+            frame, self.nodes, interventions, intervened=intervened, ignore=ignore
+        )
         with self._lock, self._log.writing():
             first = len(self._ledger.trials)
             self._log.write(
@@ -165,15 +187,25 @@ class Study(Reader):
                     "source": _text(source, "the source", empty=True),
                 },
             )
+        for remark in rounds.left_out:
+            self._warn(remark)
         left_out = sum(None in row for row in rounds.values)
         if left_out:
             self._warn(f"{left_out} of {len(rounds.values)} rows are kept and left out of learning")
         self._warn_of_far_values(range(first, first + len(rounds.values)))
         return len(rounds.values)
 
-    def correct(self, trial: Trial | int, values: Any, reason: str = "") -> None:
-        """Replace a told or imported result (None: withdraw it); both stay in the log."""
+    def correct(
+        self, trial: Trial | int, values: Any, reason: str = "", played: Any = None
+    ) -> None:
+        """Replace a told or imported result (None: withdraw it); both stay in the log.
+
+        `played` as in `tell`; without it, what was played stays as it was told.
+        """
         plain = None if values is None else as_values(values, self.nodes)
+        if plain is None and played is not None:
+            raise StudyError("played goes with values: a withdrawn result has neither")
+        bits = None if played is None else as_intervention(played, self.nodes)
         number = trial_number(trial)
         with self._lock, self._log.writing():
             record = self._ledger.trial(number)
@@ -181,8 +213,10 @@ class Study(Reader):
                 raise StudyError(f"trial {number} is {record.state}: it has no result to correct")
             self._log.write(
                 events.CORRECTED,
-                {"trial": number, "values": plain, "reason": _text(reason, "", empty=True)},
+                {"trial": number, "values": plain, "reason": _text(reason, "", empty=True)}
+                | _deviation(record, bits),
             )
+        self._warn_of_left_out(number)
         self._warn_of_far_values([number])
 
     def change_settings(self, **changes: Any) -> None:
@@ -277,6 +311,24 @@ class Study(Reader):
             record.asked.get("mean"),
         )
 
+    def _warn_of_left_out(self, number: int) -> None:
+        with self._lock:
+            record, may = self._ledger.trials[number], self.settings.intervenable or self.nodes
+        if record.values is None:
+            return
+        if None in record.values:
+            reason = f"{self.nodes[record.values.index(None)]!r} not measured"
+        else:
+            idle = [n for n in _switched(record.intervention, self.nodes) if n not in may]
+            if not idle:
+                return
+            reason = f"{idle[0]!r} was switched, which is not intervenable in this study"
+        warnings.warn(
+            f"trial {number} is kept and left out of learning: {reason}",
+            LearningWarning,
+            stacklevel=3,
+        )
+
     def _warn(self, message: str) -> None:
         warnings.warn(message, LearningWarning, stacklevel=3)
 
@@ -288,6 +340,15 @@ class Study(Reader):
         if len(found) > MOST_WARNINGS:
             more = f"and {len(found) - MOST_WARNINGS} values more: causalarms study show FILE"
             warnings.warn(more, FarValueWarning, stacklevel=3)
+
+
+def _deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
+    """What an event says of what was played: nothing where that is known already."""
+    return {} if played is None or tuple(played) == record.intervention else {"played": played}
+
+
+def _switched(bits: Sequence[int], nodes: Sequence[str]) -> list[str]:
+    return [node for node, bit in zip(nodes, bits, strict=True) if bit]
 
 
 def _text(given: Any, what: str, *, empty: bool = False) -> str:

@@ -24,7 +24,7 @@ class Record:
 
     number: int
     state: str  # asked | told | failed | abandoned | imported | lost
-    intervention: Bits
+    intervention: Bits  # what was played; until there is a result, what was asked
     wanted: Bits | None = None  # what the policy is told where it differs
     worker: str = ""
     values: Values | None = None
@@ -33,6 +33,11 @@ class Record:
     done_at: str = ""
     reason: str = ""
     corrected: bool = False
+
+    @property
+    def asked_intervention(self) -> Bits:
+        """What was asked; of rounds that nobody asked for, what was played."""
+        return tuple(self.asked["intervention"]) if self.asked else self.intervention
 
     @property
     def complete(self) -> bool:
@@ -134,7 +139,9 @@ class Ledger:
 
     def _told(self, event: Event) -> None:
         values = self._values(event.data["values"])
-        self.order.append(self._close(event, kinds.TOLD, values))
+        number = self._close(event, kinds.TOLD, values)
+        self.trials[number] = self._played(self.trials[number], event)
+        self.order.append(number)
 
     def _failed(self, event: Event) -> None:
         self._close(event, kinds.FAILED)
@@ -175,13 +182,19 @@ class Ledger:
             raise StudyError(f"trial {record.number} has no result to correct")
         given = event.data["values"]
         self.trials[record.number] = replace(
-            record,
+            self._played(record, event),
             state=kinds.FAILED if given is None else record.state,
             values=None if given is None else self._values(given),
             corrected=True,
             reason=str(event.data.get("reason", "")),
         )
         self.revision = event.number
+
+    def _played(self, record: Record, event: Event) -> Record:
+        """The record with what was really played, where the event says that it was another."""
+        if "played" not in event.data:
+            return record
+        return replace(record, intervention=self._bits(event.data["played"]))
 
     def _changed(self, event: Event) -> None:
         assert self.settings is not None

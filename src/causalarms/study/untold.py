@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from causalarms.study.store import Store
 
 
-def keep(store: Store, trial: int, values: dict[str, float | None]) -> str:
+def keep(
+    store: Store, trial: int, values: dict[str, float | None], played: list[str] | None = None
+) -> str:
     """Append the result to FILE-untold.jsonl; a sentence that says where it is."""
-    result = json.dumps({"trial": trial, "values": values}, ensure_ascii=False)
+    record: dict[str, Any] = {"trial": trial, "values": values}
+    if played is not None:
+        record["played"] = played
+    result = json.dumps(record, ensure_ascii=False)
     path: Path | None = getattr(store, "path", None)
     if path is not None:
         kept = path.with_name(f"{path.name}-untold.jsonl")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.errors import ModelError, SettingError
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.refresh import Settings
 
@@ -18,8 +18,8 @@ def edge_masks(
 ) -> tuple[BoolArray, BoolArray]:
     """Allowed and required edges, (2, N, N) each."""
     shape = (2, n_nodes, n_nodes)
-    every = np.ones(shape, dtype=bool) if allowed is None else np.asarray(allowed, dtype=bool)
-    none = np.zeros(shape, dtype=bool) if required is None else np.asarray(required, dtype=bool)
+    every = np.ones(shape, dtype=bool) if allowed is None else _mask("allowed", allowed, n_nodes)
+    none = np.zeros(shape, dtype=bool) if required is None else _mask("required", required, n_nodes)
     # in C order throughout: kernels are compiled anew for every other layout
     possible = np.array(np.broadcast_to(every, shape), order="C")
     possible &= ~np.eye(n_nodes, dtype=bool)
@@ -28,6 +28,19 @@ def edge_masks(
         regime, parent, child = np.argwhere(certain & ~possible)[0]
         raise ModelError(f"edge {parent} -> {child} is required and forbidden ({regime=})")
     return possible, certain
+
+
+def _mask(name: str, given: npt.ArrayLike, n_nodes: int) -> BoolArray:
+    try:
+        mask = np.asarray(given)
+    except ValueError:
+        mask = np.empty(0)
+    shapes = ((n_nodes, n_nodes), (2, n_nodes, n_nodes))
+    if mask.shape not in shapes or mask.dtype.kind not in "biu" or not np.isin(mask, (0, 1)).all():
+        raise SettingError(
+            f"{name} must say True or False of every edge, in shape {shapes[0]} or {shapes[1]}"
+        )
+    return mask.astype(bool)
 
 
 def kernel_settings(

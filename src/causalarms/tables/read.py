@@ -12,10 +12,10 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.csv_cells import plain
 from causalarms.errors import DataError, DataTypeError
 from causalarms.files import read_at_most
 from causalarms.limits import TABLE_BYTES, TABLE_CELLS
+from causalarms.tables.write import plain
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet shows and does not run.
+"""Tables as CSV that a spreadsheet shows and does not run, and as Parquet.
 
 A text that starts like a formula (= + - @, a tab, a line break) is written with an apostrophe in
 front, which `plain` takes away again. Numbers, also as text, stay as they are.
@@ -6,9 +6,12 @@ front, which `plain` takes away again. Numbers, also as text, stay as they are.
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from causalarms.errors import DataError
 
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 QUOTED = re.compile(r'[,;"\t\r\n]')  # some spreadsheets also split cells at ; and tabs
@@ -17,6 +20,28 @@ QUOTED = re.compile(r'[,;"\t\r\n]')  # some spreadsheets also split cells at ; a
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A whole file; None is an empty cell."""
     return "".join(",".join(map(_cell, row)) + "\n" for row in (header, *rows))
+
+
+def columns_text(columns: Mapping[str, Sequence[Any]]) -> str:
+    """As `csv_text`, from columns of one length.
+
+    >>> columns_text({"a": [1, None], "b": ["=x", 2.5]})
+    "a,b\\n1,'=x\\n,2.5\\n"
+    """
+    return csv_text(columns, zip(*columns.values(), strict=True))
+
+
+def parquet_bytes(columns: Mapping[str, Sequence[Any]], made_by: str) -> bytes:
+    """A whole Parquet file that names its maker, the same bytes for the same columns."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise DataError("Parquet needs pyarrow: pip install 'causalarms[parquet]'") from error
+    sink = io.BytesIO()
+    table = pyarrow.table(dict(columns)).replace_schema_metadata({"made_by": made_by})
+    parquet.write_table(table, sink)
+    return sink.getvalue()
 
 
 def plain(cell: str) -> str:

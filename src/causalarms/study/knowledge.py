@@ -1,0 +1,63 @@
+"""What is known of edges before a study begins: tiers, forbidden and required edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from causalarms.errors import StudyError
+from causalarms.graphs.prior_knowledge import edge_constraints
+from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
+from causalarms.sem.nodes import node_index
+
+KINDS = ("tiers", "forbidden", "required")
+MASKS = ("allowed", "required")  # settings of a policy that can use it
+
+Knowledge = dict[str, list[list[str]]]
+
+
+def checked_knowledge(given: Any, nodes: tuple[str, ...]) -> Knowledge:
+    """By name and without empty entries; ModelError where it contradicts itself."""
+    if not isinstance(given, Mapping):
+        raise StudyError(f"knowledge is {', '.join(KINDS)} with lists of nodes, not {given!r}")
+    wrong = sorted(set(map(str, given)) - set(KINDS))
+    if wrong:
+        raise StudyError(f"there is no knowledge {wrong[0]!r}; there are {', '.join(KINDS)}")
+    plain: Knowledge = {}
+    for kind in KINDS:
+        groups = given.get(kind) or ()
+        if isinstance(groups, str) or not isinstance(groups, Sequence):
+            raise StudyError(f"knowledge {kind!r} is a list of lists of nodes, not {groups!r}")
+        for group in groups:
+            if isinstance(group, str) or not isinstance(group, Sequence):
+                raise StudyError(
+                    f"knowledge {kind!r} is a list of lists of nodes, not of {group!r}"
+                )
+            if kind != "tiers" and len(group) != 2:
+                raise StudyError(f"an edge is a pair [parent, child], not {list(group)}")
+        if groups:
+            plain[kind] = [[nodes[node_index(node, nodes)] for node in group] for group in groups]
+    known_edges(plain, nodes)
+    return plain
+
+
+def known_edges(knowledge: Knowledge, nodes: tuple[str, ...]) -> dict[str, Any]:
+    """`allowed` and `required`, (2, N, N) each; nothing where nothing is known."""
+    if not knowledge:
+        return {}
+    shape = (2, len(nodes), len(nodes))
+    masks = edge_constraints(nodes, **knowledge)  # type: ignore[arg-type]
+    return dict(zip(MASKS, (np.array(np.broadcast_to(m, shape)) for m in masks), strict=True))
+
+
+def refuse_knowledge(policy: str) -> None:
+    """StudyError where this policy has no use for what is known."""
+    if not _can_use(policy):
+        able = [name for name in policy_names() if _can_use(name)]
+        raise StudyError(f"policy {policy!r} cannot use knowledge of edges; {', '.join(able)} can")
+
+
+def _can_use(policy: str) -> bool:
+    return set(MASKS) <= set(accepted_settings(policy_factory(policy)))

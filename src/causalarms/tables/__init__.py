@@ -1,0 +1,1 @@
+"""Tables: read from users, and written for them."""

@@ -1,0 +1,272 @@
+"""Rounds from tables: one set of rules for `learn`, `study import` and `Study.add_observations`.
+
+A row is a round, a column holds the values of a node. What was switched is said in one of three
+ways: columns `do:NODE` with the regime of the node (0 natural); one column that names the switched
+nodes, separated by `;`; or a second table with a column of regimes per node. A table that
+`study export` wrote is read as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import DataError, ModelError
+from causalarms.sem.nodes import node_index, node_names
+from causalarms.tables.cells import Cells, Columns
+from causalarms.tables.plain import PlainTable
+from causalarms.tables.read import as_frame, read_table
+from causalarms.tables.trials import (
+    FIRST,
+    LAST,
+    OWN,
+    PREFIX,
+    WITH_RESULT,
+    column_of,
+    is_table_of_trials,
+)
+
+NAME_COLUMNS = ("intervened", "interventions", "targets")  # found by themselves
+SEPARATOR = ";"
+
+
+class TableRounds(NamedTuple):
+    """What a table says. How many regimes a node has is not in it: `check_regimes` is told."""
+
+    nodes: tuple[str, ...]
+    values: npt.NDArray[np.float64]  # (n, N), nan where not measured
+    regimes: npt.NDArray[np.int64]  # (n, N), from 0
+    rows: npt.NDArray[np.int64]  # (n,), the rows of the table, as people count them
+    source: str  # how the interventions were given
+    left_out: tuple[str, ...]  # a remark for each kind of rows that are not here
+
+    def check_regimes(self, n_regimes: int | Sequence[int]) -> None:
+        """DataError for a regime that its node does not have."""
+        most = np.broadcast_to(n_regimes, len(self.nodes))
+        wrong = np.argwhere(self.regimes >= most)
+        if len(wrong):
+            row, node = wrong[0]
+            has = (
+                "is neither 0 (natural) nor 1 (intervened)"
+                if most[node] == 2
+                else f"is not one of its {most[node]}, which count from 0"
+            )
+            raise DataError(
+                f"row {self.rows[row]} of node {self.nodes[node]!r}: "
+                f"regime {self.regimes[row, node]} {has}"
+            )
+
+
+def rounds_of(
+    given: Any,
+    interventions: Any = None,
+    *,
+    nodes: Sequence[str] | None = None,
+    only_nodes: bool = False,
+    intervened: str | None = None,
+    ignore: Iterable[str] = (),
+    incomplete: str = "keep",
+) -> TableRounds:
+    """Rounds of a file (CSV, Parquet), a frame or a dict of columns.
+
+    interventions   a second table
+    nodes           their names; None: all columns that are nothing else
+    only_nodes      refuse columns that are nothing to these nodes
+    intervened      the column of names; None: looked for
+    ignore          columns to leave out
+    incomplete      rows that lack a value: "keep" (nan), "skip", "refuse"
+    """
+    if isinstance(ignore, str):
+        raise DataError(f"ignore is a list of columns, not {ignore!r}")
+    ignore = tuple(ignore)
+    first = _cells(given, "observations")
+    second = None if interventions is None else _switches(interventions, nodes)
+    for name in ignore:
+        if name not in first.columns and (second is None or name not in second.columns):
+            raise DataError(f"{first.what} has no column {name!r} to ignore")
+    table = first.without(ignore)
+    columns, what = table.columns, table.what
+    trials = is_table_of_trials(columns)
+    aside = {*FIRST, *LAST} if trials else set[str]()
+    place = _places(columns, nodes, what)
+    flags = [name for name in columns if name.startswith(PREFIX)]
+    if trials and intervened is None:
+        named = None  # what was switched is in columns do:NAME; a node may be called `targets`
+    else:
+        named = _name_column(columns, intervened, {*place.values(), *aside}, what)
+    if nodes is None:
+        rest = [name for name in columns if name not in {*aside, *flags, named}]
+        place = {name.removeprefix(OWN) if trials else name: name for name in rest}
+    if not place:
+        raise DataError(f"{what} has no column of samples")
+    names = node_names(tuple(place), len(place))
+    if only_nodes:
+        _refuse_others(columns, {*place.values(), *aside, *flags, named}, names)
+    if sum([second is not None, named is not None, bool(flags)]) > 1:
+        raise DataError(
+            f"{what}: interventions are given in more than one way "
+            f"({PREFIX}NAME columns, a column of names, a second table); keep one"
+        )
+    if second is not None:
+        regimes = _from_flags(second.without(ignore), names, table.n_rows)
+        source = f"columns of {Path(second.what).name}"
+    elif named is not None:
+        regimes, source = _from_names(table, named, names), f"column {named!r}"
+    else:
+        others = [name for name in columns if name not in flags]
+        regimes = _from_flags(table.without(others), names, table.n_rows)
+        source = f"{len(flags)} {PREFIX}NAME columns" if flags else "none given: all natural"
+    keep, remarks = np.ones(table.n_rows, dtype=bool), list[str]()
+    if trials:
+        keep, remarks = _finished(columns["state"])
+    values = table.numbers(list(place.values()), keep)
+    if incomplete != "keep":
+        keep = table.complete(values, list(place.values()), keep, incomplete, remarks)
+    rows = np.flatnonzero(keep)
+    if not len(rows):
+        raise DataError(f"{what}: no row has a result")
+    return TableRounds(
+        names, values[rows], regimes[rows], rows + table.first_row, source, tuple(remarks)
+    )
+
+
+def _cells(given: Any, what: str) -> Cells:
+    """Rows of a file count from 1, those of a frame from 0."""
+    if isinstance(given, str | Path):
+        return Cells(read_table(given), str(given), 1)
+    return Cells(columns_of(given, what), what, 0)
+
+
+def columns_of(given: Any, what: str) -> dict[str, list[Any]]:
+    """Columns of one length by name, from a frame, a table or a mapping; null is None."""
+    frame = as_frame(given, what)
+    if frame is not None:
+        columns = {
+            str(c.name): [
+                None if null else cell
+                for cell, null in zip(c.to_list(), c.is_null().to_list(), strict=True)
+            ]
+            for c in frame.iter_columns()
+        }
+    else:
+        if isinstance(given, PlainTable):
+            given = given.to_dict()
+        if not isinstance(given, Mapping):
+            raise DataError(f"{what} are a frame (or a dict of columns) with a column per node")
+        columns = {}
+        for name, cells in given.items():
+            if isinstance(cells, str) or not isinstance(cells, Iterable):
+                raise DataError(f"{what}: column {name!r} is {cells!r:.80}, not a list of cells")
+            columns[str(name)] = list(cells)
+    lengths = {len(cells) for cells in columns.values()}
+    if lengths <= {0}:
+        raise DataError(f"{what} have no rows")
+    if len(lengths) > 1:
+        raise DataError(f"{what}: columns differ in length")
+    return columns
+
+
+def _places(columns: Columns, nodes: Sequence[str] | None, what: str) -> dict[str, str]:
+    """The column of every node whose name is given."""
+    place: dict[str, str] = {}
+    for node in nodes or ():
+        if node.startswith(PREFIX) and column_of(node) not in columns:
+            raise DataError(
+                f"{node!r} is a column of switches (the switch of {node.removeprefix(PREFIX)!r}, "
+                f"not the node {node!r}); it cannot be a node as well"
+            )
+        column = column_of(node) if column_of(node) in columns else node
+        if column not in columns:
+            raise DataError(f"{what} has no column for node {node!r}")
+        if column in place.values():
+            raise DataError(f"{what}: column {column!r} would be that of two nodes")
+        place[node] = column
+    return place
+
+
+def _name_column(
+    columns: Columns, intervened: str | None, taken: set[str], what: str
+) -> str | None:
+    if intervened is not None:
+        if intervened not in columns:
+            raise DataError(f"{what} has no column {intervened!r}")
+        if intervened in taken or intervened.startswith(PREFIX):
+            raise DataError(f"column {intervened!r} is something else, no column of names")
+        return intervened
+    found = [name for name in NAME_COLUMNS if name in columns and name not in taken]
+    if len(found) > 1:
+        raise DataError(
+            f"{what}: {found[0]!r} or {found[1]!r} may be the column that names the switched "
+            f"nodes; ignore one (--ignore {found[1]})"
+        )
+    return found[0] if found else None
+
+
+def _refuse_others(columns: Columns, known: set[str | None], nodes: Sequence[str]) -> None:
+    for name in columns:
+        if name not in known:
+            raise DataError(
+                f"column {name!r} is no node; the nodes are {', '.join(nodes)}. "
+                f"To leave it out, ignore it: --ignore {name}"
+            )
+
+
+def _switches(given: Any, nodes: Sequence[str] | None) -> Cells:
+    """A second table, or an array with a column per node where their names are given."""
+    if isinstance(given, np.ndarray) and nodes is not None:
+        if given.ndim != 2 or given.shape[1] != len(nodes):
+            raise DataError(f"interventions must have shape (n, {len(nodes)}), not {given.shape}")
+        given = dict(zip(nodes, given.T.tolist(), strict=True))
+    return _cells(given, "interventions")
+
+
+def _from_flags(table: Cells, nodes: Sequence[str], n_rows: int) -> npt.NDArray[np.int64]:
+    if table.columns and table.n_rows != n_rows:
+        raise DataError(f"{table.what} has {table.n_rows} rows for {n_rows} rows of samples")
+    regimes = np.zeros((n_rows, len(nodes)), dtype=np.int64)
+    seen: dict[int, str] = {}
+    for column, cells in table.columns.items():
+        try:
+            node = node_index(column.removeprefix(PREFIX), nodes)
+        except ModelError as error:
+            raise DataError(f"column {column!r}: {error}") from None
+        if seen.setdefault(node, column) != column:
+            raise DataError(f"columns {seen[node]!r} and {column!r} are about the same node")
+        regimes[:, node] = [table.regime(cell, row, column) for row, cell in enumerate(cells)]
+    return regimes
+
+
+def _from_names(table: Cells, column: str, nodes: Sequence[str]) -> npt.NDArray[np.int64]:
+    regimes = np.zeros((table.n_rows, len(nodes)), dtype=np.int64)
+    position = {node: i for i, node in enumerate(nodes)}
+    for row, cell in enumerate(table.columns[column]):
+        for target in _targets(cell):
+            if target not in position:
+                raise DataError(
+                    f"{table.at(row, column)} names {target!r}, which is no node; separate "
+                    f"names by {SEPARATOR!r}"
+                )
+            regimes[row, position[target]] = 1
+    return regimes
+
+
+def _targets(cell: Any) -> list[str]:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return []
+    if isinstance(cell, list | tuple | np.ndarray):
+        return [str(name) for name in cell]
+    parts = (part.strip() for part in str(cell).split(SEPARATOR))
+    return [part for part in parts if part]
+
+
+def _finished(states: Sequence[Any]) -> tuple[npt.NDArray[np.bool_], list[str]]:
+    """Trials of an exported table that have a result."""
+    kept = np.array([state in WITH_RESULT for state in states])
+    n_others = int((~kept).sum())
+    has = "1 trial of the table has" if n_others == 1 else f"{n_others} trials of the table have"
+    return kept, [f"{has} no result: left out"] if n_others else []

@@ -1,0 +1,184 @@
+"""What was played may differ from what was asked: both are kept, the policy learns the former."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from study_rounds import NODES, SEM, SETTINGS, play, state_of
+
+from causalarms import Study
+from causalarms.errors import ChangedStudyError, LearningWarning, StudyError
+from causalarms.rng import stream
+from causalarms.study.store import MemoryStore
+from causalarms.study.trials import Record
+
+VALUES = [1.0, 2.0, 3.0]
+
+
+def replayed(study: Study) -> Study:
+    store = MemoryStore()
+    with store.writing():
+        for entry in study.store.entries():
+            store.append(entry)
+    return Study(store)
+
+
+def last_event(study: Study) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(study.store.entries()[-1].text)["data"]
+    return data
+
+
+def other(asked: dict[str, int]) -> dict[str, int]:
+    return {node: 1 - bit for node, bit in asked.items()}
+
+
+@pytest.mark.parametrize(
+    ("played", "bits"),
+    [
+        ({"heat": 1, "yield": 0}, (1, 0, 0)),
+        ({}, (0, 0, 0)),
+        ([], (0, 0, 0)),
+        (["yield", "stir"], (0, 1, 1)),
+        ({"yield"}, (0, 0, 1)),
+        ((1, 1, 1), (1, 1, 1)),
+        (np.array([0, 1, 0]), (0, 1, 0)),
+    ],
+)
+def test_played_is_said_as_in_predict(played: Any, bits: tuple[int, ...]) -> None:
+    study = Study.create(None, **SETTINGS)
+    trial = study.ask()
+    study.tell(trial, VALUES, played)
+    record = study.ledger().trials[0]
+    assert record.intervention == bits
+    assert record.asked_intervention == tuple(trial.intervention.values())
+    assert record.asked["intervention"] == list(trial.intervention.values())
+
+
+def test_only_a_difference_is_stored() -> None:
+    study = Study.create(None, **SETTINGS)
+    trial = study.ask()
+    study.tell(trial, VALUES, played=trial.intervention)
+    assert last_event(study) == {"trial": 0, "values": VALUES}
+    trial = study.ask()
+    study.tell(trial, VALUES, played=other(trial.intervention))
+    assert last_event(study)["played"] == [1 - bit for bit in trial.intervention.values()]
+    study.correct(0, VALUES, played=trial.switch)
+    study.correct(1, VALUES)
+    assert "played" not in last_event(study)
+    assert study.ledger().trials[1].intervention == tuple(other(trial.intervention).values())
+    study.correct(1, VALUES, played=trial.intervention)
+    assert last_event(study)["played"] == list(trial.intervention.values())
+    assert study.ledger().trials[1].intervention == tuple(trial.intervention.values())
+
+
+def test_the_policy_learns_from_what_was_played(tmp_path: Path) -> None:
+    honest, wrong = (Study.create(tmp_path / n, **SETTINGS) for n in ("a.db", "b.db"))
+    rounds = []
+    for number in range(90):
+        trial = honest.ask()
+        bits = list(trial.intervention.values())
+        if number % 3 == 0:
+            bits[number % 2] = 1 - bits[number % 2]
+        values = SEM.sample(np.array([bits], dtype=np.uint8), stream(3, "noise", number))[0]
+        rounds.append((bits, values.tolist()))
+        honest.tell(trial, values, dict(zip(NODES, bits, strict=True)))
+    policy = honest.settings.make_policy()
+    for bits, row in rounds:
+        policy.tell(bits, row)
+    live, alone = honest.policy.state(), policy.state()
+    assert all(np.array_equal(live[name], alone[name]) for name in alone)
+    assert state_of(replayed(honest)) == state_of(honest)
+    assert honest.verify(replay=True).ok
+    for _, row in rounds:
+        wrong.tell(wrong.ask(), row)
+    for number, (bits, row) in enumerate(rounds):
+        wrong.correct(number, row, played=bits)
+    assert state_of(wrong) == state_of(honest)
+    assert state_of(replayed(wrong)) == state_of(wrong)
+    assert [r.intervention for r in wrong.ledger().trials] == [tuple(bits) for bits, _ in rounds]
+    assert wrong.verify(replay=True).ok
+    honest.close()
+    wrong.close()
+    with Study.open(tmp_path / "a.db") as again:
+        assert [r.intervention for r in again.ledger().trials] == [tuple(b) for b, _ in rounds]
+
+
+def test_history_and_explanation_show_it() -> None:
+    study = Study.create(None, **SETTINGS)
+    play(study, 1)
+    trial = study.ask()
+    study.tell(trial, VALUES, other(trial.intervention))
+    history = study.history()
+    assert history["not_as_asked"].tolist() == ["", "heat;stir;yield"]
+    assert [history[f"do:{node}"][1] for node in NODES] == [
+        1 - bit for bit in trial.intervention.values()
+    ]
+    found = study.explain(1)
+    assert found["switch"] == trial.switch
+    assert found["played"] == [node for node in NODES if node not in trial.switch]
+    assert f"played otherwise: {', '.join(found['played']) or 'nothing'} switched" in found["text"]
+    first = study.explain(0)
+    assert first["played"] == first["switch"]
+    assert "otherwise" not in first["text"]
+    study.add_observations({node: [1.0] for node in NODES} | {"do:heat": [1]})
+    assert study.history()["not_as_asked"][2] == ""
+
+
+@pytest.mark.parametrize(
+    ("played", "message"),
+    [
+        (["het"], "there is no node 'het'"),
+        ({"het": 1}, "there is no node 'het'"),
+        ({"heat": 2}, "regime 2 is neither 0"),
+        ({"heat": "1"}, "neither 0"),
+        ("heat", "name the switched nodes"),
+        (7, "name the switched nodes"),
+        ([1, 0], "name the switched nodes"),
+        ({0, 1, 2}, "name the switched nodes"),
+    ],
+)
+def test_wrong_words_for_it_are_refused_before_anything_is_written(
+    played: Any, message: str
+) -> None:
+    study = Study.create(None, **SETTINGS)
+    trial = study.ask()
+    before = study.store.entries()
+    with pytest.raises(StudyError, match=message):
+        study.tell(trial, VALUES, played)
+    assert study.store.entries() == before
+    study.tell(trial, VALUES)
+    with pytest.raises(StudyError, match=message):
+        study.correct(trial, VALUES, played=played)
+    with pytest.raises(StudyError, match="played goes with values"):
+        study.correct(trial, None, played=["heat"])
+
+
+def test_a_switch_the_study_never_moves_is_kept_and_teaches_nothing() -> None:
+    study = Study.create(None, **SETTINGS, intervenable=["heat"])
+    with pytest.warns(LearningWarning, match="left out of learning: 'stir' was switched"):
+        study.tell(study.ask(), VALUES, ["heat", "stir"])
+    assert study.policy.n_told == 0
+    study.tell(study.ask(), VALUES, ["heat"])
+    assert study.policy.n_told == 1
+    with pytest.warns(LearningWarning, match="'stir' was switched"):
+        study.correct(1, VALUES, played=["stir"])
+    assert study.policy.n_told == 0
+
+
+def test_a_result_that_cannot_be_told_is_kept_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    study = Study.create(path, **SETTINGS)
+    trial = study.ask()
+    path.unlink()
+    with pytest.raises(ChangedStudyError, match="is kept in"):
+        study.tell(trial, VALUES, {"stir": 1})
+    kept = json.loads((tmp_path / "s.db-untold.jsonl").read_text())
+    assert (kept["trial"], kept["played"]) == (0, ["stir"])
+
+
+def test_a_record_that_nobody_asked_for_was_asked_as_played() -> None:
+    assert Record(0, "imported", (1, 0)).asked_intervention == (1, 0)
