@@ -180,3 +180,8 @@ def test_nothing_of_python_crashes_it() -> None:
         with pytest.raises(StudyError):
             study.add_observations(SAMPLES, flags)
     assert not study.ledger().trials
+
+
+def test_learn_names_the_row_of_a_regime_that_is_not_there(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", SAMPLES | DO | {"do:heat": [0] * 4 + [2] + [0] * 55})
+    assert "row 5 of node 'heat': regime 2 is neither 0" in run("learn", table).err

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from study_rounds import NODES, SETTINGS, play, state_of
+from study_rounds import NODES, SEM, SETTINGS, play, state_of
 
 from causalarms import Study, make_policy
 from causalarms.errors import ModelError, SettingError, StudyError
@@ -136,3 +136,19 @@ def test_masks_of_policies_must_fit_an_order(policy: str) -> None:
         make_policy(policy, n_nodes=3, horizon=200, required=cycle)
     with pytest.raises(ModelError, match="0 -> 1 is required and forbidden"):
         make_policy(policy, n_nodes=3, horizon=200, required=cycle, allowed=~cycle)
+
+
+@pytest.mark.parametrize("policy", CAN)
+def test_a_required_edge_is_there_against_all_data(policy: str) -> None:
+    rng = np.random.default_rng(0)
+    regimes = rng.integers(0, 2, (80, 3))
+    values = SEM.sample(regimes, rng)
+    for parent, child in ((0, 2), (2, 0), (1, 2), (2, 1)):
+        required = np.zeros((3, 3), dtype=bool)
+        required[parent, child] = True
+        made = make_policy(policy, n_nodes=3, horizon=200, required=required)
+        for a, x in zip(regimes, values, strict=True):
+            made.tell(a, x)
+        assert made.adjacency is not None
+        assert made.adjacency[:, parent, child].all()
+        assert not made.adjacency[:, child, parent].any()

@@ -19,7 +19,7 @@ Knowledge = dict[str, list[list[str]]]
 
 
 def checked_knowledge(given: Any, nodes: tuple[str, ...]) -> Knowledge:
-    """By name and without empty entries; ModelError where it contradicts itself."""
+    """By name and without empty entries; whether it contradicts itself is seen when it is used."""
     if not isinstance(given, Mapping):
         raise StudyError(f"knowledge is {', '.join(KINDS)} with lists of nodes, not {given!r}")
     wrong = sorted(set(map(str, given)) - set(KINDS))
@@ -39,7 +39,6 @@ def checked_knowledge(given: Any, nodes: tuple[str, ...]) -> Knowledge:
                 raise StudyError(f"an edge is a pair [parent, child], not {list(group)}")
         if groups:
             plain[kind] = [[nodes[node_index(node, nodes)] for node in group] for group in groups]
-    known_edges(plain, nodes)
     return plain
 
 
