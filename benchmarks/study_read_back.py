@@ -16,6 +16,8 @@ from causalarms.study import Study
 from causalarms.study.file_locks import FileLocks
 from causalarms.study.sqlite_store import SqliteStore
 
+READ_BACK = "_read_back"
+
 
 def without(store: SqliteStore, locks: FileLocks) -> None:
     """Instead of reading back."""
@@ -25,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tells", type=int, default=1000)
     options = parser.parse_args()
-    read_back = SqliteStore._read_back
+    read_back = getattr(SqliteStore, READ_BACK)
     seconds: dict[bool, list[float]] = {True: [], False: []}
     with tempfile.TemporaryDirectory(dir=".") as folder:
         study = Study.create(
@@ -33,11 +35,11 @@ def main() -> None:
         )
         for number in range(options.tells):
             trial, checked = study.ask(), number % 2 == 0
-            SqliteStore._read_back = read_back if checked else without  # type: ignore[method-assign]
+            setattr(SqliteStore, READ_BACK, read_back if checked else without)
             began = time.perf_counter()
             study.tell(trial, [0.0, 1.0, float(number)])
             seconds[checked].append(time.perf_counter() - began)
-            SqliteStore._read_back = read_back  # type: ignore[method-assign]
+            setattr(SqliteStore, READ_BACK, read_back)
     medians = {checked: statistics.median(s) for checked, s in seconds.items()}
     record = {
         "tells": options.tells,

@@ -206,7 +206,7 @@ def test_the_report_is_one_page_and_escapes_everything(tmp_path: Path) -> None:
 
 def test_the_report_of_an_empty_study(file: Path, tmp_path: Path) -> None:
     assert run("study", "report", file, "--out", tmp_path / "r.html").code == 0
-    assert "No result yet" in (tmp_path / "r.html").read_text()
+    assert "It is too early to say" in (tmp_path / "r.html").read_text()
     assert "no trial yet" in run("study", "show", file).out
 
 

@@ -82,7 +82,7 @@ def test_settings_of_csl_ucb_are_refused_when_a_study_is_made(
     with pytest.raises(ModelError, match=message):
         make_policy("csl-ucb", n_nodes=3, horizon=500, **settings)
     with pytest.raises(StudyError, match=message):
-        Study.create(None, ["a", "b", "c"], "c", policy_settings=settings)
+        Study.create(None, ["a", "b", "c"], "c", policy="csl-ucb", policy_settings=settings)
 
 
 def test_the_largest_k_that_is_accepted_learns_a_graph_in_time() -> None:

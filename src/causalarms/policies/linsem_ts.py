@@ -28,6 +28,7 @@ from causalarms.statistics.moments import Moments
 ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
 SEARCH_BUDGET = 500_000  # tree nodes per round; where they do not suffice, the best found is played
 
+NO_DIGITS = 1e8  # weights beyond are differences of numbers that agree in all their digits
 THOMPSON = "the best setting of one draw of the weights from what is known of them"
 
 
@@ -62,28 +63,23 @@ class LinSEMTS(Policy):
         return self._graph
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
-        normals = rng.standard_normal((2, self.n_nodes, self.n_nodes))
-        weights = draw_weights(
-            self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
-            self.noise_std, normals,
-        )  # fmt: skip
         best = best_intervention(
-            weights, self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET
+            self._draw(rng), self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET
         )
         return Suggestion(best.intervention, EXPLOIT, best.value, why=THOMPSON)
+
+    def _draw(self, rng: np.random.Generator) -> FloatArray:
+        """One draw of all weights; those whose digits are all lost (dense systems) count as 0."""
+        weights = draw_weights(
+            self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
+            self.noise_std, rng.standard_normal((2, self.n_nodes, self.n_nodes)),
+        )  # fmt: skip
+        return np.where(np.abs(weights) < NO_DIGITS, weights, 0.0)
 
     def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """The graph is told; weights have the normal posterior that the policy draws from."""
         size = self.n_nodes
-        weights = np.stack(
-            [
-                draw_weights(
-                    self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
-                    self.noise_std, rng.standard_normal((2, size, size)),
-                )
-                for _ in range(draws)
-            ]
-        )  # fmt: skip
+        weights = np.stack([self._draw(rng) for _ in range(draws)])
         drawn = Draws(
             np.repeat(self._order[None], draws, axis=0),
             np.repeat(self._graph[None], draws, axis=0),
