@@ -162,7 +162,7 @@ class _Log:
 
 def _text(rescue: Rescue, name: str, first_lost: int, last: int) -> str:
     if not rescue.lost:
-        return f"copied from {name}, which was damaged; none of its {last} events is gone"
+        return f"recovered from {name}: none of its {last} events is gone"
     parts = [f"recovered from {name}, which was damaged: of {last} events {len(rescue.lost)} are "]
     parts.append(f"gone ({_ranges(rescue.lost)})")
     if rescue.lost_trials:
