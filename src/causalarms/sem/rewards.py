@@ -1,10 +1,13 @@
 """Expected node values and rewards of interventions (eq. mu_a), never by one inverse each.
 
-Two passes over an order that both regimes share:
+Two passes over an order that all regimes share:
 forward, for a batch of interventions, each node's mean from its parents' means;
-backward, for all 2^N interventions depth first, the reward as a linear function of the nodes not
-yet decided. Deciding the last undecided node doubles the number of functions and shortens each by
-one, so the work per intervention is a constant: sum over d of 2^d (N - d) < 2^(N+1).
+backward, for all interventions depth first, the reward as a linear function of the nodes not yet
+decided. Deciding the last undecided node multiplies the number of functions by its K_i and shortens
+each by one, so the work per intervention is a constant: with K = 2 the sum over d of 2^d (N - d) is
+below 2^(N+1).
+
+The index of an intervention is a mixed-radix number with the first node's regime in front.
 """
 
 from __future__ import annotations
@@ -14,16 +17,17 @@ import numpy.typing as npt
 
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
+from causalarms.sem.regimes import Counts, all_two, n_interventions, regime_counts
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-MAX_ENUMERATED_NODES = 24  # 2^24 rewards are 128 MiB
+MAX_ENUMERATED_NODES = 24  # of two regimes: 2^24 rewards are 128 MiB
 
 
 @kernel
 def propagate(
-    weights: FloatArray,  # (2, N, N)
+    weights: FloatArray,  # (R, N, N)
     order: IntArray,
     interventions: npt.NDArray[np.uint8],  # (n, N)
     exogenous: FloatArray,  # (n, N)
@@ -44,95 +48,150 @@ def propagate(
 
 
 def expected_values(
-    weights: FloatArray,  # (2, N, N)
-    noise_mean: FloatArray,  # (2, N)
+    weights: FloatArray,  # (R, N, N)
+    noise_mean: FloatArray,  # (R, N)
     order: IntArray,
     interventions: npt.NDArray[np.uint8],  # (n, N)
 ) -> FloatArray:
     """The mean of every node under every intervention, (n, N)."""
-    means = np.where(interventions == 1, noise_mean[1], noise_mean[0])
+    means = of_regimes(noise_mean, interventions)
     return propagate(weights, order, interventions, means)
 
 
-def all_expected_rewards(
-    weights: FloatArray, noise_mean: FloatArray, order: IntArray, reward: int
+def of_regimes(
+    values: FloatArray,  # (R, N)
+    interventions: npt.NDArray[np.uint8],  # (..., N)
 ) -> FloatArray:
-    """Rewards of all interventions in the order of `all_interventions`, (2^N,)."""
-    return reward_tables(weights[None], noise_mean[None], order[None], reward)[0]
+    """Of every node the value of the regime it is in, (..., N)."""
+    return np.asarray(values)[interventions, np.arange(interventions.shape[-1])]
+
+
+def all_expected_rewards(
+    weights: FloatArray,
+    noise_mean: FloatArray,
+    order: IntArray,
+    reward: int,
+    regimes: Counts | None = None,
+) -> FloatArray:
+    """Rewards of all interventions in the order of `all_interventions`, (2^N,) with K = 2."""
+    return reward_tables(weights[None], noise_mean[None], order[None], reward, regimes)[0]
 
 
 def reward_tables(
-    weights: FloatArray,  # (n, 2, N, N)
-    noise_mean: FloatArray,  # (n, 2, N)
+    weights: FloatArray,  # (n, R, N, N)
+    noise_mean: FloatArray,  # (n, R, N)
     order: IntArray,  # (n, N)
     reward: int,
+    regimes: Counts | None = None,  # None: all R
 ) -> FloatArray:
-    """Rewards of all interventions in each of n systems, (n, 2^N)."""
-    check_enumerable(order.shape[1])
+    """Rewards of all interventions in each of n systems, (n, product of all K_i)."""
+    n_nodes = order.shape[1]
+    counts = regime_counts(regimes, n_nodes, default=weights.shape[1])
+    check_enumerable(n_nodes, counts)
     return _reward_tables(
         np.ascontiguousarray(weights),
         np.ascontiguousarray(noise_mean, dtype=float),
         np.ascontiguousarray(order, dtype=np.int64),
         reward,
+        counts.copy(),
+        _strides(counts),
+        n_interventions(counts),
     )
 
 
 @kernel
 def _reward_tables(
-    weights: FloatArray, noise_mean: FloatArray, order: IntArray, reward: int
+    weights: FloatArray,
+    noise_mean: FloatArray,
+    order: IntArray,
+    reward: int,
+    regimes: IntArray,
+    strides: IntArray,
+    n_leaves: int,
 ) -> FloatArray:
     n_systems, n = order.shape
-    tables = np.empty((n_systems, 1 << n))
+    tables = np.empty((n_systems, n_leaves))
     # after d decided nodes: over the undecided ones in topological order, the rest, what is decided
     coefficients, constant = np.zeros((n + 1, n)), np.zeros(n + 1)
     decided = np.zeros(n + 1, dtype=np.int64)
+    chosen = np.zeros(n, dtype=np.int64)  # regimes by depth
     for s in range(n_systems):
         for position in range(n):
             coefficients[0, position] = 1.0 if order[s, position] == reward else 0.0
-        for leaf in range(1 << n):
-            depth = 0  # of the first decision that differs from the leaf before
-            if leaf > 0:
-                depth = n - 1
-                while not leaf >> (n - 1 - depth) & 1:
-                    depth -= 1
+        chosen[:] = 0
+        depth = 0  # of the first decision that differs from the leaf before
+        while depth >= 0:
             for d in range(depth, n):
                 last = n - 1 - d
-                node, regime = order[s, last], leaf >> last & 1
+                node, regime = order[s, last], chosen[d]
                 factor = coefficients[d, last]
                 constant[d + 1] = constant[d] + factor * noise_mean[s, regime, node]
-                decided[d + 1] = decided[d] | regime << (n - 1 - node)
+                decided[d + 1] = decided[d] + regime * strides[node]
                 for k in range(last):
                     coefficients[d + 1, k] = (
                         coefficients[d, k] + factor * weights[s, regime, order[s, k], node]
                     )
             tables[s, decided[n]] = constant[n]
+            depth = n - 1
+            while depth >= 0 and chosen[depth] + 1 == regimes[order[s, n - 1 - depth]]:
+                chosen[depth] = 0
+                depth -= 1
+            if depth >= 0:
+                chosen[depth] += 1
     return tables
 
 
-def all_interventions(n_nodes: int) -> npt.NDArray[np.uint8]:
-    """All of {0,1}^N in lexicographic order, (2^N, N): row k holds the binary digits of k.
+def _strides(regimes: Counts) -> IntArray:
+    """By how much an index grows with the regime of each node."""
+    return np.concatenate([np.cumprod(regimes[:0:-1])[::-1], [1]]).astype(np.int64)
+
+
+def all_interventions(n_nodes: int, regimes: Counts | None = None) -> npt.NDArray[np.uint8]:
+    """All interventions in lexicographic order: with K = 2 row k holds the binary digits of k.
 
     >>> all_interventions(2).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> all_interventions(2, np.array([1, 3])).tolist()
+    [[0, 0], [0, 1], [0, 2]]
     """
-    check_enumerable(n_nodes)
-    return intervention_of(np.arange(2**n_nodes), n_nodes)
+    counts = regime_counts(regimes, n_nodes)
+    check_enumerable(n_nodes, counts)
+    return intervention_of(np.arange(n_interventions(counts)), n_nodes, counts)
 
 
-def intervention_of(index: npt.ArrayLike, n_nodes: int) -> npt.NDArray[np.uint8]:
+def intervention_of(
+    index: npt.ArrayLike, n_nodes: int, regimes: Counts | None = None
+) -> npt.NDArray[np.uint8]:
     """The row(s) of `all_interventions` at `index`."""
-    shifts = np.arange(n_nodes - 1, -1, -1)
-    return ((np.asarray(index, dtype=np.int64)[..., None] >> shifts) & 1).astype(np.uint8)
+    counts = regime_counts(regimes, n_nodes)
+    indices = np.asarray(index, dtype=np.int64)[..., None]
+    if all_two(counts):
+        return ((indices >> np.arange(n_nodes - 1, -1, -1)) & 1).astype(np.uint8)
+    return (indices // _strides(counts) % counts).astype(np.uint8)
 
 
-def index_of(intervention: npt.ArrayLike) -> int:
-    """The row of `all_interventions` that holds this intervention."""
-    return int("".join(str(int(a)) for a in np.asarray(intervention)), 2)
+def index_of(intervention: npt.ArrayLike, regimes: Counts | None = None) -> int:
+    """The row of `all_interventions` that holds this intervention.
+
+    >>> index_of([1, 0, 1]), index_of([1, 0, 2], np.array([2, 1, 3]))
+    (5, 5)
+    """
+    digits = np.asarray(intervention).tolist()
+    index = 0
+    for digit, count in zip(digits, regime_counts(regimes, len(digits)).tolist(), strict=True):
+        index = index * count + int(digit)
+    return index
 
 
-def check_enumerable(n_nodes: int) -> None:
-    if n_nodes > MAX_ENUMERATED_NODES:
+def check_enumerable(n_nodes: int, regimes: Counts | None = None) -> None:
+    counts = regime_counts(regimes, n_nodes)
+    if n_interventions(counts) > 2**MAX_ENUMERATED_NODES:
+        many, most = (
+            (f"2^{n_nodes}", f"{MAX_ENUMERATED_NODES} nodes")
+            if all_two(counts)
+            else (f"{n_interventions(counts):,}", f"{2**MAX_ENUMERATED_NODES:,}")
+        )
         raise ModelError(
-            f"2^{n_nodes} interventions cannot be enumerated (at most {MAX_ENUMERATED_NODES} "
-            "nodes): evaluate chosen interventions with expected_reward(interventions) instead"
+            f"{many} interventions cannot be enumerated (at most {most}): "
+            "evaluate chosen interventions with expected_reward(interventions) instead"
         )

@@ -32,7 +32,7 @@ class Trace:
     gap: FloatArray  # (T,), best expected reward minus that of the round
     explored: npt.NDArray[np.bool_]  # (T,), rounds the policy called exploration
     alarms: list[Alarm] = field(default_factory=list)
-    graphs: list[tuple[int, GraphErrors, GraphErrors]] = field(default_factory=list)
+    graphs: list[tuple[int, *tuple[GraphErrors, ...]]] = field(default_factory=list)
     recommendation: Recommendation | None = None  # at the last look of a stop rule
 
     @property
@@ -77,7 +77,7 @@ def simulate(
 ) -> Trace:
     """Play `horizon` rounds. The same seed gives every policy the same noise.
 
-    `graph_every` records the errors of the policy's graph (regimes 0 and 1) every so many rounds;
+    `graph_every` records the errors of the policy's graph (regime by regime) every so many rounds;
     `on_round(round, suggestion, gap)` is called after each round. With a `batch`, so many
     interventions are asked for and played before any result is told. A `stop` rule ends the run
     early; the trace then holds what was recommended.
@@ -99,7 +99,7 @@ def simulate(
     observations = np.empty((horizon, n_nodes))
     gap = np.empty(horizon)
     explored = np.empty(horizon, dtype=bool)
-    graphs: list[tuple[int, GraphErrors, GraphErrors]] = []
+    graphs: list[tuple[int, *tuple[GraphErrors, ...]]] = []
     recommendation, n_played = None, horizon
     asked: list[Suggestion] = []
     for t in range(horizon):
@@ -117,11 +117,8 @@ def simulate(
         gap[t] = best[number] - sem.expected_reward(a[None])[0]
         explored[t] = suggestion.reason == "explore"
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
-            natural, intervened = (
-                graph_errors(true, found)
-                for true, found in zip(sem.adjacency, policy.adjacency, strict=True)
-            )
-            graphs.append((t + 1, natural, intervened))
+            pairs = zip(sem.adjacency, policy.adjacency, strict=True)
+            graphs.append((t + 1, *(graph_errors(true, found) for true, found in pairs)))
         if on_round is not None:
             on_round(t + 1, suggestion, float(gap[t]))
         if stop is not None and (t + 1) % stop.every == 0:
