@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from causalarms import random_sem
+from causalarms import CSL, random_sem
 from causalarms.errors import DataError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.statistics import Dataset, Moments
@@ -79,3 +79,9 @@ def test_csl_learns_every_regime() -> None:
     assert (fit.adjacency >= sem.adjacency).all()
     assert not fit.weights[2, :, [0, 1, 3]].any()
     assert np.abs(fit.weights - sem.weights)[sem.adjacency].max() < 0.3
+    estimator = CSL(n_bootstrap=3, random_state=0)
+    estimator.fit(data.values, interventions=interventions, noise_mean=1.0, regimes=sem.regimes)
+    assert np.array_equal(estimator.adjacency_, fit.adjacency)
+    assert not estimator.result_.unknown()
+    with pytest.raises(DataError, match="regime 2"):
+        CSL().fit(data.values, interventions=interventions)

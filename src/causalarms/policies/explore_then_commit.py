@@ -61,8 +61,12 @@ class ExploreThenCommit(Policy):
         noise_mean: npt.ArrayLike | None = None,
         n_explore: int = 300,
         detector: WholeGraphRatio | None = None,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
+        super().__init__(n_nodes, reward, regimes=regimes)
+        self._needs_pairs(
+            "golem-mab or dagma-mab", "one graph of all natural and one of all intervened nodes"
+        )
         n_nodes = self.n_nodes
         horizon = whole("horizon", horizon, least=1, most=LONGEST)
         n_explore = whole("n_explore", n_explore, least=1, most=MOST_EXPLORED)

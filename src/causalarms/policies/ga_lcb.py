@@ -59,8 +59,10 @@ class GALCB(Policy):
         cycles: int = 5,
         n_observe: int = 50,
         bound: float = 1.0,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
+        super().__init__(n_nodes, reward, regimes=regimes)
+        self._needs_pairs("ga-lcb", "which it explores one intervention at a time")
         n_nodes = self.n_nodes
         check_enumerable(n_nodes)
         horizon = whole("horizon", horizon, least=1, most=LONGEST)

@@ -11,6 +11,7 @@ from causalarms.checks import LARGEST, SMALLEST
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.posterior.exact import Draws
 from causalarms.graphs.units import Units
+from causalarms.sem.regimes import Counts, existing
 from causalarms.statistics.moments import Moments
 
 FloatArray = npt.NDArray[np.float64]
@@ -54,7 +55,7 @@ def moments_in(units: Units, moments: Moments) -> Moments:
     change[:-1, :-1] = np.diag(1 / units.scale)
     change[:-1, -1] = -units.shift / units.scale
     change[-1, -1] = 1.0
-    scaled = Moments(n_nodes)
+    scaled = Moments(n_nodes, regimes=moments.n_regimes)
     with np.errstate(all="ignore"):
         scaled.gram[:] = change @ moments.gram @ change.T
     if not np.isfinite(scaled.gram).all():
@@ -63,13 +64,14 @@ def moments_in(units: Units, moments: Moments) -> Moments:
     return scaled
 
 
-def draws_from(units: Units, draws: Draws) -> Draws:
-    """Draws in the original units."""
+def draws_from(units: Units, draws: Draws, regimes: Counts) -> Draws:
+    """Draws in the original units; `regimes` (N,) says how many each node has."""
     if units.trivial:
         return draws
     weights = units.weights(draws.weights)
+    intercept = units.intercept(draws.intercept, weights)
     return draws._replace(
         weights=weights,
-        intercept=units.intercept(draws.intercept, weights),
+        intercept=np.where(existing(regimes), intercept, 0.0),
         noise_std=draws.noise_std * units.scale,
     )

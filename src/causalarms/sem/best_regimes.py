@@ -1,8 +1,9 @@
 """The best intervention for any numbers of regimes.
 
 Nodes of one or two regimes are searched by branch and bound (best_arm.py): a node without a switch
-is one whose regime is decided. With more regimes, up to a million interventions are enumerated;
-beyond, regimes are changed one at a time from a few starts, which proves nothing.
+is one whose regime is decided. With more regimes, up to a million interventions are enumerated, if
+the budget allows as many; beyond, regimes are changed one at a time from a few starts, which
+proves nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def best_of_regimes(
         return best_arm(*pair, order, reward, allowed=within, budget=budget)
     if allowed is not None:
         raise ModelError("constraints are for nodes of one or two regimes")
-    if n_interventions(regimes) <= MOST_ENUMERATED:
+    if n_interventions(regimes) <= min(MOST_ENUMERATED, budget):
         values = all_expected_rewards(weights, noise_mean, order, reward, regimes)
         best = float(values.max())
         arm = int(np.argmax(values >= best - TIE * abs(best)))  # the first of equals
@@ -78,8 +79,9 @@ def with_switches(
 ) -> tuple[FloatArray, FloatArray]:
     """Arrays of two regimes in which a node without a switch has the same mechanism twice."""
     same = ~existing(regimes, 2)[1]
-    pair = np.array(weights[[0, -1]])
-    mean = np.array(np.broadcast_to(noise_mean, weights.shape[:2])[[0, -1]])
+    first = [0, min(1, len(weights) - 1)]
+    pair = np.array(weights[first])
+    mean = np.array(np.broadcast_to(noise_mean, weights.shape[:2])[first])
     pair[1][:, same], mean[1, same] = pair[0][:, same], mean[0, same]
     return pair, mean
 
@@ -96,10 +98,14 @@ def decided(allowed: Allowed | None, regimes: Counts) -> Allowed | None:
     return found
 
 
-def neighbours(intervention: Intervention, regimes: Counts) -> npt.NDArray[np.uint8]:
-    """All interventions that differ in one node, by node and regime, (n, N)."""
+def neighbours(
+    intervention: Intervention, regimes: Counts, nodes: IntArray | None = None
+) -> npt.NDArray[np.uint8]:
+    """All interventions that differ in one node (of `nodes`), by node and regime, (n, N)."""
     changes = np.argwhere(existing(regimes).T)  # (node, regime)
     changes = changes[changes[:, 1] != intervention[changes[:, 0]]]
+    if nodes is not None:
+        changes = changes[np.isin(changes[:, 0], nodes)]
     found = np.repeat(intervention[None], len(changes), axis=0)
     found[np.arange(len(changes)), changes[:, 0]] = changes[:, 1]
     return found

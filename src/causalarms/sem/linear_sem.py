@@ -270,7 +270,7 @@ class LinearSEM:
         }
         if "weights" not in changes:
             arguments["order"] = self.order
-        if np.shape(changes.get("weights", self.weights)) == self.weights.shape:
+        if np.asarray(changes.get("weights", self.weights)).shape == self.weights.shape:
             arguments["regimes"] = self.regimes
         return type(self)(**(arguments | changes))  # type: ignore[arg-type]
 

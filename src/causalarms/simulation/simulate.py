@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.environments.worlds import World
 from causalarms.errors import ModelError
-from causalarms.graphs.metrics import GraphErrors, graph_errors
+from causalarms.graphs.metrics import graph_errors
 from causalarms.models.over_draws import Recommendation
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.policies.stopping import StopRule
@@ -32,7 +33,7 @@ class Trace:
     gap: FloatArray  # (T,), best expected reward minus that of the round
     explored: npt.NDArray[np.bool_]  # (T,), rounds the policy called exploration
     alarms: list[Alarm] = field(default_factory=list)
-    graphs: list[tuple[int, *tuple[GraphErrors, ...]]] = field(default_factory=list)
+    graphs: list[tuple[Any, ...]] = field(default_factory=list)  # round, errors per regime
     recommendation: Recommendation | None = None  # at the last look of a stop rule
 
     @property
@@ -92,6 +93,11 @@ def simulate(
             f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "
             f"{world.n_nodes} with reward {world.systems[0].reward}"
         )
+    if not np.array_equal(policy.regimes, world.systems[0].regimes):
+        raise ModelError(
+            f"the policy takes the nodes to have {policy.regimes.tolist()} regimes, the world has "
+            f"{world.systems[0].regimes.tolist()}: tell the policy (regimes=)"
+        )
     n_nodes = world.n_nodes
     best = [float(s.expected_reward(s.best_intervention()[None])[0]) for s in world.systems]
     noise = stream(seed, "noise")
@@ -99,7 +105,7 @@ def simulate(
     observations = np.empty((horizon, n_nodes))
     gap = np.empty(horizon)
     explored = np.empty(horizon, dtype=bool)
-    graphs: list[tuple[int, *tuple[GraphErrors, ...]]] = []
+    graphs: list[tuple[Any, ...]] = []
     recommendation, n_played = None, horizon
     asked: list[Suggestion] = []
     for t in range(horizon):
