@@ -114,26 +114,35 @@ def _reward_tables(
     # after d decided nodes: over the undecided ones in topological order, the rest, what is decided
     coefficients, constant = np.zeros((n + 1, n)), np.zeros(n + 1)
     decided = np.zeros(n + 1, dtype=np.int64)
-    chosen = np.zeros(n, dtype=np.int64)  # regimes by depth
+    # by depth: the regime, how many there are, and by how much each adds to the index
+    by_depth = np.zeros((3, n), dtype=np.int64)
+    chosen, most, stride = by_depth[0], by_depth[1], by_depth[2]
     for s in range(n_systems):
         for position in range(n):
-            coefficients[0, position] = 1.0 if order[s, position] == reward else 0.0
+            node = order[s, position]
+            coefficients[0, position] = 1.0 if node == reward else 0.0
+            most[n - 1 - position] = regimes[node]
+            stride[n - 1 - position] = strides[node]
         chosen[:] = 0
-        depth = 0  # of the first decision that differs from the leaf before
+        deepest, first = n - 1, order[s, 0]
+        depth = 0  # of the first decision that differs from the leaves before
         while depth >= 0:
-            for d in range(depth, n):
+            for d in range(depth, deepest):
                 last = n - 1 - d
                 node, regime = order[s, last], chosen[d]
                 factor = coefficients[d, last]
                 constant[d + 1] = constant[d] + factor * noise_mean[s, regime, node]
-                decided[d + 1] = decided[d] + regime * strides[node]
+                decided[d + 1] = decided[d] + regime * stride[d]
                 for k in range(last):
                     coefficients[d + 1, k] = (
                         coefficients[d, k] + factor * weights[s, regime, order[s, k], node]
                     )
-            tables[s, decided[n]] = constant[n]
-            depth = n - 1
-            while depth >= 0 and chosen[depth] + 1 == regimes[order[s, n - 1 - depth]]:
+            for regime in range(most[deepest]):
+                tables[s, decided[deepest] + regime * stride[deepest]] = (
+                    constant[deepest] + coefficients[deepest, 0] * noise_mean[s, regime, first]
+                )
+            depth = deepest - 1
+            while depth >= 0 and chosen[depth] + 1 == most[depth]:
                 chosen[depth] = 0
                 depth -= 1
             if depth >= 0:

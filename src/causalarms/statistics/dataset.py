@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from causalarms.checks import choice, optional, whole
 from causalarms.errors import DataError
+from causalarms.kernels import kernel
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
 from causalarms.sem.regimes import regime_counts
@@ -105,7 +106,7 @@ class Dataset:
             self._grow()
         self._values[self._length] = row
         self._regimes[self._length] = regimes
-        self._counts[regimes, np.arange(self.n_nodes)] += 1
+        _count(self._counts, regimes)
         self._length += 1
 
     def forget(self, regime: int, node: int, *, start: int | None = None) -> None:
@@ -162,6 +163,12 @@ class Dataset:
         """Double the room, so that adding rows costs a constant each on average."""
         self._values = np.concatenate([self._values, np.empty_like(self._values)])
         self._regimes = np.concatenate([self._regimes, np.empty_like(self._regimes)])
+
+
+@kernel
+def _count(counts: IntArray, regimes: npt.NDArray[np.uint8]) -> None:
+    for node in range(len(regimes)):
+        counts[regimes[node], node] += 1
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

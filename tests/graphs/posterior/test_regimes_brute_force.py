@@ -235,6 +235,16 @@ def test_mixed_strengths() -> None:
     assert error.max() < 5 * 0.5 / np.sqrt(3000)
 
 
+def test_signs_are_drawn_apart_from_parents() -> None:
+    """Without data both signs of a weight are equally likely, whatever the parents are."""
+    prior = MechanismPrior(weight_mean=3.0, weight_scale=0.1)
+    drawn = ExactPosterior(2, prior=prior, regimes=[3, 3]).draw(np.random.default_rng(0), 4000)
+    for regime, parent in np.ndindex(3, 2):
+        weights = drawn.weights[:, regime, parent, 1 - parent]
+        there = weights[weights != 0]
+        assert abs((there > 0).mean() - 0.5) < 5 * 0.5 / np.sqrt(len(there))
+
+
 def test_two_regimes_told_are_the_default_bit_for_bit() -> None:
     sem = random_sem(5, seed=3)
     rng = np.random.default_rng(0)

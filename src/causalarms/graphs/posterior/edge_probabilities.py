@@ -40,12 +40,13 @@ def edge_probabilities(
             if regime >= regimes[node]:
                 continue
             for before in range(n_sets):
-                mask = with_gap(before, node)
-                other = forward[mask]
-                for r in range(regimes[node]):
-                    if r != regime:
-                        other += within[r, node, before]
-                others[before] = other + past[node, before] + backward[mask | (1 << node)] - total
+                others[before] = forward[with_gap(before, node)]
+            for r in range(regimes[node]):
+                if r != regime:
+                    others += within[r, node]
+            for before in range(n_sets):
+                after = backward[with_gap(before, node) | (1 << node)]
+                others[before] = others[before] + past[node, before] + after - total
             superset_log_sums(others, others, mantissa, exponent)
             for parents in range(n_sets):
                 chance = math.exp(scores[regime, node, parents] + others[parents])
