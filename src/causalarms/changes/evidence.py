@@ -51,6 +51,7 @@ class ChangeEvidence:
     false_alarms_per_1000_rounds   of the whole system while nothing changes
     outliers                       the noise has tails: no single round raises an alarm, which is
                                    then later by some rounds
+    n_regimes                      the most that a node has
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class ChangeEvidence:
         *,
         false_alarms_per_1000_rounds: float = 0.1,
         outliers: bool = False,
+        n_regimes: int = 2,
     ) -> None:
         rate = number(
             "false_alarms_per_1000_rounds", false_alarms_per_1000_rounds, above=0.0, most=100.0
@@ -66,10 +68,12 @@ class ChangeEvidence:
         self.level = alarm_level(rate, whole("n_nodes", n_nodes, least=1))
         self.largest_ratio = OUTLIER_RATIO if flag("outliers", outliers) else ANY_RATIO
         n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * n_nodes
-        self._sums = np.zeros((2, n_nodes, n_alternatives))
+        self.n_regimes = whole("n_regimes", n_regimes, least=1)
+        shape = (self.n_regimes, n_nodes, n_alternatives)
+        self._sums = np.zeros(shape)
         # the last time the likelihood ratio since some round was largest for starting anew
-        self._gains = np.zeros((2, n_nodes, n_alternatives))
-        self._starts: IntArray = np.zeros((2, n_nodes, n_alternatives), dtype=np.int64)
+        self._gains = np.zeros(shape)
+        self._starts: IntArray = np.zeros(shape, dtype=np.int64)
 
     def observe(
         self,
@@ -182,7 +186,7 @@ def add_score(
 
 @kernel
 def add_scores(
-    sums: FloatArray,  # (2, N, alternatives)
+    sums: FloatArray,  # (R, N, alternatives)
     gains: FloatArray,
     starts: IntArray,
     round_: int,

@@ -30,7 +30,10 @@ LONGEST_WINDOW = 100_000  # all of it is looked at in every round
 
 
 class MechanismGLR:
-    """Alarm where max over s of Psi(s) reaches `threshold` + `per_sample` * samples after s."""
+    """Alarm where max over s of Psi(s) reaches `threshold` + `per_sample` * samples after s.
+
+    `n_regimes` is the most that a node has.
+    """
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class MechanismGLR:
         min_window: int = 5,
         max_window: int = 60,
         start_after: int = 0,
+        n_regimes: int = 2,
     ) -> None:
         n_nodes = whole("n_nodes", n_nodes, least=1)
         max_window = whole("max_window", max_window, least=0, most=LONGEST_WINDOW)
@@ -53,9 +57,11 @@ class MechanismGLR:
         self.per_sample = number("per_sample", per_sample)
         self.window = max_window
         self.start_after = whole("start_after", start_after, least=0)
-        self._residuals = np.zeros((2, n_nodes, max_window))  # rings, by sample number
-        self._rounds = np.zeros((2, n_nodes, max_window), dtype=np.int64)
-        self._counts = np.zeros((2, n_nodes), dtype=np.int64)
+        self.n_regimes = whole("n_regimes", n_regimes, least=1)
+        shape = (self.n_regimes, n_nodes)
+        self._residuals = np.zeros((*shape, max_window))  # rings, by sample number
+        self._rounds = np.zeros((*shape, max_window), dtype=np.int64)
+        self._counts = np.zeros(shape, dtype=np.int64)
 
     @classmethod
     def paper(cls, n_nodes: int, *, zeta: float = 0.01, **settings: Any) -> MechanismGLR:
@@ -63,7 +69,7 @@ class MechanismGLR:
         return cls(n_nodes, threshold=-float(np.log(share("zeta", zeta))), **settings)
 
     @classmethod
-    def authors(cls, n_nodes: int) -> MechanismGLR:
+    def authors(cls, n_nodes: int, *, n_regimes: int = 2) -> MechanismGLR:
         """The fixed window of the authors' program."""
         return cls(
             n_nodes,
@@ -72,6 +78,7 @@ class MechanismGLR:
             min_window=20,
             max_window=20,
             start_after=200,
+            n_regimes=n_regimes,
         )
 
     def observe(
@@ -79,8 +86,8 @@ class MechanismGLR:
         round_: int,
         regimes: npt.NDArray[np.uint8],  # (N,)
         residuals: FloatArray,  # (N,)
-        noise_mean: FloatArray,  # (2, N)
-        noise_std: FloatArray,  # (2, N)
+        noise_mean: FloatArray,  # (R, N)
+        noise_std: FloatArray,  # (R, N)
     ) -> list[Alarm]:
         """Add a round's whitened values; alarms of the mechanisms that took part in it."""
         statistic, window = _observe(

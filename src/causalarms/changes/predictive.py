@@ -83,13 +83,13 @@ def predictive_score(
 
 @kernel
 def predictive_scores(
-    gram: FloatArray,  # (2, N, N+1, N+1)
+    gram: FloatArray,  # (R, N, N+1, N+1)
     predictors: BoolArray,  # (N, N) as [node, predictor]
     tested: BoolArray,  # (N,)
     regimes: npt.NDArray[np.uint8],  # (N,) of the new round
     values: FloatArray,  # (N,)
-    noise_mean: FloatArray,  # (2, N)
-    known_variance: FloatArray,  # (2, N)
+    noise_mean: FloatArray,  # (R, N)
+    known_variance: FloatArray,  # (R, N)
 ) -> tuple[FloatArray, FloatArray]:
     """Scores of the mechanisms a round was played with (nan: not tested) and scales, (N,) each."""
     n = len(values)

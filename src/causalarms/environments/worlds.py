@@ -40,6 +40,8 @@ class World:
             raise ModelError(f"change points must grow from 1 on, not {self.change_points}")
         if len({(sem.nodes, sem.reward) for sem in self.systems}) > 1:
             raise ModelError("all systems of a world need the same nodes and reward")
+        if len({tuple(sem.regimes.tolist()) for sem in self.systems}) > 1:
+            raise ModelError("all systems of a world need the same regimes of every node")
 
     @property
     def n_nodes(self) -> int:

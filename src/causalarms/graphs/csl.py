@@ -4,8 +4,8 @@ Every mechanism regresses its node on all remaining candidate parents; an edge j
 I_w = I(r_i; x_j) - log|b_ji|, the edge-weighted mutual information of residual and candidate. The
 largest score in the whole graph is removed, that column is refitted, until no cycle is left.
 
-Literal: B and B' apart, as in the paper. Joint: both regimes share an order (a union with a cycle
-makes some B_a cyclic), so edges of either regime are removed until the union is acyclic.
+Literal: B and B' apart, as in the paper. Joint: all regimes share an order (a union with a cycle
+makes some B_a cyclic), so edges of any regime are removed until the union is acyclic.
 CSL-nw leaves out the -log|b| term.
 
 The work is done once per mechanism: see `Chain`.
@@ -25,6 +25,7 @@ from causalarms.graphs.acyclicity import ShrinkingGraph
 from causalarms.graphs.regime_names import mechanism_name
 from causalarms.graphs.units import Units
 from causalarms.kernels import kernel
+from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import gram_matrix
 from causalarms.statistics.mutual_information import kraskov, psi_table
@@ -45,14 +46,17 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True)
 class CSLFit:
-    """What CSL found; columns of mechanisms without samples are nan and not `known`."""
+    """What CSL found; columns of mechanisms without samples are nan and not `known`.
 
-    adjacency: BoolArray  # (2, N, N)
-    weights: FloatArray  # (2, N, N)
-    scores: FloatArray  # (2, N, N), nan where no edge is left
-    intercept: FloatArray  # (2, N), the noise means, given or estimated
-    noise_std: FloatArray  # (2, N)
-    known: BoolArray  # (2, N)
+    Regimes that a node does not have are zero, and not `known`.
+    """
+
+    adjacency: BoolArray  # (R, N, N)
+    weights: FloatArray  # (R, N, N)
+    scores: FloatArray  # (R, N, N), nan where no edge is left
+    intercept: FloatArray  # (R, N), the noise means, given or estimated
+    noise_std: FloatArray  # (R, N)
+    known: BoolArray  # (R, N)
     order: list[int] | None  # parents before children; None where the regimes mix into a cycle
     history: list[Removal]
 
@@ -60,8 +64,8 @@ class CSLFit:
 def csl(
     data: Dataset,
     *,
-    noise_mean: FloatArray | None,  # (2, N), None: an intercept per mechanism
-    allowed: BoolArray | None = None,  # (2, N, N)
+    noise_mean: FloatArray | None,  # (R, N), None: an intercept per mechanism
+    allowed: BoolArray | None = None,  # (R, N, N)
     required: BoolArray | None = None,
     joint: bool = True,
     edge_weighting: bool = True,
@@ -71,13 +75,14 @@ def csl(
     on_removal: Callable[[Removal, int], None] | None = None,
     chains: dict[tuple[int, int], Chain] | None = None,
 ) -> CSLFit:
-    """Learn both regimes' graphs. Mechanisms with fewer than `min_samples` stay unknown.
+    """Learn the graphs of all regimes. Mechanisms with fewer than `min_samples` stay unknown.
 
     `chains` of an earlier call with the same settings are used again where a mechanism has no new
     samples, and brought up to date where it has.
     """
     n_nodes = data.n_nodes
-    allowed = _complete(n_nodes) if allowed is None else allowed
+    n_regimes = len(data.counts)
+    allowed = _complete(n_regimes, n_nodes) if allowed is None else allowed
     required = np.zeros_like(allowed) if required is None else required
     known = data.counts >= np.maximum(min_samples, 1)
     rule = Rule(edge_weighting, neighbors, squares)
@@ -94,12 +99,13 @@ def csl(
                 noise_mean=None if noise_mean is None else float(noise_mean[regime, node]),
                 rule=rule,
             )
-    length = np.zeros((2, n_nodes), dtype=np.int64)  # how much of each chain is removed
-    top = np.full((2, n_nodes), -np.inf)
+    length = np.zeros(known.shape, dtype=np.int64)  # how much of each chain is removed
+    top = np.full(known.shape, -np.inf)
     for regime, node in np.argwhere(known).tolist():
         top[regime, node] = chains[regime, node].top(0)[1]
     history: list[Removal] = []
-    for regimes in [[0, 1]] if joint else [[0], [1]]:
+    every = list(range(n_regimes))
+    for regimes in [every] if joint else [[regime] for regime in every]:
         multiplicity = np.where(known[:, None, :], allowed, False)[regimes].sum(axis=0)
         graph = ShrinkingGraph(multiplicity)
         while not graph.acyclic:
@@ -117,7 +123,7 @@ def csl(
         (regime, node): chains[regime, node].link(length[regime, node])
         for regime, node in np.argwhere(known).tolist()
     }
-    return _collect(links, known, noise_mean, history)
+    return _collect(links, known, existing(data.n_regimes), noise_mean, history)
 
 
 class Rule(NamedTuple):
@@ -163,7 +169,7 @@ class Chain:
         self._intercept = noise_mean is None
         rows = data.rows_of(regime, node)
         self._rows = _signature(rows)
-        name = self._name = mechanism_name(data.nodes, regime, node)
+        name = self._name = mechanism_name(data.nodes, regime, node, int(data.n_regimes[node]))
         needed = max(len(candidates) + self._intercept + 1, rule.neighbors + 1)
         if len(rows) < needed:
             raise DataError(
@@ -171,13 +177,12 @@ class Chain:
                 f"at least {needed} are needed"
             )
         center = np.mean if self._intercept else None
+        self._data = data
         self._units = Units.safe(data.values[rows], data.nodes, center=center)
-        samples = self._units.apply(data.values[rows])
-        self._samples = np.ascontiguousarray(samples.T)  # (N, n)
-        self._orders = np.argsort(self._samples, axis=1)
+        samples = self._samples()
         mean = None if noise_mean is None else noise_mean / float(self._units.scale[node])
         try:
-            regression = regress(gram_matrix(self._samples), node, candidates, mean)
+            regression = regress(gram_matrix(samples), node, candidates, mean)
         except SingularError as error:
             column = (*data.nodes, "(constant)")[error.column]
             raise DataError(
@@ -206,16 +211,22 @@ class Chain:
         best = int(np.argmax(scores))
         return int(link.parents[best]), float(scores[best])
 
+    def _samples(self) -> FloatArray:
+        """(N, n), made when needed: rounds are stored once, not once per mechanism."""
+        rows = self._data.rows_of(*self._mechanism)
+        return np.ascontiguousarray(self._units.apply(self._data.values[rows]).T)
+
     def _link(self, regression: Regression) -> Link:
         n_parents = len(regression.columns) - self._intercept
         parents, weights = regression.columns[:n_parents], regression.weights[:n_parents]
         # an intercept, known or fitted, shifts the residual and no dependence with it
-        residual = residuals(self._samples, self._mechanism[1], parents, weights)
+        samples = self._samples()
+        residual = residuals(samples, self._mechanism[1], parents, weights)
         if not np.isfinite(residual).all():
             raise DataError(f"{self._name}: its values are too far apart to compute with")
         scores = residual_information(
-            self._samples,
-            self._orders,
+            samples,
+            np.argsort(samples[parents], axis=1),
             parents,
             residual,
             np.argsort(residual),
@@ -255,7 +266,7 @@ def residuals(
 @kernel
 def residual_information(
     samples: FloatArray,
-    orders: npt.NDArray[np.int64],
+    orders: npt.NDArray[np.int64],  # (parents, n) that sort them
     parents: npt.NDArray[np.int64],
     residual: FloatArray,
     residual_order: npt.NDArray[np.int64],
@@ -267,28 +278,30 @@ def residual_information(
     information = np.empty(len(parents))
     for position, j in enumerate(parents):
         information[position] = kraskov(
-            samples[j], residual, orders[j], residual_order, neighbors, squares, psi
+            samples[j], residual, orders[position], residual_order, neighbors, squares, psi
         )
     return information
 
 
-def _complete(n_nodes: int) -> BoolArray:
-    return np.broadcast_to(~np.eye(n_nodes, dtype=bool), (2, n_nodes, n_nodes))
+def _complete(n_regimes: int, n_nodes: int) -> BoolArray:
+    return np.broadcast_to(~np.eye(n_nodes, dtype=bool), (n_regimes, n_nodes, n_nodes))
 
 
 def _collect(
     links: dict[tuple[int, int], Link],
     known: BoolArray,
+    exist: BoolArray,
     noise_mean: FloatArray | None,
     history: list[Removal],
 ) -> CSLFit:
-    n_nodes = known.shape[1]
-    weights = np.zeros((2, n_nodes, n_nodes))
-    np.copyto(weights, np.nan, where=~known[:, None, :])
-    scores = np.full((2, n_nodes, n_nodes), np.nan)
-    adjacency = np.zeros((2, n_nodes, n_nodes), dtype=bool)
-    intercept = np.full((2, n_nodes), np.nan)
-    noise_std = np.full((2, n_nodes), np.nan)
+    shape = (*known.shape, known.shape[1])
+    unknown = exist & ~known
+    weights = np.zeros(shape)
+    np.copyto(weights, np.nan, where=unknown[:, None, :])
+    scores = np.full(shape, np.nan)
+    adjacency = np.zeros(shape, dtype=bool)
+    intercept = np.where(unknown, np.nan, 0.0)
+    noise_std = np.where(unknown, np.nan, 0.0)
     for (regime, node), link in links.items():
         parents = link.parents
         adjacency[regime, parents, node] = True

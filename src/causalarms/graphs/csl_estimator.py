@@ -15,12 +15,13 @@ from causalarms.errors import SettingError
 from causalarms.graphs.csl import CSLFit, Removal, csl
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.identifiability import warn_of_constant_regimes, warn_of_few_samples
-from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
+from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds, regimes_in
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.graphs.stability import edge_stability
 from causalarms.graphs.units import Units, common_scale, warn_of_wide_scales
 from causalarms.rng import generator
+from causalarms.sem.regimes import MOST_REGIMES, Counts, existing
 from causalarms.statistics.dataset import KEPT, Dataset
 from causalarms.statistics.mutual_information import ESTIMATORS
 
@@ -28,18 +29,18 @@ from causalarms.statistics.mutual_information import ESTIMATORS
 class CSL(BaseEstimator):  # type: ignore[misc]
     """Learn who causes what from rounds under soft interventions (Sec. III of the paper).
 
-    joint            both regimes share one order (default); False learns them apart, as the paper
+    joint            all regimes share one order (default); False learns them apart, as the paper
     edge_weighting   False is CSL-nw: scores without -log|b|
     k                neighbours of the mutual-information estimate
     mutual_information   "rectangles" (Kraskov's second estimator) or "squares" (the first)
     max_samples, keep    at most so many samples per mechanism, the "oldest" or "newest"
     standardize      divide nodes by their standard deviation first; weights stay in your units
-    forbidden, required, tiers   prior knowledge by name, enforced exactly in both regimes
+    forbidden, required, tiers   prior knowledge by name, enforced exactly in all regimes
     on_few_samples   a mechanism with too few samples: "raise", or leave it "unknown"
     n_bootstrap      refits on part of the rounds, for `stability_`; n_jobs, random_state as usual
 
-    Fitted: `adjacency_` and `weights_` (2, N, N), `intercept_` and `noise_std_` (2, N), `known_`
-    (2, N), `scores_`, `order_`, `history_`, `stability_`, `varsortability_`, `graph_` (networkx)
+    Fitted: `adjacency_` and `weights_` (R, N, N), `intercept_` and `noise_std_` (R, N), `known_`
+    (R, N), `scores_`, `order_`, `history_`, `stability_`, `varsortability_`, `graph_` (networkx)
     and `result_` (a `Graph`, which saves itself).
     Columns of mechanisms without samples are unknown: nan in `weights_`, False in `known_`.
 
@@ -93,32 +94,36 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         interventions: Any = None,
         noise_mean: Any = None,
         on_removal: Callable[[Removal, int], None] | None = None,
+        regimes: Any = None,
     ) -> Self:
-        """Learn from samples (n, N) and regimes 0/1 (n, N), arrays or frames with node names.
+        """Learn from samples (n, N) and regimes (n, N), arrays or frames with node names.
 
-        `noise_mean` of shape (N,) or (2, N) is used where it is known; None estimates an intercept
+        `noise_mean` of shape (N,) or (R, N) is used where it is known; None estimates an intercept
         per mechanism. `on_removal(removal, nodes_ordered)` is called after every rejected edge.
+        `regimes` says how many regimes each node has; None: two, and other regimes are refused.
         """
-        rounds = as_rounds(X, interventions)
-        return self.fit_rounds(rounds, noise_mean, on_removal)
+        rounds = as_rounds(X, interventions, most_regimes=2 if regimes is None else MOST_REGIMES)
+        return self.fit_rounds(rounds, noise_mean, on_removal, regimes)
 
     def fit_rounds(
         self,
         rounds: Rounds,
         noise_mean: Any = None,
         on_removal: Callable[[Removal, int], None] | None = None,
+        regimes: Any = None,
     ) -> Self:
         """Learn from rounds that are checked already (`as_rounds`)."""
         self._check_settings()
-        values, regimes, nodes = rounds
-        mean = as_noise_mean(noise_mean, nodes)
+        values, rows, nodes = rounds
+        counts = regimes_in(rounds, regimes)
+        mean = as_noise_mean(noise_mean, nodes, int(counts.max()))
         common = common_scale(values, nodes)
         values = values / common
         mean = None if mean is None else mean / common
         allowed, required = edge_constraints(
             nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers
         )
-        warn_of_constant_regimes(regimes, nodes)
+        warn_of_constant_regimes(rows, nodes, counts)
         if not self.standardize:
             warn_of_wide_scales(values, nodes)
         units = Units.of(values, standardize=self.standardize, center=mean is None)
@@ -126,17 +131,18 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         n_nodes = len(nodes)
         n_candidates = allowed.sum(axis=0)
         needed = np.maximum(n_candidates + (mean is None) + 1, self.k + 1)  # (N,)
+        shape = (int(counts.max()), n_nodes, n_nodes)
         settings: dict[str, Any] = {
             "noise_mean": None if mean is None else mean / units.scale,
-            "allowed": np.broadcast_to(allowed, (2, n_nodes, n_nodes)),
-            "required": np.broadcast_to(required, (2, n_nodes, n_nodes)),
+            "allowed": np.broadcast_to(allowed, shape),
+            "required": np.broadcast_to(required, shape),
             "joint": self.joint,
             "edge_weighting": self.edge_weighting,
             "neighbors": self.k,
             "squares": self.mutual_information == "squares",
         }
-        data = Dataset(n_nodes, nodes=nodes, cap=self.max_samples, keep=self.keep)
-        data.append(z, regimes)
+        data = Dataset(n_nodes, nodes=nodes, cap=self.max_samples, keep=self.keep, regimes=counts)
+        data.append(z, rows)
         fit = csl(
             data,
             **settings,
@@ -148,7 +154,8 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             seed = generator(self.random_state).integers(2**62)
             self.stability_ = edge_stability(
                 z,
-                regimes,
+                rows,
+                counts,
                 settings | {"min_samples": needed},
                 n_resamples=self.n_bootstrap,
                 seed=int(seed),
@@ -158,21 +165,23 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             )
         if self.on_few_samples == "unknown":
             warn_of_few_samples(data.counts, needed, nodes)
-        self._keep(fit, Units(units.shift * common, units.scale * common), nodes)
+        self._keep(fit, Units(units.shift * common, units.scale * common), nodes, counts)
         self.varsortability_ = varsortability(self.adjacency_.any(axis=0), values.var(axis=0))
         return self
 
     @property
     def graph_(self) -> nx.DiGraph:
-        """Both regimes in one networkx graph."""
+        """All regimes in one networkx graph."""
         return self.result_.to_networkx()
 
-    def _keep(self, fit: CSLFit, units: Units, nodes: tuple[str, ...]) -> None:
+    def _keep(self, fit: CSLFit, units: Units, nodes: tuple[str, ...], counts: Counts) -> None:
         self.n_features_in_ = len(nodes)
         self.nodes_ = nodes
         self.adjacency_ = fit.adjacency
         self.weights_ = units.weights(fit.weights)
-        self.intercept_ = units.intercept(fit.intercept, self.weights_)
+        intercept = units.intercept(fit.intercept, self.weights_)
+        self.intercept_ = np.where(existing(counts), intercept, 0.0)
+        self.regimes_ = counts
         self.noise_std_ = fit.noise_std * units.scale
         self.known_ = fit.known
         self.scores_ = fit.scores
@@ -188,6 +197,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             known=self.known_,
             order=None if self.order_ is None else tuple(self.order_),
             measures=measures,
+            regimes=counts,
         )
 
     def _check_settings(self) -> None:

@@ -1,4 +1,4 @@
-"""A learned pair of graphs and its export to the formats people use."""
+"""A learned graph per regime and its export to the formats people use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
-from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.graphs.regime_names import REGIME_NAMES, regime_names
 from causalarms.outputs import Mark, write_output
+from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.tables.write import csv_text
 
 FloatArray = npt.NDArray[np.float64]
@@ -37,24 +38,30 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 class Graph:
     """One adjacency per regime over named nodes.
 
-    `known` (2, N) says which mechanisms had data: the others are unknown, not without parents.
-    `measures` are further numbers per edge (score, stability, probability), each (2, N, N).
+    `known` (R, N) says which mechanisms had data: the others are unknown, not without parents.
+    `measures` are further numbers per edge (score, stability, probability), each (R, N, N).
+    `regimes` (N,) says how many regimes each node has, None: all R.
     """
 
     nodes: tuple[str, ...]
-    adjacency: BoolArray  # (2, N, N)
-    weights: FloatArray  # (2, N, N)
-    known: BoolArray  # (2, N)
-    order: tuple[str, ...] | None  # None where the two regimes mix into a cycle
+    adjacency: BoolArray  # (R, N, N)
+    weights: FloatArray  # (R, N, N)
+    known: BoolArray  # (R, N)
+    order: tuple[str, ...] | None  # None where the regimes mix into a cycle
     measures: dict[str, FloatArray]
+    regimes: Counts | None = None
+
+    @property
+    def regime_names(self) -> tuple[str, ...]:
+        return regime_names(len(self.adjacency))
 
     def edges(self) -> list[dict[str, Any]]:
         """One record per edge and regime, sorted by regime, child and falling |weight|."""
-        records = []
+        records, names = [], self.regime_names
         for regime, parent, child in np.argwhere(self.adjacency):
             records.append(
                 {
-                    "regime": REGIME_NAMES[regime],
+                    "regime": names[regime],
                     "parent": self.nodes[parent],
                     "child": self.nodes[child],
                     "weight": float(self.weights[regime, parent, child]),
@@ -68,7 +75,7 @@ class Graph:
         return sorted(
             records,
             key=lambda e: (
-                REGIME_NAMES.index(e["regime"]),
+                names.index(e["regime"]),
                 place[e["child"]],
                 -abs(e["weight"]),
                 e["parent"],
@@ -77,15 +84,26 @@ class Graph:
 
     def unknown(self) -> list[tuple[str, str]]:
         """(regime, node) of the mechanisms without data."""
-        return [(REGIME_NAMES[r], self.nodes[i]) for r, i in np.argwhere(~self.known)]
+        unknown = self._exist & ~self.known
+        return [(self.regime_names[r], self.nodes[i]) for r, i in np.argwhere(unknown)]
+
+    @property
+    def _exist(self) -> BoolArray:
+        """Which mechanisms there are, (R, N)."""
+        counts = regime_counts(self.regimes, len(self.nodes), default=len(self.known))
+        return existing(counts, len(self.known))
 
     def to_networkx(self) -> nx.DiGraph:
-        """The union of both regimes; an edge carries `weight_natural`, `weight_intervened`, ..."""
+        """The union of all regimes; an edge carries `weight_natural`, `weight_intervened`, ..."""
         graph = nx.DiGraph()
         for i, node in enumerate(self.nodes):
             graph.add_node(
                 node,
-                **{f"{name}_known": bool(self.known[r, i]) for r, name in enumerate(REGIME_NAMES)},
+                **{
+                    f"{name}_known": bool(self.known[r, i])
+                    for r, name in enumerate(self.regime_names)
+                    if self._exist[r, i]
+                },
             )
         for edge in self.edges():
             regime = edge["regime"]
@@ -96,7 +114,7 @@ class Graph:
             }
             graph.add_edge(edge["parent"], edge["child"], **{regime: True}, **attributes)
         for _, _, attributes in graph.edges(data=True):
-            for regime in REGIME_NAMES:
+            for regime in self.regime_names:
                 attributes.setdefault(regime, False)
         return graph
 
@@ -128,7 +146,7 @@ class Graph:
         return "\n".join(nx.generate_graphml(self.to_networkx())) + "\n"
 
     def to_dot(self) -> str:
-        """Solid edges are natural, dashed ones intervened."""
+        """Solid edges are natural, dashed ones those of other regimes."""
         lines = ["digraph causalarms {", "  rankdir=LR;"]
         lines += [f"  {_quoted(node)};" for node in self.nodes]
         for edge in self.edges():

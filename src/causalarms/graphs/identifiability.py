@@ -13,24 +13,32 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import IdentifiabilityWarning
-from causalarms.graphs.regime_names import REGIME_NAMES, mechanism_name
+from causalarms.graphs.regime_names import mechanism_name, regime_names
+from causalarms.sem.regimes import Counts, regime_counts
 
 
 def warn_of_constant_regimes(
-    regimes: npt.NDArray[np.uint8], nodes: tuple[str, ...], stacklevel: int = 4
+    regimes: npt.NDArray[np.uint8],
+    nodes: tuple[str, ...],
+    counts: Counts | None = None,
+    stacklevel: int = 4,
 ) -> None:
-    constant = (regimes == regimes[0]).all(axis=0)
+    """`counts` says how many regimes each node has (two); those without a switch are not meant."""
+    counts = regime_counts(counts, len(nodes))
+    constant = (regimes == regimes[0]).all(axis=0) & (counts > 1)
     if not constant.any():
         return
     n_rows = len(regimes)
-    if constant.all():
+    if constant[counts > 1].all():
         subject = f"no node's regime varies over the {n_rows} rows"
     else:
         names = ", ".join(repr(nodes[i]) for i in np.flatnonzero(constant))
         subject = f"the regime of {names} never varies over the {n_rows} rows"
     unknown = {
-        REGIME_NAMES[1 - r]: [nodes[i] for i in np.flatnonzero(constant & (regimes[0] == r))]
-        for r in (1, 0)
+        name: [
+            nodes[i] for i in np.flatnonzero(constant & (regimes[0] != regime) & (regime < counts))
+        ]
+        for regime, name in enumerate(regime_names(int(counts.max())))
     }
     parts = [f"{', '.join(names)} ({regime})" for regime, names in unknown.items() if names]
     warnings.warn(
@@ -42,13 +50,16 @@ def warn_of_constant_regimes(
 
 
 def warn_of_few_samples(
-    counts: npt.NDArray[np.int64], needed: npt.NDArray[np.int64], nodes: tuple[str, ...]
+    counts: npt.NDArray[np.int64],
+    needed: npt.NDArray[np.int64],
+    nodes: tuple[str, ...],
 ) -> None:
     """Name the mechanisms that have samples, but too few to be learned."""
     few = np.argwhere((counts > 0) & (counts < needed))
     if len(few):
         names = ", ".join(
-            f"{mechanism_name(nodes, r, i)} with {counts[r, i]} of {needed[i]}" for r, i in few
+            f"{mechanism_name(nodes, r, i, len(counts))} with {counts[r, i]} of {needed[i]}"
+            for r, i in few
         )
         warnings.warn(
             f"too few samples, left unknown: {names}", IdentifiabilityWarning, stacklevel=4

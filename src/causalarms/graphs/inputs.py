@@ -12,6 +12,7 @@ from causalarms.checks import LARGEST, SMALLEST
 from causalarms.errors import DataError, SettingError
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.regimes import Counts, regime_counts
 from causalarms.tables.read import as_samples
 
 FloatArray = npt.NDArray[np.float64]
@@ -25,11 +26,22 @@ class Rounds(NamedTuple):
     nodes: tuple[str, ...]
 
 
-def as_rounds(X: Any, interventions: Any) -> Rounds:
+def as_rounds(X: Any, interventions: Any, *, most_regimes: int = 2) -> Rounds:
     """Rounds from arrays or frames; no interventions means that all were natural."""
     values, names = as_samples(X)
     nodes = node_names(names, values.shape[1])
-    return checked_rounds(values, as_regimes(interventions, nodes, len(values)), nodes)
+    rows = as_regimes(interventions, nodes, len(values), most_regimes=most_regimes)
+    return checked_rounds(values, rows, nodes)
+
+
+def regimes_in(rounds: Rounds, given: Any) -> Counts:
+    """How many regimes each node has, (N,): as given, else two, or more where rounds show more."""
+    if given is None:
+        shown = rounds.regimes.max(axis=0).astype(int) + 1
+        return regime_counts(np.maximum(shown, 2), len(rounds.nodes))
+    counts = regime_counts(given, len(rounds.nodes))
+    as_interventions(rounds.regimes, rounds.nodes, counts)
+    return counts
 
 
 def checked_rounds(
@@ -47,8 +59,10 @@ def checked_rounds(
     return Rounds(values, regimes, nodes)
 
 
-def as_regimes(interventions: Any, nodes: tuple[str, ...], n_samples: int) -> npt.NDArray[np.uint8]:
-    """0/1 (n, N); columns of a frame are matched by name, absent ones are never intervened on."""
+def as_regimes(
+    interventions: Any, nodes: tuple[str, ...], n_samples: int, *, most_regimes: int = 2
+) -> npt.NDArray[np.uint8]:
+    """Regimes (n, N); columns of a frame are matched by name, absent ones are always natural."""
     if interventions is None:
         return np.zeros((n_samples, len(nodes)), dtype=np.uint8)
     given = as_samples(interventions, what="interventions")
@@ -59,26 +73,30 @@ def as_regimes(interventions: Any, nodes: tuple[str, ...], n_samples: int) -> np
             regimes[:, node_index(name, nodes)] = given.values[:, position]
     if len(regimes) != n_samples:
         raise DataError(f"{len(regimes)} rows of interventions for {n_samples} rows of samples")
-    return as_interventions(regimes, nodes)
+    return as_interventions(regimes, nodes, regime_counts(most_regimes, len(nodes)))
 
 
-def as_noise_mean(given: Any, nodes: tuple[str, ...]) -> FloatArray | None:
-    """(2, N) from a number, (N,), (2, N) or a mapping from names; None stays unknown."""
-    values = _per_mechanism(given, nodes, "noise_mean")
+def as_noise_mean(given: Any, nodes: tuple[str, ...], n_regimes: int = 2) -> FloatArray | None:
+    """(R, N) from a number, (N,), (R, N) or a mapping from names; None stays unknown."""
+    values = _per_mechanism(given, nodes, "noise_mean", n_regimes)
     if values is not None and not np.isfinite(values).all():
         raise SettingError(f"noise_mean is not finite: {values.tolist()}")
     return values
 
 
-def as_noise_std(given: Any, nodes: tuple[str, ...], name: str = "noise_std") -> FloatArray | None:
+def as_noise_std(
+    given: Any, nodes: tuple[str, ...], name: str = "noise_std", n_regimes: int = 2
+) -> FloatArray | None:
     """As `as_noise_mean`, of numbers above zero."""
-    values = _per_mechanism(given, nodes, name)
+    values = _per_mechanism(given, nodes, name, n_regimes)
     if values is not None and not (np.isfinite(values) & (values >= SMALLEST)).all():
         raise SettingError(f"{name} must be finite and above 0: {values.tolist()}")
     return values
 
 
-def _per_mechanism(given: Any, nodes: tuple[str, ...], name: str) -> FloatArray | None:
+def _per_mechanism(
+    given: Any, nodes: tuple[str, ...], name: str, n_regimes: int
+) -> FloatArray | None:
     if given is None:
         return None
     n_nodes = len(nodes)
@@ -93,14 +111,14 @@ def _per_mechanism(given: Any, nodes: tuple[str, ...], name: str) -> FloatArray 
         raise SettingError(f"{name} must be numbers, not {given!r}") from error
     if isinstance(given, bool | str):
         raise SettingError(f"{name} must be numbers, not {given!r}")
-    if values.shape not in ((), (n_nodes,), (2, n_nodes)):
+    if values.shape not in ((), (n_nodes,), (n_regimes, n_nodes)):
         raise SettingError(
-            f"{name} must be a number or of shape ({n_nodes},) or (2, {n_nodes}), "
+            f"{name} must be a number or of shape ({n_nodes},) or ({n_regimes}, {n_nodes}), "
             f"not {values.shape}"
         )
     if (np.isfinite(values) & (np.abs(values) > LARGEST)).any():
         raise SettingError(f"{name} is too large to compute with: {values.tolist()}")
-    return np.array(np.broadcast_to(values, (2, n_nodes)))
+    return np.array(np.broadcast_to(values, (n_regimes, n_nodes)))
 
 
 def _check_columns(values: FloatArray, nodes: tuple[str, ...]) -> None:

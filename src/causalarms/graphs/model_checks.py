@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.graphs.regime_names import regime_names
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def check_mechanisms(
     known: npt.NDArray[np.bool_],
 ) -> list[MechanismCheck]:
     """One record per known mechanism."""
-    checks = []
+    checks, names = [], regime_names(len(known))
     for regime, node in np.argwhere(known):
         rows = values[regimes[:, node] == regime]
         parents = adjacency[regime, :, node]
@@ -48,7 +48,7 @@ def check_mechanisms(
         residual = residual - residual.mean()
         checks.append(
             MechanismCheck(
-                regime=REGIME_NAMES[regime],
+                regime=names[regime],
                 node=nodes[node],
                 n_samples=len(rows),
                 **_tests(rows[:, node], rows[:, parents], fitted, residual),

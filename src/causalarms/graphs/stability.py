@@ -15,6 +15,7 @@ from joblib import Parallel, delayed
 
 from causalarms.graphs.csl import csl
 from causalarms.rng import stream
+from causalarms.sem.regimes import Counts
 from causalarms.statistics.dataset import Dataset
 
 SHARE = 1 - 1 / e
@@ -25,6 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 def edge_stability(
     values: FloatArray,
     regimes: npt.NDArray[np.uint8],
+    counts: Counts,  # of regimes, (N,)
     settings: dict[str, object],
     *,
     n_resamples: int,
@@ -35,7 +37,7 @@ def edge_stability(
 ) -> FloatArray:
     """Share of resamples in which each edge was found, among those that knew its mechanism."""
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_refit)(values, regimes, settings, seed, number, max_samples, keep)
+        delayed(_refit)(values, regimes, counts, settings, seed, number, max_samples, keep)
         for number in range(n_resamples)
     )
     edges = np.sum([adjacency for adjacency, _ in found], axis=0, dtype=float)
@@ -46,6 +48,7 @@ def edge_stability(
 def _refit(
     values: FloatArray,
     regimes: npt.NDArray[np.uint8],
+    counts: Counts,
     settings: dict[str, object],
     seed: int,
     number: int,
@@ -54,7 +57,7 @@ def _refit(
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     rng = stream(seed, "resample", number)
     rows = np.sort(rng.choice(len(values), int(SHARE * len(values)), replace=False))
-    data = Dataset(values.shape[1], cap=max_samples, keep=keep)
+    data = Dataset(values.shape[1], cap=max_samples, keep=keep, regimes=counts)
     data.append(values[rows], regimes[rows])
     fit = csl(data, **settings)  # type: ignore[arg-type]
     return fit.adjacency, fit.known

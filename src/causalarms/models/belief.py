@@ -19,6 +19,7 @@ from causalarms.graphs.posterior.exact import Draws
 from causalarms.graphs.posterior.one_graph import draws_given_graph
 from causalarms.graphs.units import Units
 from causalarms.models.over_draws import rewards_of
+from causalarms.sem.regimes import Counts, existing
 from causalarms.sem.rewards import expected_values
 from causalarms.sem.topology import topological_order
 
@@ -127,15 +128,16 @@ def belief_given_graph(
     n: int,
     *,
     noise_mean: FloatArray | None = None,  # (R, N), in the units of the data
+    regimes: Counts | None = None,  # (N,), None: all R
 ) -> Belief:
     """What is believed by somebody who takes one graph as certain."""
     order = topological_order(adjacency.any(axis=0))
     if order is None:
         raise ModelError("the learned graphs of the regimes mix into a cycle: no prediction")
     known = None if noise_mean is None else noise_mean / units.scale
-    drawn = draws_given_graph(gram, adjacency, order, rng, n, noise_mean=known)
+    drawn = draws_given_graph(gram, adjacency, order, rng, n, noise_mean=known, regimes=regimes)
     return Belief(
-        in_units_of_data(units, drawn),
+        in_units_of_data(units, drawn, regimes),
         adjacency.astype(float),
         gram[:, :, -1, -1].astype(np.int64),
         starts,
@@ -143,13 +145,16 @@ def belief_given_graph(
     )
 
 
-def in_units_of_data(units: Units, draws: Draws) -> Draws:
-    """Draws made in units of the prior."""
+def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) -> Draws:
+    """Draws made in units of the prior; `regimes` (N,) says how many each node has, None: all."""
     if units.trivial:
         return draws
     weights = units.weights(draws.weights)
+    intercept = units.intercept(draws.intercept, weights)
+    if regimes is not None:
+        intercept = np.where(existing(regimes), intercept, 0.0)
     return draws._replace(
         weights=weights,
-        intercept=units.intercept(draws.intercept, weights),
+        intercept=intercept,
         noise_std=draws.noise_std * units.scale,
     )

@@ -2,8 +2,8 @@
 
 With a common order it is found by branch and bound. Without one, only the regimes of the nodes on
 cycles decide whether B_a is acyclic; once those are fixed, the rest has a common order again. Up to
-20 nodes all interventions are scored; beyond, all acyclic patterns of regimes on the cycles are
-tried where there are few, else a pattern is improved flip by flip, which proves nothing.
+20 nodes (a million interventions) all are scored; beyond, all acyclic patterns of regimes on the
+cycles are tried where there are few, else a pattern is improved flip by flip, which proves nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from causalarms.models.scores import best_score, score_interventions
 from causalarms.models.weights import MechanismWeights
 from causalarms.search import best_intervention
 from causalarms.search.best import BUDGET
+from causalarms.sem.best_regimes import neighbours, within
+from causalarms.sem.regimes import all_two, n_interventions
 from causalarms.sem.rewards import all_interventions
 from causalarms.sem.topology import ancestors, topological_order
 
@@ -39,17 +41,20 @@ class ModelBest(NamedTuple):
 
 def best_of_model(model: MechanismWeights, reward: int, *, budget: int = BUDGET) -> ModelBest:
     """The best intervention among those whose B_a is acyclic."""
-    n_nodes = model.weights.shape[1]
+    n_nodes, regimes = model.weights.shape[1], model.counts
     if model.order is not None:
-        best = best_intervention(model.weights, model.intercept, model.order, reward, budget=budget)
+        best = best_intervention(
+            model.weights, model.intercept, model.order, reward,
+            constraints=within(regimes), budget=budget,
+        )  # fmt: skip
         return ModelBest(best.intervention, best.value, best.exact, 0)
-    if n_nodes <= MAX_SCORED_NODES:
-        arms = all_interventions(n_nodes)
+    if n_interventions(regimes) <= 2**MAX_SCORED_NODES:
+        arms = all_interventions(n_nodes, regimes)
         scores = score_interventions(model, arms, reward)
         arm = best_score(scores.mean)
         return ModelBest(arms[arm], float(scores.mean[arm]), True, scores.n_cyclic)
     on_cycles = np.flatnonzero(ancestors((model.weights != 0).any(axis=0)).diagonal())
-    if len(on_cycles) <= MAX_PATTERN_NODES:
+    if n_interventions(regimes[on_cycles]) <= 2**MAX_PATTERN_NODES:
         return _every_pattern(model, reward, on_cycles, budget)
     return _improved_pattern(model, reward, on_cycles, budget)
 
@@ -68,7 +73,13 @@ def _with_pattern(
     order = topological_order((weights != 0).any(axis=0))
     if order is None:
         return None
-    best = best_intervention(weights, intercept, order, reward, budget=budget)
+    regimes = model.counts
+    if not all_two(regimes):
+        regimes = regimes.copy()
+        regimes[on_cycles] = 1
+    best = best_intervention(
+        weights, intercept, order, reward, constraints=within(regimes), budget=budget
+    )
     best.intervention[on_cycles] = pattern
     return ModelBest(best.intervention, best.value, best.exact, NOT_COUNTED)
 
@@ -76,7 +87,8 @@ def _with_pattern(
 def _every_pattern(
     model: MechanismWeights, reward: int, on_cycles: npt.NDArray[np.int64], budget: int
 ) -> ModelBest:
-    patterns = all_interventions(len(on_cycles))
+    regimes = model.counts
+    patterns = all_interventions(len(on_cycles), regimes[on_cycles])
     found = [_with_pattern(model, reward, on_cycles, p, budget // len(patterns)) for p in patterns]
     acyclic = [best for best in found if best is not None]
     if not acyclic:
@@ -84,28 +96,32 @@ def _every_pattern(
     best = max(acyclic, key=lambda candidate: candidate.mean)
     return best._replace(
         proven=all(candidate.proven for candidate in acyclic),
-        n_cyclic=(len(found) - len(acyclic)) * 2 ** (model.weights.shape[1] - len(on_cycles)),
+        n_cyclic=(len(found) - len(acyclic)) * n_interventions(np.delete(regimes, on_cycles)),
     )
 
 
 def _improved_pattern(
     model: MechanismWeights, reward: int, on_cycles: npt.NDArray[np.int64], budget: int
 ) -> ModelBest:
-    """From all natural and from all intervened, the best flip on the cycles until none helps."""
+    """From all natural, all in regime 1, ..., the best flip on the cycles until none helps."""
     share = budget // (4 * len(on_cycles))
+    regimes = model.counts
     starts = [
         _with_pattern(
-            model, reward, on_cycles, np.full(len(on_cycles), regime, dtype=np.uint8), share
+            model,
+            reward,
+            on_cycles,
+            np.minimum(regime, regimes[on_cycles] - 1).astype(np.uint8),
+            share,
         )
-        for regime in (0, 1)
+        for regime in range(len(model.weights))
     ]
     acyclic = [start for start in starts if start is not None]
     if not acyclic:
-        raise ModelError("both learned regimes are cyclic: no intervention is known to be acyclic")
+        raise ModelError("all learned regimes are cyclic: no intervention is known to be acyclic")
     best = max(acyclic, key=lambda candidate: candidate.mean)
     while True:
-        flipped = np.repeat(best.intervention[None], len(on_cycles), axis=0)
-        flipped[np.arange(len(on_cycles)), on_cycles] ^= 1
+        flipped = neighbours(best.intervention, regimes, on_cycles)
         means = score_interventions(model, flipped, reward).mean
         flip = best_score(means)
         if not means[flip] > best.mean + 1e-9 * abs(best.mean):  # nan: every flip closes a cycle

@@ -1,8 +1,8 @@
 """Interventions judged by draws of the whole system: optimism, agreement, what stopping costs.
 
 An intervention's upper value is a quantile of its expected reward over the draws: as high as, say,
-three of twenty draws say. Up to 15 nodes it is taken over all 2^N interventions. Beyond, the
-search starts from the best intervention of every draw and flips one node at a time while that
+three of twenty draws say. Up to 15 nodes of two regimes it is taken over all interventions. Beyond,
+the search starts from the best intervention of every draw and flips one node at a time while that
 raises the upper value: no certificate.
 """
 
@@ -17,12 +17,14 @@ import numpy.typing as npt
 from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
 from causalarms.search import Constraints, best_intervention
-from causalarms.sem.rewards import intervention_of, propagate, reward_tables
+from causalarms.sem.best_regimes import neighbours, within
+from causalarms.sem.regimes import Counts, n_interventions, regime_counts
+from causalarms.sem.rewards import expected_values, intervention_of, reward_tables
 
 FloatArray = npt.NDArray[np.float64]
 Intervention = npt.NDArray[np.uint8]
 
-MAX_TABLE_NODES = 15  # 20 draws of 2^15 rewards: 5 MiB, 10 ms
+MAX_TABLE_NODES = 15  # of two regimes: 20 draws of 2^15 rewards: 5 MiB, 10 ms
 BUDGET = 5_000  # tree nodes per draw; a starting point need not be proven
 CLIMBS = 10  # starting points from which one node at a time is flipped
 
@@ -55,21 +57,28 @@ def rank_of(quantile: float, n_draws: int) -> int:
     return n_draws - math.floor(quantile * (n_draws - 1))
 
 
-def most_optimistic(draws: Draws, reward: int, quantile: float) -> Optimistic:
+def counts_of(draws: Draws, regimes: Counts | None) -> Counts:
+    """How many regimes each node has; None: all that the draws have."""
+    return regime_counts(regimes, draws.order.shape[1], default=draws.weights.shape[1])
+
+
+def most_optimistic(
+    draws: Draws, reward: int, quantile: float, *, regimes: Counts | None = None
+) -> Optimistic:
     """The intervention with the largest quantile of its expected reward over the draws."""
     n_draws, n_nodes = draws.order.shape
-    rank = rank_of(quantile, n_draws)
-    if n_nodes <= MAX_TABLE_NODES:
-        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward)
+    rank, regimes = rank_of(quantile, n_draws), counts_of(draws, regimes)
+    if n_interventions(regimes) <= 2**MAX_TABLE_NODES:
+        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
         upper = upper_values(tables, rank)
         arm = int(np.argmax(upper))
         return Optimistic(
-            intervention_of(arm, n_nodes), float(upper[arm]), float(tables[:, arm].mean())
+            intervention_of(arm, n_nodes, regimes), float(upper[arm]), float(tables[:, arm].mean())
         )
-    starts = np.unique(best_of_each(draws, reward), axis=0)
+    starts = np.unique(best_of_each(draws, reward, regimes=regimes), axis=0)
     values = upper_values(rewards_of(draws, starts, reward), rank)
     best = max(
-        (_climb(draws, reward, rank, starts[s]) for s in np.argsort(-values)[:CLIMBS]),
+        (_climb(draws, reward, rank, starts[s], regimes) for s in np.argsort(-values)[:CLIMBS]),
         key=lambda found: found[1],
     )
     mean = float(rewards_of(draws, best[0][None], reward).mean())
@@ -77,30 +86,40 @@ def most_optimistic(draws: Draws, reward: int, quantile: float) -> Optimistic:
 
 
 def most_optimistic_among(
-    draws: Draws, reward: int, quantile: float, arms: npt.NDArray[np.int64], cost: FloatArray
+    draws: Draws,
+    reward: int,
+    quantile: float,
+    arms: npt.NDArray[np.int64],
+    cost: FloatArray,
+    *,
+    regimes: Counts | None = None,
 ) -> Optimistic:
     """As `most_optimistic`, of the interventions at these indices and minus what each costs."""
     n_draws, n_nodes = draws.order.shape
-    tables = reward_tables(draws.weights, draws.intercept, draws.order, reward)[:, arms]
+    regimes = counts_of(draws, regimes)
+    tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)[:, arms]
     upper = upper_values(np.ascontiguousarray(tables), rank_of(quantile, n_draws))
     best = int(np.argmax(upper - cost))
-    return Optimistic(
-        intervention_of(int(arms[best]), n_nodes), float(upper[best]), float(tables[:, best].mean())
-    )
+    found = intervention_of(int(arms[best]), n_nodes, regimes)
+    return Optimistic(found, float(upper[best]), float(tables[:, best].mean()))
 
 
-def recommend(draws: Draws, reward: int, *, tolerance: float = 0.0) -> Recommendation:
+def recommend(
+    draws: Draws, reward: int, *, tolerance: float = 0.0, regimes: Counts | None = None
+) -> Recommendation:
     """The best intervention on average; beyond 15 nodes the best of those that are best in a draw.
 
     Probability and loss are averages over the draws and no more precise than their number allows.
     """
     n_draws, n_nodes = draws.order.shape
-    if n_nodes <= MAX_TABLE_NODES:
-        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward)
+    regimes = counts_of(draws, regimes)
+    if n_interventions(regimes) <= 2**MAX_TABLE_NODES:
+        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
         arm = int(np.argmax(tables.mean(axis=0)))
-        bits, values, best = intervention_of(arm, n_nodes), tables[:, arm], tables.max(axis=1)
+        bits = intervention_of(arm, n_nodes, regimes)
+        values, best = tables[:, arm], tables.max(axis=1)
     else:
-        arms = best_of_each(draws, reward)
+        arms = best_of_each(draws, reward, regimes=regimes)
         rewards = rewards_of(draws, arms, reward)
         chosen = int(np.argmax(rewards.mean(axis=0)))
         bits, values, best = arms[chosen], rewards[:, chosen], rewards.max(axis=1)
@@ -116,13 +135,14 @@ def recommend(draws: Draws, reward: int, *, tolerance: float = 0.0) -> Recommend
 
 
 def best_of_each(
-    draws: Draws, reward: int, *, allowed: Constraints | None = None
+    draws: Draws, reward: int, *, allowed: Constraints | None = None, regimes: Counts | None = None
 ) -> npt.NDArray[np.uint8]:
     """The best intervention found for every draw, (n, N)."""
+    constraints = within(counts_of(draws, regimes), allowed)
     return np.stack(
         [
             best_intervention(
-                weights, mean, order, reward, constraints=allowed, budget=BUDGET
+                weights, mean, order, reward, constraints=constraints, budget=BUDGET
             ).intervention
             for weights, mean, order in zip(
                 draws.weights, draws.intercept, draws.order, strict=True
@@ -135,7 +155,7 @@ def rewards_of(draws: Draws, arms: npt.NDArray[np.uint8], reward: int) -> FloatA
     """Expected rewards of given interventions under every draw, (n, arms)."""
     return np.stack(
         [
-            propagate(weights, order, arms, np.where(arms == 1, mean[1], mean[0]))[:, reward]
+            expected_values(weights, mean, order, arms)[:, reward]
             for weights, mean, order in zip(
                 draws.weights, draws.intercept, draws.order, strict=True
             )
@@ -143,12 +163,13 @@ def rewards_of(draws: Draws, arms: npt.NDArray[np.uint8], reward: int) -> FloatA
     )
 
 
-def _climb(draws: Draws, reward: int, rank: int, start: Intervention) -> tuple[Intervention, float]:
+def _climb(
+    draws: Draws, reward: int, rank: int, start: Intervention, regimes: Counts
+) -> tuple[Intervention, float]:
     """One flip at a time, the one that raises the upper value most, until none does."""
-    n_nodes = len(start)
     best, value = start, -math.inf
     while True:
-        arms = np.vstack([best[None], best ^ np.eye(n_nodes, dtype=np.uint8)])
+        arms = np.vstack([best[None], neighbours(best, regimes)])
         upper = upper_values(rewards_of(draws, arms, reward), rank)
         arm = int(np.argmax(upper))
         if not upper[arm] > value:

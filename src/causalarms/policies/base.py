@@ -16,12 +16,13 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.misfit import misfits
 from causalarms.checks import whole
-from causalarms.errors import DataError, ModelError
+from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.models.belief import Belief
 from causalarms.policies.state_check import Entry, check_state
 from causalarms.rng import stream
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
+from causalarms.sem.regimes import regime_counts
 
 FloatArray = npt.NDArray[np.float64]
 Intervention = npt.NDArray[np.uint8]
@@ -45,19 +46,27 @@ class Suggestion(NamedTuple):
 class Policy(ABC):
     """Base of all policies; subclasses say what to play and what to learn from a round."""
 
-    def __init__(self, n_nodes: int, reward: int = -1) -> None:
+    def __init__(
+        self, n_nodes: int, reward: int = -1, *, regimes: npt.ArrayLike | None = None
+    ) -> None:
         n_nodes = whole("n_nodes", n_nodes, least=1)
         reward = whole("reward", reward, least=-n_nodes)
         if not -n_nodes <= reward < n_nodes:
             raise ModelError(f"there is no node {reward} to be the reward of {n_nodes} nodes")
         self.n_nodes = n_nodes
         self.reward = reward % n_nodes
+        self.regimes = regime_counts(regimes, n_nodes)  # (N,) how many each node has
         self.n_told = 0
         self.alarms: list[Alarm] = []
         self._nodes = node_names(None, n_nodes)
 
+    @property
+    def n_regimes(self) -> int:
+        """The most that a node has, R."""
+        return int(self.regimes.max())
+
     def ask(self, rng: np.random.Generator) -> Intervention:
-        """The next intervention, (N,) of 0/1."""
+        """The next intervention, the regime of every node, (N,)."""
         return self.suggest(rng).intervention
 
     @abstractmethod
@@ -83,7 +92,7 @@ class Policy(ABC):
 
     def tell(self, intervention: npt.ArrayLike, observation: npt.ArrayLike) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked."""
-        a = as_interventions(np.asarray(intervention)[None], self._nodes)[0]
+        a = as_interventions(np.asarray(intervention)[None], self._nodes, self.regimes)[0]
         try:
             x = np.array(observation, dtype=float)
         except (TypeError, ValueError) as error:
@@ -136,7 +145,7 @@ class Policy(ABC):
 
     @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
-        """The graph believed now, (2, N, N), where the policy learns one."""
+        """The graph believed now, (R, N, N), where the policy learns one."""
         return None
 
     def state(self) -> dict[str, Any]:
@@ -158,11 +167,29 @@ class Policy(ABC):
     def check_state(self, state: dict[str, Any], n_told: int) -> None:
         """DataError where a state cannot be this policy's, fresh now, after so many rounds."""
         entries = self._entries(n_told)
-        check_state(self.state(), entries, state, n_nodes=self.n_nodes, n_told=n_told)
+        check_state(
+            self.state(), entries, state, n_nodes=self.n_nodes, n_told=n_told,
+            n_regimes=self.n_regimes,
+        )  # fmt: skip
 
     def _entries(self, n_told: int) -> dict[str, Entry]:
         """Entries of the state whose lengths or ranges a fresh state does not show."""
         return {}
+
+    def _needs_pairs(self, name: str, why: str) -> None:
+        """Refuse nodes that do not have exactly two regimes."""
+        for node in np.flatnonzero(self.regimes != 2)[:1]:
+            raise SettingError(
+                f"regimes: {name} needs two of every node, {why}; "
+                f"node {self._nodes[node]!r} has {self.regimes[node]}"
+            )
+
+    def _check_detector(self, n_regimes: int) -> None:
+        if n_regimes < self.n_regimes:
+            raise SettingError(
+                f"detector is for {n_regimes} regimes, but nodes have up to {self.n_regimes}: "
+                f"make it with n_regimes={self.n_regimes}"
+            )
 
     @abstractmethod
     def _state(self) -> dict[str, Any]: ...

@@ -56,6 +56,7 @@ from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
+from causalarms.sem.regimes import existing, n_interventions
 from causalarms.sem.rewards import all_interventions, intervention_of
 from causalarms.sem.topology import find_cycle, topological_order
 from causalarms.statistics.dataset import Dataset
@@ -96,16 +97,18 @@ class CSLUCB(Policy):
         allowed: npt.ArrayLike | None = None,
         required: npt.ArrayLike | None = None,
         detector: MechanismGLR | NoChange | None = None,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
+        super().__init__(n_nodes, reward, regimes=regimes)
         n_nodes = self.n_nodes
         horizon = whole("horizon", horizon, least=1, most=LONGEST)
         min_samples = whole("min_samples", min_samples, least=1)
         max_samples = optional(whole, "max_samples", max_samples, least=1)
         self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
-        if horizon <= 2 * self.min_samples:
+        least = self.n_regimes * self.min_samples
+        if horizon <= least:
             raise ModelError(
-                f"a horizon of {horizon} rounds is too short: {2 * self.min_samples} random rounds "
+                f"a horizon of {horizon} rounds is too short: {least} random rounds "
                 f"are the least that give every mechanism {self.min_samples} samples (min_samples)"
             )
         if max_samples is not None and max_samples < self.min_samples:
@@ -114,8 +117,8 @@ class CSLUCB(Policy):
                 f"{self.min_samples} samples that end the exploration"
             )
         self.horizon = horizon
-        self.noise_mean = as_noise_mean(noise_mean, self._nodes)
-        self.noise_std = as_noise_std(noise_std, self._nodes)
+        self.noise_mean = as_noise_mean(noise_mean, self._nodes, self.n_regimes)
+        self.noise_std = as_noise_std(noise_std, self._nodes, n_regimes=self.n_regimes)
         self.refresh = whole("refresh", refresh, least=1)
         self.refresh_weights = (
             optional(whole, "refresh_weights", refresh_weights, least=1) or self.refresh
@@ -129,20 +132,24 @@ class CSLUCB(Policy):
         self.bound = choice("bound", bound, FORMS)
         self.alpha = optional(number, "alpha", alpha, least=0.0)
         self.hold = flag("hold", hold)
-        self.allowed, self.required = edge_masks(n_nodes, allowed, required)
+        self.allowed, self.required = edge_masks(self.regimes, allowed, required)
         if find_cycle(self.required.any(axis=0)):
             raise ModelError("no order of the nodes fits the required edges: they contain a cycle")
         self.detector = optional(instance, "detector", detector, kinds=DETECTORS) or NoChange()
         self.n_cyclic = 0  # of those scored at the last refresh, how many have no expected reward
-        self._data = Dataset(n_nodes, cap=max_samples)
-        self._moments = Moments(n_nodes, cap=max_samples)
+        self._check_detector(self.detector.n_regimes)
+        self._exist = existing(self.regimes)
+        self._data = Dataset(n_nodes, cap=max_samples, regimes=self.regimes)
+        self._moments = Moments(n_nodes, cap=max_samples, regimes=self.regimes)
         self._chains: dict[tuple[int, int], Chain] = {}
         self._adjacency: npt.NDArray[np.bool_] | None = None
         self._model: MechanismWeights | None = None
         self._units = Units(np.zeros(n_nodes), np.ones(n_nodes))  # those of model and scores
         self._scores: Scores | None = None
-        self._candidates: npt.NDArray[np.uint8] | None = None  # None: all 2^N in order
-        self._fitted = np.full((2, 2, n_nodes), NEVER)  # counts and starts the model was fitted to
+        self._candidates: npt.NDArray[np.uint8] | None = None  # None: all in order
+        self._fitted = np.full(
+            (2, *self._exist.shape), NEVER
+        )  # counts and starts the model was fitted to
         self._held = 0
         self._alpha_0 = 0.0
         self._graph_round = 0
@@ -166,11 +173,15 @@ class CSLUCB(Policy):
 
     @property
     def exploring(self) -> bool:
-        return self._scores is None or bool((self._data.counts < self.min_samples).any())
+        return self._scores is None or self._samples_missing
+
+    @property
+    def _samples_missing(self) -> bool:
+        return bool((self._data.counts < self.min_samples)[self._exist].any())
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         if self.exploring or self._scores is None:
-            return Suggestion(random_intervention(rng, self.n_nodes), EXPLORE, why=NEEDS_ROUNDS)
+            return Suggestion(random_intervention(rng, self.regimes), EXPLORE, why=NEEDS_ROUNDS)
         arm = self._held if self.hold else self._choose(self._scores)
         return Suggestion(self._intervention(arm), EXPLOIT, *self.score_of(arm), TRADE_OFF)
 
@@ -184,20 +195,21 @@ class CSLUCB(Policy):
             return None
         data = self._data
         units = estimated_units(data.values, center=self.noise_mean is None)
-        gram = np.zeros((2, self.n_nodes, self.n_nodes + 1, self.n_nodes + 1))
-        for regime, node in np.ndindex(2, self.n_nodes):
+        gram = np.zeros((self.n_regimes, self.n_nodes, self.n_nodes + 1, self.n_nodes + 1))
+        for regime, node in np.argwhere(self._exist).tolist():
             rows = data.recent_rows_of(regime, node, len(data))
             gram[regime, node] = gram_matrix(np.ascontiguousarray(units.apply(data.values[rows]).T))
         return belief_given_graph(
-            self._adjacency, gram, units, data.starts.copy(), rng, draws, noise_mean=self.noise_mean
-        )
+            self._adjacency, gram, units, data.starts.copy(), rng, draws,
+            noise_mean=self.noise_mean, regimes=self.regimes,
+        )  # fmt: skip
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._data.add(x, a)
         self._moments.add(x, a)
         for alarm in self._detect(a, x):
             self._forget(alarm)
-        if (self._data.counts < self.min_samples).any():
+        if self._samples_missing:
             return
         first = self._scores is None or self._graph_round < self._change_round
         if first or self.n_told - self._graph_round >= self.refresh:
@@ -211,7 +223,7 @@ class CSLUCB(Policy):
         model = self._model
         if model is None or isinstance(self.detector, NoChange):
             return []
-        chosen = np.where(a == 1, model.weights[1], model.weights[0])
+        chosen = np.ascontiguousarray(model.weights[a, :, np.arange(self.n_nodes)].T)
         z = self._units.apply(x)
         whitened = z - z @ chosen
         alarms = self.detector.observe(self.n_told, a, whitened, model.intercept, model.noise_std)
@@ -268,12 +280,14 @@ class CSLUCB(Policy):
 
     def _score(self) -> None:
         assert self._model is not None
-        if self.n_nodes > MAX_SCORED_NODES:
+        if n_interventions(self.regimes) > 2**MAX_SCORED_NODES:
             self._candidates = candidates(self._model, self.reward)
         with np.errstate(all="ignore"):
             scores = score_interventions(
                 self._model,
-                all_interventions(self.n_nodes) if self._candidates is None else self._candidates,
+                all_interventions(self.n_nodes, self.regimes)
+                if self._candidates is None
+                else self._candidates,
                 self.reward,
                 delta=self.delta,
                 bound=self.bound,
@@ -288,7 +302,7 @@ class CSLUCB(Policy):
 
     def _intervention(self, arm: int) -> Intervention:
         if self._candidates is None:
-            return intervention_of(arm, self.n_nodes)
+            return intervention_of(arm, self.n_nodes, self.regimes)
         return self._candidates[arm].copy()
 
     def upper_bounds(self) -> FloatArray | None:
@@ -332,7 +346,7 @@ class CSLUCB(Policy):
         model = self._model
         if model is None or isinstance(self.detector, NoChange):
             return
-        for regime, node in np.ndindex(2, self.n_nodes):
+        for regime, node in np.argwhere(self._exist).tolist():
             rows = self._data.recent_rows_of(regime, node, self.detector.window)
             samples = self._units.apply(self._data.values[rows])
             whitened = samples[:, node] - samples @ model.weights[regime, :, node]
@@ -353,7 +367,8 @@ class CSLUCB(Policy):
 
     def _entries(self, n_told: int) -> dict[str, Entry]:
         n = self.n_nodes
-        matrices, mechanisms = (2, n, n), (2, n)
+        mechanisms = self._exist.shape
+        matrices = (*mechanisms, n)
         return {
             "adjacency": Entry(FLAGS, matrices, optional=True),
             "model.weights": Entry(FLOATS, matrices, optional=True),
@@ -361,7 +376,7 @@ class CSLUCB(Policy):
             "model.noise_std": Entry(FLOATS, mechanisms, 0, optional=True),
             "model.spread": Entry(FLOATS, mechanisms, 0, optional=True),
             "model.n_regressors": Entry(INTEGERS, mechanisms, 0, n, optional=True),
-            "fitted": Entry(INTEGERS, (2, 2, n), NEVER, n_told),
+            "fitted": Entry(INTEGERS, (2, *mechanisms), NEVER, n_told),
             "held": Entry(WHOLE, low=0),
             "alpha_0": Entry(REAL, low=0),
         }
@@ -386,7 +401,7 @@ class CSLUCB(Policy):
         model = unnested("model", state)
         if model and self._adjacency is not None:
             order = topological_order(self._adjacency.any(axis=0))
-            self._model = MechanismWeights(**model, order=order)
+            self._model = MechanismWeights(**model, order=order, regimes=self.regimes)
             self._score()
         if self._held >= (1 if self._scores is None else len(self._scores.mean)):
             raise DataError(f"there is no scored intervention {self._held}")

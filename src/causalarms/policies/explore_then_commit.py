@@ -68,8 +68,12 @@ class ExploreThenCommit(Policy):
         noise_mean: npt.ArrayLike | None = None,
         n_explore: int = 300,
         detector: WholeGraphRatio | None = None,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
+        super().__init__(n_nodes, reward, regimes=regimes)
+        self._needs_pairs(
+            "golem-mab or dagma-mab", "one graph of all natural and one of all intervened nodes"
+        )
         n_nodes = self.n_nodes
         horizon = whole("horizon", horizon, least=1, most=LONGEST)
         n_explore = whole("n_explore", n_explore, least=1, most=MOST_EXPLORED)
@@ -128,7 +132,7 @@ class ExploreThenCommit(Policy):
         grams = [gram_matrix(np.ascontiguousarray(units.apply(x).T)) for x in self._samples]
         gram = np.repeat(np.stack(grams)[:, None], self.n_nodes, axis=1)
         start = self.alarms[-1].round if self.alarms else 0
-        starts = np.full((2, self.n_nodes), start, dtype=np.int64)
+        starts = np.full((self.n_regimes, self.n_nodes), start, dtype=np.int64)
         return belief_given_graph(
             self.adjacency, gram, units, starts, rng, draws, noise_mean=self.noise_mean
         )

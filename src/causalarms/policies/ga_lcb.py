@@ -62,8 +62,10 @@ class GALCB(Policy):
         cycles: int = 5,
         n_observe: int = 50,
         bound: float = 1.0,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
+        super().__init__(n_nodes, reward, regimes=regimes)
+        self._needs_pairs("ga-lcb", "which it explores one intervention at a time")
         n_nodes = self.n_nodes
         check_enumerable(n_nodes)
         horizon = whole("horizon", horizon, least=1, most=LONGEST)
@@ -132,7 +134,7 @@ class GALCB(Policy):
             adjacency,
             moments_in(units, self._moments).gram,
             units,
-            np.zeros((2, size), dtype=np.int64),
+            np.zeros((self.n_regimes, size), dtype=np.int64),
             rng,
             draws,
             noise_mean=self.noise_mean,

@@ -22,6 +22,8 @@ from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
 from causalarms.search import best_intervention
+from causalarms.sem.best_regimes import within
+from causalarms.sem.regimes import Counts, existing
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import Moments
 
@@ -40,23 +42,24 @@ class LinSEMTS(Policy):
         n_nodes: int,
         reward: int = -1,
         *,
-        graph: npt.ArrayLike,  # (2, N, N) bool
+        graph: npt.ArrayLike,  # (R, N, N) bool
         noise_mean: npt.ArrayLike,
         prior_std: float = 1.0,
         noise_std: float = 1.0,
         restarts: Sequence[tuple[int, npt.ArrayLike]] = (),  # (after round, graph)
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
-        self._graphs = {0: _edges(graph, self.n_nodes)} | _restarts(restarts, self.n_nodes)
+        super().__init__(n_nodes, reward, regimes=regimes)
+        self._graphs = {0: _edges(graph, self.regimes)} | _restarts(restarts, self.regimes)
         self._use(self._graphs[0])
-        mean = as_noise_mean(noise_mean, self._nodes)
+        mean = as_noise_mean(noise_mean, self._nodes, self.n_regimes)
         if mean is None:
             raise ModelError("linsem-ts must be told the noise means (noise_mean)")
         self.noise_mean = mean
         prior_std = number("prior_std", prior_std, above=1e-50, most=1e50)
         self.noise_std = number("noise_std", noise_std, above=1e-50, most=1e50)
         self.prior_precision = (self.noise_std / prior_std) ** 2
-        self._moments = Moments(n_nodes)
+        self._moments = Moments(n_nodes, regimes=self.regimes)
 
     @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
@@ -64,43 +67,44 @@ class LinSEMTS(Policy):
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         best = best_intervention(
-            self._draw(rng), self.noise_mean, self._order, self.reward, budget=SEARCH_BUDGET
-        )
+            self._draw(rng), self.noise_mean, self._order, self.reward,
+            constraints=within(self.regimes), budget=SEARCH_BUDGET,
+        )  # fmt: skip
         return Suggestion(best.intervention, EXPLOIT, best.value, why=THOMPSON)
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw of all weights; those whose digits are all lost (dense systems) count as 0."""
         weights = draw_weights(
             self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
-            self.noise_std, rng.standard_normal((2, self.n_nodes, self.n_nodes)),
+            self.noise_std, rng.standard_normal((self.n_regimes, self.n_nodes, self.n_nodes)),
         )  # fmt: skip
         return np.where(np.abs(weights) < NO_DIGITS, weights, 0.0)
 
     def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """The graph is told; weights have the normal posterior that the policy draws from."""
-        size = self.n_nodes
+        shape, exist = (self.n_regimes, self.n_nodes), existing(self.regimes)
         weights = np.stack([self._draw(rng) for _ in range(draws)])
         drawn = Draws(
             np.repeat(self._order[None], draws, axis=0),
             np.repeat(self._graph[None], draws, axis=0),
             weights,
-            np.repeat(self.noise_mean[None], draws, axis=0),
-            np.full((draws, 2, size), self.noise_std),
+            np.repeat(np.where(exist, self.noise_mean, 0.0)[None], draws, axis=0),
+            np.repeat(np.where(exist, self.noise_std, 0.0)[None], draws, axis=0),
         )
         start = max(after for after in self._graphs if after <= self.n_told)
-        starts = np.full((2, size), start, dtype=np.int64)
+        starts = np.full(shape, start, dtype=np.int64)
         return Belief(drawn, self._graph.astype(float), self._moments.counts.copy(), starts, False)
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         self._moments.add(x, a)
         if self.n_told in self._graphs:
             self._use(self._graphs[self.n_told])
-            self._moments = Moments(self.n_nodes)
+            self._moments = Moments(self.n_nodes, regimes=self.regimes)
 
     def _use(self, graph: npt.NDArray[np.bool_]) -> None:
         order = topological_order(graph.any(axis=0))
         if order is None:
-            raise ModelError("the two regimes of the given graph mix into a cycle")
+            raise ModelError("the regimes of the given graph mix into a cycle")
         self._graph, self._order = graph, order
 
     def _state(self) -> dict[str, Any]:
@@ -111,32 +115,38 @@ class LinSEMTS(Policy):
         self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
 
 
-def _restarts(given: Any, n_nodes: int) -> dict[int, npt.NDArray[np.bool_]]:
+def _restarts(given: Any, regimes: Counts) -> dict[int, npt.NDArray[np.bool_]]:
     try:
         pairs = [(after, graph) for after, graph in given]
     except (TypeError, ValueError) as error:
         raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
-    return {whole("restarts", after, least=0): _edges(graph, n_nodes) for after, graph in pairs}
+    return {whole("restarts", after, least=0): _edges(graph, regimes) for after, graph in pairs}
 
 
-def _edges(graph: npt.ArrayLike, n_nodes: int) -> npt.NDArray[np.bool_]:
+def _edges(graph: npt.ArrayLike, regimes: Counts) -> npt.NDArray[np.bool_]:
     try:
         edges = np.asarray(graph, dtype=float) != 0
     except (TypeError, ValueError, OverflowError) as error:
         raise SettingError(f"graph must be 0 or 1 per edge, not {graph!r}") from error
-    if edges.shape != (2, n_nodes, n_nodes):
-        raise ModelError(f"graph must have shape (2, {n_nodes}, {n_nodes}), not {edges.shape}")
+    exist = existing(regimes)
+    shape = (*exist.shape, len(regimes))
+    if edges.shape != shape:
+        raise ModelError(f"graph must have shape {shape}, not {edges.shape}")
+    for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
+        raise ModelError(
+            f"graph: node {child} has {regimes[child]} regimes, but parents in regime {regime}"
+        )
     return edges
 
 
 @kernel
 def draw_weights(
-    gram: FloatArray,  # (2, N, N+1, N+1)
+    gram: FloatArray,  # (R, N, N+1, N+1)
     graph: npt.NDArray[np.bool_],
     noise_mean: FloatArray,
     prior_precision: float,
     noise_std: float,
-    normals: FloatArray,  # (2, N, N)
+    normals: FloatArray,  # (R, N, N)
 ) -> FloatArray:
     """One draw of every mechanism's weights from its Gaussian posterior.
 
@@ -144,9 +154,9 @@ def draw_weights(
     L^-T (L^-1 X^T y + noise_std z).
     """
     n = graph.shape[1]
-    weights = np.zeros((2, n, n))
+    weights = np.zeros(graph.shape)
     parents = np.empty(n, np.int64)
-    for regime in range(2):
+    for regime in range(len(graph)):  # of regimes that a node does not have it has no edge
         for node in range(n):
             p = 0
             for j in range(n):

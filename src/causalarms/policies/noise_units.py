@@ -53,7 +53,7 @@ def moments_in(units: Units, moments: Moments) -> Moments:
     change[:-1, :-1] = np.diag(1 / units.scale)
     change[:-1, -1] = -units.shift / units.scale
     change[-1, -1] = 1.0
-    scaled = Moments(n_nodes)
+    scaled = Moments(n_nodes, regimes=moments.n_regimes)
     with np.errstate(all="ignore"):
         scaled.gram[:] = change @ moments.gram @ change.T
     if not np.isfinite(scaled.gram).all():

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from causalarms.checks import instance, whole
 from causalarms.errors import ModelError, SettingError
@@ -23,14 +24,19 @@ class Oracle(Policy):
         *,
         systems: Sequence[LinearSEM],
         change_points: Sequence[int] = (),
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
         try:
             systems, change_points = list(systems), list(change_points)
         except TypeError as error:
             raise SettingError("systems and change_points must be lists") from error
         for system in systems:
             instance("systems", system, LinearSEM)
+        known = systems[0].regimes if systems and regimes is None else regimes
+        super().__init__(n_nodes, reward, regimes=known)
+        for system in systems:
+            if not np.array_equal(system.regimes, self.regimes):
+                raise SettingError("regimes are not those of the systems")
         for point in change_points:
             whole("change_points", point, least=0)
         if len(systems) != len(change_points) + 1:

@@ -8,8 +8,8 @@ and what is poorly known keeps being tried until it is known.
 
 With a detector (`changes/evidence.py`) each round is first predicted from the posterior; a
 mechanism that no longer produces what it should forgets all rounds from before its change, and
-a few random interventions, each followed by its opposite, then look for other mechanisms that
-changed with it.
+a few random interventions, each followed by its opposite (by all other regimes, one after the
+other), then look for other mechanisms that changed with it.
 
 Where the noise means are unknown, values are taken relative to each node's median over the first
 rounds: the prior of the intercepts lies around it, and adding a constant to a node changes no
@@ -101,9 +101,10 @@ class Posterior(Policy):
     noise_scale       about what the noise's standard deviation is, a number or one per node: the
                       units of the prior. "estimate": from 8 random rounds, for measurements in
                       units of their own; costs some regret where the noise is of order one
-    allowed, required   edges that may be and that must be, (N, N) or (2, N, N) as [.., from, to]
+    allowed, required   edges that may be and that must be, (N, N) or (R, N, N) as [.., from, to]
     detector          finds changed mechanisms; None where nothing changes
     probes            interventions after an alarm, random ones and their opposites in turn
+    regimes           how many each node has (two); 1: a node without a switch, learned once
     """
 
     def __init__(
@@ -128,8 +129,9 @@ class Posterior(Policy):
         required: npt.ArrayLike | None = None,
         detector: ChangeEvidence | None = None,
         probes: int = 0,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
+        super().__init__(n_nodes, reward, regimes=regimes)
         n_nodes = self.n_nodes
         prior = MechanismPrior(
             edge_probability=edge_probability,
@@ -142,6 +144,8 @@ class Posterior(Policy):
         self.refresh = whole("refresh", refresh, least=1)
         self.probes = whole("probes", probes, least=0)
         self.detector = optional(instance, "detector", detector, kinds=ChangeEvidence)
+        if self.detector is not None:
+            self._check_detector(self.detector.n_regimes)
         choice("method", method, METHODS)
         choice("weights", weights, WEIGHTS)
         if weights == LEARNED and weight_mean > 0:
@@ -157,13 +161,14 @@ class Posterior(Policy):
                 f"weights='learned' takes 3^N steps of method='exact': at most {MAX_LEARNED_NODES} "
                 f"nodes, not {n_nodes} by method={self.method!r}"
             )
-        self._moments = Moments(n_nodes)
-        possible, certain = edge_masks(n_nodes, allowed, required)
+        self._moments = Moments(n_nodes, regimes=self.regimes)
+        possible, certain = edge_masks(self.regimes, allowed, required)
         self._known: dict[str, Any] = {
             "allowed": possible,
             "required": certain,
-            "noise_mean": as_noise_mean(noise_mean, self._nodes),
-            "noise_std": as_noise_std(noise_std, self._nodes),
+            "noise_mean": as_noise_mean(noise_mean, self._nodes, self.n_regimes),
+            "noise_std": as_noise_std(noise_std, self._nodes, n_regimes=self.n_regimes),
+            "regimes": self.regimes,
             "prior": prior,
             "memory_limit": optional(whole, "memory_limit", memory_limit, least=1),
         }
@@ -190,7 +195,7 @@ class Posterior(Policy):
     def _draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Of values relative to the origin."""
         drawn = self._posterior.draw(rng, n)
-        return drawn if self._units is None else in_units_of_data(self._units, drawn)
+        return drawn if self._units is None else in_units_of_data(self._units, drawn, self.regimes)
 
     def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         if self._units is None:
@@ -200,7 +205,7 @@ class Posterior(Policy):
         for alarm in self.alarms:
             starts[alarm.regime, alarm.node] = alarm.change_point
         return Belief(
-            in_units_of_data(moved, self._posterior.draw(rng, draws)),
+            in_units_of_data(moved, self._posterior.draw(rng, draws), self.regimes),
             self.edge_probability,
             self._moments.counts.copy(),
             starts,
@@ -219,7 +224,7 @@ class Posterior(Policy):
 
     @property
     def edge_probability(self) -> FloatArray:
-        """Probability of every edge as of the last refresh, (2, N, N)."""
+        """Probability of every edge as of the last refresh, (R, N, N)."""
         return self._posterior.edge_probability
 
     @property
@@ -246,10 +251,11 @@ class Posterior(Policy):
     ) -> Suggestion:
         if self._probes_left or self._units is None:
             opposite = self._opposite(pending)
-            arm = random_intervention(rng, self.n_nodes) if opposite is None else opposite
+            arm = random_intervention(rng, self.regimes) if opposite is None else opposite
             return Suggestion(arm, EXPLORE, why=self._why_random)
+        draws = self._draw(rng, self.draws)
         return self._suggestion(
-            most_optimistic(self._draw(rng, self.draws), self.reward, self.quantile)
+            most_optimistic(draws, self.reward, self.quantile, regimes=self.regimes)
         )
 
     def suggest_among(
@@ -263,25 +269,28 @@ class Posterior(Policy):
         if self._probes_left or self._units is None:
             opposite = self._opposite(pending)
             if opposite is not None:
-                unlike = (intervention_of(arms, self.n_nodes) != opposite).sum(axis=1)
+                unlike = (intervention_of(arms, self.n_nodes, self.regimes) != opposite).sum(axis=1)
                 arms = arms[unlike == unlike.min()]  # as opposite as may be
-            arm = intervention_of(int(rng.choice(arms)), self.n_nodes)
+            arm = intervention_of(int(rng.choice(arms)), self.n_nodes, self.regimes)
             return Suggestion(arm, EXPLORE, why=self._why_random)
         draws = self._draw(rng, self.draws)
-        return self._suggestion(
-            most_optimistic_among(draws, self.reward, self.quantile, arms, cost)
+        best = most_optimistic_among(
+            draws, self.reward, self.quantile, arms, cost, regimes=self.regimes
         )
+        return self._suggestion(best)
 
     def _opposite(self, pending: Sequence[Intervention]) -> Intervention | None:
-        """Probes come in pairs of opposites, so that each pair plays every mechanism once.
+        """Probes come in groups of R, with two regimes in pairs of opposites.
 
-        None where the next probe starts a pair.
+        Each moves every node on to its next regime, so that a group plays every mechanism. None
+        where the next probe starts a group.
         """
         if not self._probes_left:
             return None
-        if (self._probes_left + len(pending)) % 2 == 0:
+        if (self._probes_left + len(pending)) % max(self.n_regimes, 2) == 0:
             return None
-        return 1 - (pending[-1] if len(pending) else self._recent.last_regimes())
+        last = pending[-1] if len(pending) else self._recent.last_regimes()
+        return ((last.astype(np.int64) + 1) % self.regimes).astype(np.uint8)
 
     def _suggestion(self, best: Optimistic) -> Suggestion:
         width = max(best.upper - best.mean, 0.0)  # below 0 where a few draws outweigh the rest
@@ -292,7 +301,9 @@ class Posterior(Policy):
         self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
     ) -> Recommendation:
         """The intervention to settle on now, how likely it is the best, and what stopping costs."""
-        found = recommend(self._draw(rng, _n_draws(draws)), self.reward, tolerance=tolerance)
+        found = recommend(
+            self._draw(rng, _n_draws(draws)), self.reward, tolerance=tolerance, regimes=self.regimes
+        )
         return found._replace(mean=found.mean + float(self._origin[self.reward]))
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
@@ -320,7 +331,7 @@ class Posterior(Policy):
         """The first rounds, all of which are recent, relative to their median."""
         values, regimes = self._recent.values(FIRST_ROUNDS), self._recent.regimes(FIRST_ROUNDS)
         self._origin = np.median(values, axis=0)
-        self._moments = Moments(self.n_nodes)
+        self._moments = Moments(self.n_nodes, regimes=self.regimes)
         for row, regime in zip(values - self._origin, regimes, strict=True):
             self._moments.add(row, regime)
 
@@ -333,8 +344,8 @@ class Posterior(Policy):
             self._settled,
             a,
             x,
-            per_mechanism(self._known["noise_mean"], self.n_nodes),
-            per_mechanism(self._known["noise_std"], self.n_nodes) ** 2,
+            per_mechanism(self._known["noise_mean"], self.regimes),
+            per_mechanism(self._known["noise_std"], self.regimes) ** 2,
         )
         return self.detector.observe(
             self.n_told,

@@ -40,23 +40,23 @@ def posterior_state(posterior: AnyPosterior) -> dict[str, Any]:
 
 def posterior_entries(posterior: AnyPosterior) -> dict[str, Entry]:
     """What the state of a fresh posterior does not show; chains check their own ranges."""
-    n = posterior.n_nodes
+    n, r = posterior.n_nodes, int(posterior.regimes.max())
     if isinstance(posterior, SampledPosterior):
         return {
             "orders": Entry(INTEGERS, (posterior.n_chains, n), 0, n - 1),
             "kept": Entry(INTEGERS, (posterior.n_chains, None, n), 0, n - 1),
             "acceptance": Entry(REAL, low=0, high=1),
             "step_seed": Entry(WHOLE, low=0, high=LARGEST_SEED),
-            "members": Entry(INTEGERS, (2, n, n), 0, n - 1),
-            "n_free": Entry(INTEGERS, (2, n), 0, n),
-            "n_core": Entry(INTEGERS, (2, n), 0, n),
-            "needed": Entry(INTEGERS, (2, n), 0),
-            "log_odds": Entry(FLOATS, (2, n, n), finite=False),
-            "allowed": Entry(FLAGS, (2, n, n)),
+            "members": Entry(INTEGERS, (r, n, n), 0, n - 1),
+            "n_free": Entry(INTEGERS, (r, n), 0, n),
+            "n_core": Entry(INTEGERS, (r, n), 0, n),
+            "needed": Entry(INTEGERS, (r, n), 0),
+            "log_odds": Entry(FLOATS, (r, n, n), finite=False),
+            "allowed": Entry(FLAGS, (r, n, n)),
             GENERATOR: Entry(BITS, (None,), 1, 127),
         }
     entries = {
-        "retired": Entry(INTEGERS, (None, 2), 0, max(n - 1, 1)),
+        "retired": Entry(INTEGERS, (None, 2), 0, max(n - 1, r - 1)),
         "retired_gram": Entry(FLOATS, (None, n + 1, n + 1)),
     }
     if isinstance(posterior, MixedPosterior):
@@ -86,7 +86,7 @@ def restore_posterior(posterior: AnyPosterior, state: dict[str, Any]) -> None:
         text = np.asarray(state[GENERATOR], dtype=np.uint8).tobytes()
         posterior.restore(state | {GENERATOR: json.loads(text)})
         return
-    seen = Moments(posterior.n_nodes)
+    seen = Moments(posterior.n_nodes, regimes=posterior.regimes)
     for (regime, node), gram in zip(state["retired"], state["retired_gram"], strict=True):
         seen.gram[regime, node] = gram
         posterior.update(seen)

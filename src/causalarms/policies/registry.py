@@ -28,6 +28,7 @@ from causalarms.policies.oracle import Oracle
 from causalarms.policies.posterior import Posterior
 from causalarms.policies.ucb import UCB
 from causalarms.policies.uniform import RandomPolicy
+from causalarms.sem.regimes import all_two, regime_counts
 
 Factory = Callable[..., Policy]
 
@@ -41,18 +42,20 @@ def csl_ucb_cd(
     *,
     detector: str = "authors",
     zeta: float = 0.01,
+    regimes: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Policy:
     """CSL-UCB with the per-mechanism detector of Sec. V (`authors` or `paper` with `zeta`)."""
     n_nodes = whole("n_nodes", n_nodes, least=1)
     choice("detector", detector, DETECTORS)
     share("zeta", zeta)
+    most = int(regime_counts(regimes, n_nodes).max())
     glr = (
-        MechanismGLR.authors(n_nodes)
+        MechanismGLR.authors(n_nodes, n_regimes=most)
         if detector == "authors"
-        else MechanismGLR.paper(n_nodes, zeta=zeta, start_after=200)
+        else MechanismGLR.paper(n_nodes, zeta=zeta, start_after=200, n_regimes=most)
     )
-    return CSLUCB(n_nodes, reward, detector=glr, **settings)
+    return CSLUCB(n_nodes, reward, detector=glr, regimes=regimes, **settings)
 
 
 def posterior_cd(
@@ -62,13 +65,18 @@ def posterior_cd(
     false_alarms_per_1000_rounds: float = 0.1,
     outliers: bool = False,
     probes: int = 8,
+    regimes: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Policy:
     """The posterior policy with change detection at a stated system-wide rate of false alarms."""
+    n_nodes = whole("n_nodes", n_nodes, least=1)
     detector = ChangeEvidence(
-        n_nodes, false_alarms_per_1000_rounds=false_alarms_per_1000_rounds, outliers=outliers
+        n_nodes,
+        false_alarms_per_1000_rounds=false_alarms_per_1000_rounds,
+        outliers=outliers,
+        n_regimes=int(regime_counts(regimes, n_nodes).max()),
     )
-    return Posterior(n_nodes, reward, detector=detector, probes=probes, **settings)
+    return Posterior(n_nodes, reward, detector=detector, probes=probes, regimes=regimes, **settings)
 
 
 def golem_mab(
@@ -78,6 +86,7 @@ def golem_mab(
     horizon: int,
     noise_mean: npt.ArrayLike | None = None,
     n_explore: int = 300,
+    regimes: npt.ArrayLike | None = None,
     **golem: Any,
 ) -> Policy:
     """GOLEM on n_explore rounds of a = 0 and of a = 1, then commit; settings go to GOLEM."""
@@ -87,7 +96,7 @@ def golem_mab(
     learner.check_settings()
     return ExploreThenCommit(
         n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
-        n_explore=n_explore,
+        n_explore=n_explore, regimes=regimes,
     )  # fmt: skip
 
 
@@ -100,6 +109,7 @@ def golem_mab_cd(
     n_explore: int = 300,
     window: int | None = None,
     threshold: float = 20.0,
+    regimes: npt.ArrayLike | None = None,
     **golem: Any,
 ) -> Policy:
     """GOLEM-MAB that starts over when the whole-graph likelihood ratio exceeds the threshold."""
@@ -111,7 +121,7 @@ def golem_mab_cd(
     window = optional(whole, "window", window, least=1) or max(20, 2 * n_nodes)
     return ExploreThenCommit(
         n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
-        n_explore=n_explore,
+        n_explore=n_explore, regimes=regimes,
         detector=WholeGraphRatio(n_nodes, window=window, threshold=threshold),
     )  # fmt: skip
 
@@ -123,6 +133,7 @@ def dagma_mab(
     horizon: int,
     noise_mean: npt.ArrayLike | None = None,
     n_explore: int = 300,
+    regimes: npt.ArrayLike | None = None,
     **dagma: Any,
 ) -> Policy:
     """As GOLEM-MAB, with DAGMA."""
@@ -132,7 +143,7 @@ def dagma_mab(
     learner.check_settings()
     return ExploreThenCommit(
         n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
-        n_explore=n_explore,
+        n_explore=n_explore, regimes=regimes,
     )  # fmt: skip
 
 
@@ -173,6 +184,8 @@ def policy_factory(name: str) -> Factory:
 def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
     """Build a policy by name. `noise_mean` and `horizon` are passed on where the policy uses them.
 
+    `regimes` says how many each node has (two); two of every node need not be understood.
+
     >>> make_policy("ucb", n_nodes=3, horizon=100).ask(__import__("numpy").random.default_rng(0))
     array([1, 1, 0], dtype=uint8)
     """
@@ -181,10 +194,15 @@ def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -
     for general in ("noise_mean", "horizon"):
         if general not in accepted:
             settings.pop(general, None)
+    if "regimes" in settings and "regimes" not in accepted:
+        counts = regime_counts(settings["regimes"], whole("n_nodes", n_nodes, least=1))
+        if all_two(counts):
+            del settings["regimes"]
     for setting in settings:
         if setting not in accepted and (accepted or not _takes_anything(factory)):
             near = get_close_matches(setting, accepted, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {_listed(accepted)}"
+            own = [name for name in accepted if name != "regimes"]  # all have it, as n_nodes
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {_listed(own)}"
             raise ModelError(f"policy {name!r} has no setting {setting!r}; {hint}")
     missing = sorted(required_settings(factory) - set(settings))
     if missing:

@@ -38,9 +38,11 @@ def check_state(
     *,
     n_nodes: int,
     n_told: int,
+    n_regimes: int = 2,
 ) -> None:
     """DataError where `state` cannot be what `fresh` has become after `n_told` rounds."""
-    entries = {name: _derived(value, n_told) for name, value in fresh.items()} | declared
+    entries = {name: _derived(value, n_told, n_regimes) for name, value in fresh.items()}
+    entries |= declared
     entries[ALARMS] = Entry(FLOATS, (None, len(Alarm._fields)), finite=False)
     for name in state:
         if name not in entries:
@@ -52,11 +54,11 @@ def check_state(
             raise DataError(f"{name} is missing")
     if state["n_told"] != n_told:
         raise DataError(f"it knows {state['n_told']} rounds, the log {n_told}")
-    _check_alarms(state[ALARMS], n_nodes, n_told)
+    _check_alarms(state[ALARMS], n_nodes, n_told, n_regimes)
 
 
-def _derived(value: Any, n_told: int) -> Entry:
-    """An axis that is empty at first may grow; whole numbers count rounds."""
+def _derived(value: Any, n_told: int, n_regimes: int) -> Entry:
+    """An axis that is empty at first may grow; whole numbers count rounds, bytes are regimes."""
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, np.ndarray | int | float) or isinstance(value, bool):
@@ -70,7 +72,7 @@ def _derived(value: Any, n_told: int) -> Entry:
     if numbers.dtype.kind == "i":
         low, high = numbers.min(initial=0), numbers.max(initial=n_told)
         return Entry(WHOLE if isinstance(value, int) else INTEGERS, shape, low, high)
-    return Entry(numbers.dtype.str, shape, 0, 1)
+    return Entry(numbers.dtype.str, shape, 0, n_regimes - 1 if numbers.dtype.kind == "u" else 1)
 
 
 def _check(name: str, value: Any, entry: Entry) -> None:
@@ -102,11 +104,13 @@ def _check(name: str, value: Any, entry: Entry) -> None:
         raise DataError(f"{name} holds a number outside {entry.low:g} to {entry.high:g}")
 
 
-def _check_alarms(alarms: npt.NDArray[np.float64], n_nodes: int, n_told: int) -> None:
+def _check_alarms(
+    alarms: npt.NDArray[np.float64], n_nodes: int, n_told: int, n_regimes: int
+) -> None:
     rounds, regimes, nodes, points = alarms[:, :4].T
     whole = (alarms[:, :4] == np.round(alarms[:, :4])).all()
     all_nodes = (regimes == -1) & (nodes == -1)
-    one_node = (regimes >= 0) & (regimes <= 1) & (nodes >= 0) & (nodes < n_nodes)
+    one_node = (regimes >= 0) & (regimes < n_regimes) & (nodes >= 0) & (nodes < n_nodes)
     known = (rounds >= 1) & (rounds <= n_told) & (points >= -1) & (points <= n_told)
     if not whole or not (known & (all_nodes | one_node)).all():
         raise DataError("an alarm names a round or a mechanism that does not exist")

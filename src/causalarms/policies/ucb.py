@@ -1,4 +1,4 @@
-"""`ucb`: vanilla UCB over 2^N unrelated arms (Sec. VI-B).
+"""`ucb`: vanilla UCB over all interventions, 2^N unrelated arms with K = 2 (Sec. VI-B).
 
 Every arm once, then the largest mean + alpha sqrt(ln t / n). In a changing world the mean is taken
 over the last `window` plays of the arm.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from causalarms.checks import number, optional, whole
 from causalarms.errors import DataError
@@ -21,6 +22,7 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.state_check import FLOATS, Entry
+from causalarms.sem.regimes import n_interventions
 from causalarms.sem.rewards import check_enumerable, index_of, intervention_of
 
 MOST_KEPT = 2**27  # rewards, 1 GiB
@@ -30,33 +32,39 @@ class UCB(Policy):
     """Is told nothing but which node is the reward."""
 
     def __init__(
-        self, n_nodes: int, reward: int = -1, *, alpha: float = 1.0, window: int | None = None
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        alpha: float = 1.0,
+        window: int | None = None,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(n_nodes, reward)
-        n_nodes = self.n_nodes
-        check_enumerable(n_nodes)
+        super().__init__(n_nodes, reward, regimes=regimes)
+        check_enumerable(self.n_nodes, self.regimes)
+        n_arms = n_interventions(self.regimes)
         self.alpha = number("alpha", alpha, least=0.0)
         self.window = window = optional(
-            whole, "window", window, least=1, most=MOST_KEPT >> n_nodes,
-            why=f"so many plays of {2**n_nodes} arms are kept",
+            whole, "window", window, least=1, most=MOST_KEPT // n_arms,
+            why=f"so many plays of {n_arms} arms are kept",
         )  # fmt: skip
-        self._plays = np.zeros(2**n_nodes, dtype=np.int64)
-        self._means = np.zeros(2**n_nodes)
-        self._recent = np.zeros((2**n_nodes, window or 0))  # a ring per arm
+        self._plays = np.zeros(n_arms, dtype=np.int64)
+        self._means = np.zeros(n_arms)
+        self._recent = np.zeros((n_arms, window or 0))  # a ring per arm
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
         unplayed = np.flatnonzero(self._plays == 0)
         if len(unplayed):
             arm = int(rng.choice(unplayed))
-            return Suggestion(intervention_of(arm, self.n_nodes), EXPLORE, why="not tried yet")
+            untried = intervention_of(arm, self.n_nodes, self.regimes)
+            return Suggestion(untried, EXPLORE, why="not tried yet")
         widths = self.alpha * np.sqrt(np.log(self.n_told) / self._plays)
         arm = int(np.argmax(self._means + widths))
-        return Suggestion(
-            intervention_of(arm, self.n_nodes), EXPLOIT, float(self._means[arm]), float(widths[arm])
-        )
+        best = intervention_of(arm, self.n_nodes, self.regimes)
+        return Suggestion(best, EXPLOIT, float(self._means[arm]), float(widths[arm]))
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
-        arm, value = index_of(a), float(x[self.reward])
+        arm, value = index_of(a, self.regimes), float(x[self.reward])
         n = int(self._plays[arm])
         self._plays[arm] += 1
         if self.window is None:

@@ -1,4 +1,4 @@
-"""`random`: every node's regime by the toss of a coin."""
+"""`random`: every node's regime by chance, all of them equally likely."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 
 from causalarms.policies.base import EXPLORE, FloatArray, Intervention, Policy, Suggestion
+from causalarms.sem.regimes import Counts, all_two
 
 
-def random_intervention(rng: np.random.Generator, n_nodes: int) -> Intervention:
-    return rng.integers(0, 2, n_nodes, dtype=np.uint8)
+def random_intervention(rng: np.random.Generator, regimes: Counts) -> Intervention:
+    if all_two(regimes):
+        return rng.integers(0, 2, len(regimes), dtype=np.uint8)
+    return rng.integers(0, regimes, dtype=np.uint8)
 
 
 class RandomPolicy(Policy):
     """Is told nothing and learns nothing."""
 
     def suggest(self, rng: np.random.Generator) -> Suggestion:
-        return Suggestion(random_intervention(rng, self.n_nodes), EXPLORE, why="a random setting")
+        return Suggestion(random_intervention(rng, self.regimes), EXPLORE, why="a random setting")
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         pass

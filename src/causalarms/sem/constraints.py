@@ -12,6 +12,7 @@ import numpy.typing as npt
 from causalarms.errors import InfeasibleError, ModelError
 from causalarms.search import Constraints as NumberedConstraints
 from causalarms.sem.nodes import node_index
+from causalarms.sem.regimes import Counts, regime_counts
 
 Node = str | int
 Combination = Mapping[Node, int]
@@ -20,7 +21,7 @@ Literals = dict[int, int]  # node and regime
 
 @dataclass(frozen=True)
 class Constraints:
-    """Nodes by name or number, each natural (0) or intervened on (1).
+    """Nodes by name or number, each natural (0) or intervened on (1, or another of its regimes).
 
     `forbidden` and `required` are combinations {node: regime}: of a forbidden one the regimes never
     all occur; of a required one they occur all together or not at all. `cost` is subtracted from
@@ -37,24 +38,32 @@ class Constraints:
     forbidden: Sequence[Combination] = ()
     required: Sequence[Combination] = ()
 
-    def over(self, nodes: Sequence[str]) -> NumberedConstraints:
-        """The constraints of the search; refuses those that no intervention satisfies."""
+    def over(self, nodes: Sequence[str], regimes: Counts | None = None) -> NumberedConstraints:
+        """The constraints of the search; refuses those that no intervention satisfies.
+
+        `regimes` (N,) says how many each node has (two).
+        """
         names = tuple(nodes)
-        regimes: dict[int, set[int]] = {}
+        counts = regime_counts(regimes, len(names)).tolist()
+        allowed: dict[int, set[int]] = {}
         said_of: dict[int, list[str]] = {}  # what was said of each node, for messages
-        for setting, regime in (("never_on", 0), ("always_on", 1)):
+        for setting, on in (("never_on", False), ("always_on", True)):
             for node in getattr(self, setting):
                 i = node_index(node, names)
-                regimes[i] = regimes.get(i, {0, 1}) & {regime}
+                every = range(counts[i])
+                allowed[i] = allowed.get(i, set(every)) & set(every[1:] if on else every[:1])
                 said_of.setdefault(i, []).append(f"{setting} {names[i]!r}")
-        combinations = list(self._combinations(names))
+        combinations = list(self._combinations(names, counts))
         try:
             return NumberedConstraints(
-                [2] * len(names),
-                allowed=regimes,
+                counts,
+                allowed=allowed,
                 forbidden=[combination for _, combination in combinations],
                 at_most=self.at_most,
-                cost=[[0.0, cost] for cost in self._cost(names)],
+                cost=[
+                    [0.0] + [cost] * (count - 1)
+                    for count, cost in zip(counts, self._cost(names), strict=True)
+                ],
             )
         except InfeasibleError as error:
             culprits: list[str] = []
@@ -68,17 +77,22 @@ class Constraints:
             words = ", ".join(dict.fromkeys(culprits))
             raise InfeasibleError(f"no intervention satisfies {words}", error.conflict) from None
 
-    def _combinations(self, nodes: tuple[str, ...]) -> Iterator[tuple[str, Literals]]:
+    def _combinations(
+        self, nodes: tuple[str, ...], counts: list[int]
+    ) -> Iterator[tuple[str, dict[int, list[int]]]]:
         """Forbidden combinations by number, each with the words it comes from."""
         for given in self.forbidden:
-            yield _checked("forbidden", given, nodes)
+            words, literals = _checked("forbidden", given, nodes, counts)
+            yield words, {i: [regime] for i, regime in literals.items()}
         for given in self.required:
-            words, literals = _checked("required", given, nodes)
+            words, literals = _checked("required", given, nodes, counts)
             if len(literals) == 1:
                 raise ModelError(f"{words} joins one node to nothing; use always_on or never_on")
             ring = list(literals.items())
             for (i, regime), (j, other) in zip(ring, ring[1:] + ring[:1], strict=True):
-                yield words, {i: regime, j: 1 - other}
+                others = [r for r in range(counts[j]) if r != other]
+                if others:
+                    yield words, {i: [regime], j: others}
 
     def _cost(self, nodes: tuple[str, ...]) -> npt.NDArray[np.float64]:
         cost = np.zeros(len(nodes))
@@ -96,12 +110,15 @@ class Constraints:
         return cost
 
 
-def _checked(kind: str, given: Mapping[Any, int], nodes: tuple[str, ...]) -> tuple[str, Literals]:
+def _checked(
+    kind: str, given: Mapping[Any, int], nodes: tuple[str, ...], counts: list[int]
+) -> tuple[str, Literals]:
     literals = {node_index(node, nodes): regime for node, regime in given.items()}
     shown = ", ".join(f"{nodes[i]}={regime}" for i, regime in literals.items())
-    wrong = [nodes[i] for i, regime in literals.items() if regime not in (0, 1)]
-    if wrong:
-        raise ModelError(f"{kind} {{{shown}}}: the regime of {wrong[0]!r} is neither 0 nor 1")
+    for i, regime in literals.items():
+        if regime not in range(counts[i]):
+            known = "neither 0 nor 1" if counts[i] == 2 else f"not one of its {counts[i]}"
+            raise ModelError(f"{kind} {{{shown}}}: the regime of {nodes[i]!r} is {known}")
     if not literals:
         raise ModelError(f"a {kind} combination is empty")
     return f"{kind} {{{shown}}}", {i: int(regime) for i, regime in literals.items()}

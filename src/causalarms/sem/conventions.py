@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from causalarms.errors import ModelError
 from causalarms.sem.linear_sem import LinearSEM
+from causalarms.sem.regimes import all_two, regime_names
 
 FloatArray = npt.NDArray[np.float64]
-REGIME_NAMES = ("natural", "intervened")
 
 
 def to_lingam(weights: npt.ArrayLike) -> FloatArray:
@@ -43,27 +43,30 @@ def from_causal_learn(matrix: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 def to_networkx(sem: LinearSEM) -> nx.DiGraph:
-    """One DiGraph for both regimes: an edge carries `natural` and `intervened` weights."""
+    """One DiGraph for all regimes: an edge carries `natural` and `intervened` weights.
+
+    With more than two regimes they are called `natural`, `regime 1`, ... and nodes carry how many
+    `regimes` they have.
+    """
     graph = nx.DiGraph(reward=sem.nodes[sem.reward], order=[sem.nodes[i] for i in sem.order])
+    names = regime_names(len(sem.weights))
     for i, node in enumerate(sem.nodes):
         graph.add_node(
             node,
             **{
                 f"noise_mean_{name}": float(sem.mechanism_mean[r, i])
-                for r, name in enumerate(REGIME_NAMES)
+                for r, name in enumerate(names[: sem.regimes[i]])
             },
             **{
                 f"noise_std_{name}": float(sem.mechanism_std[r, i])
-                for r, name in enumerate(REGIME_NAMES)
+                for r, name in enumerate(names[: sem.regimes[i]])
             },
+            **({} if all_two(sem.regimes) else {"regimes": int(sem.regimes[i])}),
         )
     for parent, child in np.argwhere(sem.adjacency.any(axis=0)):
-        natural, intervened = sem.weights[:, parent, child]
+        own = zip(names[: sem.regimes[child]], sem.weights[:, parent, child], strict=False)
         graph.add_edge(
-            sem.nodes[parent],
-            sem.nodes[child],
-            natural=float(natural),
-            intervened=float(intervened),
+            sem.nodes[parent], sem.nodes[child], **{name: float(weight) for name, weight in own}
         )
     return graph
 
@@ -71,32 +74,38 @@ def to_networkx(sem: LinearSEM) -> nx.DiGraph:
 def from_networkx(graph: nx.DiGraph) -> LinearSEM:
     """A system from a DiGraph as `to_networkx` makes it.
 
-    An edge with only `weight` has it in both regimes; missing noise attributes are mean 0, std 1.
+    An edge with only `weight` has it in all regimes; missing noise attributes are mean 0, std 1;
+    nodes without `regimes` have two.
     """
     nodes = [str(node) for node in graph.nodes]
     position = {node: i for i, node in enumerate(graph.nodes)}
-    weights = np.zeros((2, len(nodes), len(nodes)))
+    regimes = [int(attributes.get("regimes", 2)) for _, attributes in graph.nodes(data=True)]
+    names = regime_names(max(regimes, default=2))
+    weights = np.zeros((len(names), len(nodes), len(nodes)))
     for parent, child, attributes in graph.edges(data=True):
-        for regime, name in enumerate(REGIME_NAMES):
+        for regime, name in enumerate(names[: regimes[position[child]]]):
             value = attributes.get(name, attributes.get("weight"))
             if value is None:
                 raise ModelError(f"edge {parent} -> {child} has neither {name!r} nor 'weight'")
             weights[regime, position[parent], position[child]] = value
-    noise_mean = _attribute(graph, "noise_mean", 0.0)
-    noise_std = _attribute(graph, "noise_std", 1.0)
+    noise_mean = _attribute(graph, "noise_mean", 0.0, names)
+    noise_std = _attribute(graph, "noise_std", 1.0, names)
     return LinearSEM(
         weights=weights,
         noise_mean=noise_mean,
         noise_std=noise_std,
         nodes=nodes,
         reward=graph.graph.get("reward"),
+        regimes=regimes,
     )
 
 
-def _attribute(graph: nx.DiGraph, name: str, default: float) -> FloatArray:
+def _attribute(
+    graph: nx.DiGraph, name: str, default: float, regimes: tuple[str, ...]
+) -> FloatArray:
     def of(attributes: dict[str, Any], regime: str) -> float:
         return float(attributes.get(f"{name}_{regime}", attributes.get(name, default)))
 
     return np.array(
-        [[of(attributes, r) for _, attributes in graph.nodes(data=True)] for r in REGIME_NAMES]
+        [[of(attributes, r) for _, attributes in graph.nodes(data=True)] for r in regimes]
     )

@@ -3,6 +3,7 @@
 Text and program of the authors differ: `separated` weights (sign * U(0.5, 2)) are the program's,
 `uniform` ones (U(-2, 2)) the text's. Each pair of nodes in a common order carries an edge with
 probability 1/2, in B and B' independently; a column of B' that equals its column of B is redrawn.
+So is a column of any further regime that equals one of the node's earlier columns.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from causalarms.errors import ModelError
 from causalarms.rng import Seed, generator
 from causalarms.sem.linear_sem import LinearSEM
+from causalarms.sem.regimes import existing, regime_counts
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -56,11 +58,14 @@ class Ensemble:
         return np.where(present, WEIGHT_LAWS[self.weights](rng, n_earlier), 0.0)
 
     def column_unlike(
-        self, other: FloatArray, rng: np.random.Generator, n_earlier: int
+        self,
+        others: FloatArray,  # (columns, n_earlier)
+        rng: np.random.Generator,
+        n_earlier: int,
     ) -> FloatArray:
-        """A column that differs from `other` wherever the ensemble has a different one."""
+        """A column that differs from the others wherever the ensemble has a different one."""
         column = self.column(rng, n_earlier)
-        while n_earlier and self.edge_probability and np.array_equal(column, other):
+        while n_earlier and self.edge_probability and (others == column).all(axis=1).any():
             column = self.column(rng, n_earlier)
         return column
 
@@ -75,12 +80,14 @@ def random_sem(
     hidden_order: bool = True,
     noise_mean: npt.ArrayLike = 1.0,
     noise_std: npt.ArrayLike = 1.0,
+    regimes: npt.ArrayLike | None = None,
 ) -> LinearSEM:
     """A random system of the paper's ensemble; the last node is the reward and comes last.
 
     `expected_degree`, the mean number of neighbours of a node, replaces `edge_probability`; it
     holds for B, while B' is denser in sparse systems, where empty columns of both are redrawn.
-    With `hidden_order` a random permutation of the other nodes hides the order.
+    With `hidden_order` a random permutation of the other nodes hides the order. `regimes` is the
+    number of regimes, of all nodes or of each (two).
 
     >>> random_sem(10, seed=7)
     LinearSEM(10 nodes, 23 natural and 20 intervened edges, reward 'x9')
@@ -94,14 +101,17 @@ def random_sem(
     order = np.arange(n_nodes)
     if hidden_order:
         order[:-1] = rng.permutation(n_nodes - 1)
-    matrices = np.zeros((2, n_nodes, n_nodes))
+    counts = regime_counts(regimes, n_nodes)
+    matrices = np.zeros((int(counts.max()), n_nodes, n_nodes))
     for position, node in enumerate(order):
         earlier = order[:position]
-        matrices[0, earlier, node] = ensemble.column(rng, position)
-        matrices[1, earlier, node] = ensemble.column_unlike(
-            matrices[0, earlier, node], rng, position
-        )
-    return LinearSEM(weights=matrices, noise_mean=noise_mean, noise_std=noise_std, order=order)
+        for regime in range(counts[node]):
+            matrices[regime, earlier, node] = ensemble.column_unlike(
+                matrices[:regime, earlier, node], rng, position
+            )
+    return LinearSEM(
+        weights=matrices, noise_mean=noise_mean, noise_std=noise_std, order=order, regimes=counts
+    )
 
 
 class Regeneration(NamedTuple):
@@ -130,11 +140,12 @@ def regenerate(
     n_nodes = sem.n_nodes
     if rule not in ("authors", "plain"):
         raise ModelError(f"unknown rule {rule!r}; there are authors, plain")
-    if not 1 <= n_mechanisms <= (2 * n_nodes if rule == "plain" else n_mechanisms):
-        raise ModelError(f"cannot regenerate {n_mechanisms} of {2 * n_nodes} mechanisms")
+    mechanisms = np.argwhere(existing(sem.regimes)).tolist()  # (regime, node)
+    if not 1 <= n_mechanisms <= (len(mechanisms) if rule == "plain" else n_mechanisms):
+        raise ModelError(f"cannot regenerate {n_mechanisms} of {len(mechanisms)} mechanisms")
     if rule == "plain":
-        chosen = rng.choice(2 * n_nodes, n_mechanisms, replace=False)
-        return _redrawn(sem, [divmod(int(m), n_nodes) for m in chosen], rng, ensemble)
+        chosen = rng.choice(len(mechanisms), n_mechanisms, replace=False)
+        return _redrawn(sem, [tuple(mechanisms[m]) for m in chosen], rng, ensemble)
     best = sem.best_intervention()
     for _ in range(max_tries):
         nodes = rng.integers(n_nodes, size=n_mechanisms)
@@ -156,8 +167,9 @@ def _redrawn(
     position = np.argsort(sem.order)
     for regime, node in mechanisms:
         earlier = sem.order[: position[node]]
+        others = np.delete(weights[: sem.regimes[node]], regime, axis=0)
         weights[regime, earlier, node] = ensemble.column_unlike(
-            weights[1 - regime, earlier, node], rng, len(earlier)
+            others[:, earlier, node], rng, len(earlier)
         )
     differ = np.argwhere((weights != sem.weights).any(axis=1))
     return Regeneration(

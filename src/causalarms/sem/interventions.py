@@ -1,4 +1,4 @@
-"""Interventions as rows of 0 and 1."""
+"""Interventions as rows of regimes, one per node."""
 
 from __future__ import annotations
 
@@ -8,23 +8,43 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
+from causalarms.sem.regimes import MOST_REGIMES, Counts, regime_counts
 
 
-def as_interventions(given: npt.ArrayLike, nodes: Sequence[str]) -> npt.NDArray[np.uint8]:
-    """A contiguous (n, N) array of 0/1, or an error that names the row and the node."""
+def as_interventions(
+    given: npt.ArrayLike, nodes: Sequence[str], regimes: Counts | None = None
+) -> npt.NDArray[np.uint8]:
+    """A contiguous (n, N) array with 0 <= a_i < K_i, or an error that names the row and the node.
+
+    Without `regimes` every node has two.
+    """
+    counts = regime_counts(None, len(nodes)) if regimes is None else regimes
     array = np.asarray(given)
     if array.dtype == object or array.dtype.kind not in "biuf":
-        raise DataError("interventions must be numbers 0 (natural) or 1 (intervened)")
+        raise DataError(
+            "interventions must be numbers 0 (natural) or 1 (intervened)"
+            if (counts == 2).all()
+            else "interventions must be numbers, 0 (natural) and up"
+        )
     if array.ndim != 2 or array.shape[1] != len(nodes):
         raise DataError(
             f"interventions must have shape (n, {len(nodes)}), one column per node, "
             f"not {array.shape}"
         )
-    wrong = (array != 0) & (array != 1)
-    if wrong.any():
-        row, node = np.argwhere(wrong)[0]
+    right = (array >= 0) & (array < counts) & (array == np.floor(array))
+    if not right.all():
+        row, node = np.argwhere(~right)[0]
         raise DataError(
-            f"row {row} of node {nodes[node]!r}: regime {array[row, node]} "
-            "is neither 0 (natural) nor 1 (intervened)"
+            f"row {row} of node {nodes[node]!r}: regime {array[row, node]} {_why(counts[node])}"
         )
     return np.ascontiguousarray(array, dtype=np.uint8)
+
+
+def _why(n_regimes: int) -> str:
+    if n_regimes == MOST_REGIMES:
+        return f"is no whole number from 0 (natural) to {MOST_REGIMES - 1}"
+    if n_regimes == 1:
+        return "is not 0 (natural), and the node has 1 regime: it has no switch"
+    if n_regimes == 2:
+        return "is neither 0 (natural) nor 1 (intervened), and the node has 2 regimes"
+    return f"is none of 0 (natural) to {n_regimes - 1}: the node has {n_regimes} regimes"

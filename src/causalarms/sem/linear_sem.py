@@ -1,7 +1,8 @@
 """The linear structural equation model with soft interventions (Sec. II of the paper).
 
-x = B_a^T x + eps; column i of B_a is column i of B' where a_i = 1, else of B.
+x = B_a^T x + eps; column i of B_a is column i of the matrix of the regime that node i is in.
 Arrays are indexed weights[regime, parent, child]: weights[0] is B, weights[1] is B'.
+Node i has regimes 0 (natural) to K_i - 1; K_i = 2 is the paper, K_i = 1 a node without a switch.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from causalarms.search import Best, best_intervention, best_interventions
 from causalarms.search import Constraints as NumberedConstraints
 from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
+from causalarms.sem.best_regimes import within
 from causalarms.sem.constraints import Constraints
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.regimes import Counts, all_two, existing, regime_counts
 from causalarms.sem.topology import ancestors, find_cycle, topological_order
 
 FloatArray = npt.NDArray[np.float64]
@@ -35,10 +38,12 @@ MARK = Mark("`causalarms demo` or `LinearSEM.save`", f'{{\n "format": "{FORMAT}"
 
 
 class LinearSEM:
-    """A world of N nodes, each with a natural (0) and an intervened (1) mechanism.
+    """A world of N nodes, each with one mechanism per regime: natural (0), intervened (1), ...
 
-    B_a is acyclic for every intervention a exactly when the union of the edges of both regimes is,
+    B_a is acyclic for every intervention a exactly when the union of the edges of all regimes is,
     so a union with a cycle is refused and one topological order serves all of them.
+    weights is (R, N, N), noise_mean and noise_std are (N,) or (R, N). `regimes` says how many each
+    node has where they differ; weights of regimes that a node does not have must be 0.
 
     >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
     >>> sem.expected_reward([[0, 0], [0, 1]]).tolist()
@@ -56,13 +61,15 @@ class LinearSEM:
         nodes: Sequence[str] | None = None,
         reward: str | int | None = None,
         order: Sequence[int] | npt.NDArray[np.int64] | None = None,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
         self.weights = _weights(weights)
         n_nodes = self.weights.shape[1]
         self.nodes = node_names(nodes, n_nodes)
         self.reward = n_nodes - 1 if reward is None else node_index(reward, self.nodes)
-        self.noise_mean = _per_node(noise_mean, n_nodes, "noise_mean")
-        self.noise_std = _per_node(noise_std, n_nodes, "noise_std")
+        self.regimes = _regimes(regimes, self.weights, self.nodes)
+        self.noise_mean = _per_node(noise_mean, self.regimes, "noise_mean")
+        self.noise_std = _per_node(noise_std, self.regimes, "noise_std")
         if (self.noise_std < 0).any():
             node = self.nodes[int(np.argwhere(self.noise_std < 0)[0, -1])]
             raise ModelError(f"noise_std of node {node!r} is negative")
@@ -74,22 +81,32 @@ class LinearSEM:
 
     @property
     def adjacency(self) -> npt.NDArray[np.bool_]:
-        """(2, N, N): which parent feeds which child, per regime."""
+        """(R, N, N): which parent feeds which child, per regime."""
         return self.weights != 0
 
     @property
     def mechanism_mean(self) -> FloatArray:
-        """Mean of the exogenous variable of every mechanism, (2, N)."""
-        return np.broadcast_to(self.noise_mean, (2, self.n_nodes))
+        """Mean of the exogenous variable of every mechanism, (R, N)."""
+        return self._of_mechanisms(self.noise_mean)
 
     @property
     def mechanism_std(self) -> FloatArray:
-        """Standard deviation of the exogenous variable of every mechanism, (2, N)."""
-        return np.broadcast_to(self.noise_std, (2, self.n_nodes))
+        """Standard deviation of the exogenous variable of every mechanism, (R, N)."""
+        return self._of_mechanisms(self.noise_std)
+
+    def _of_mechanisms(self, values: FloatArray) -> FloatArray:
+        each = np.broadcast_to(values, self.weights.shape[:2])
+        has = existing(self.regimes)
+        return each if has.all() else np.where(has, each, 0.0)
 
     def parents(self, node: str | int, regime: int = 0) -> list[str]:
         """P_i(a_i) of the paper, by name."""
-        column = self.adjacency[regime, :, node_index(node, self.nodes)]
+        i = node_index(node, self.nodes)
+        if not 0 <= regime < self.regimes[i]:
+            raise ModelError(
+                f"node {self.nodes[i]!r} has no regime {regime}: it has {self.regimes[i]}"
+            )
+        column = self.adjacency[regime, :, i]
         return [self.nodes[parent] for parent in np.flatnonzero(column)]
 
     def ancestors(self, node: str | int, intervention: npt.ArrayLike | None = None) -> list[str]:
@@ -100,7 +117,7 @@ class LinearSEM:
     def post_intervention_weights(self, intervention: npt.ArrayLike) -> FloatArray:
         """B_a (eq. constr_Ba), (N, N)."""
         a = self._one(intervention)
-        return np.where(a == 1, self.weights[1], self.weights[0])
+        return np.ascontiguousarray(self.weights[a, :, np.arange(self.n_nodes)].T)
 
     def flow(self, intervention: npt.ArrayLike) -> FloatArray:
         """C_a = (I - B_a)^-1: the net flow weight from k to i, (N, N)."""
@@ -111,13 +128,13 @@ class LinearSEM:
 
     def mean(self, interventions: npt.ArrayLike) -> FloatArray:
         """mu_a (eq. mu_a) of every row of interventions, (n, N)."""
-        rows = as_interventions(interventions, self.nodes)
+        rows = as_interventions(interventions, self.nodes, self.regimes)
         return rewards.expected_values(self.weights, self.mechanism_mean, self.order, rows)
 
     def covariance(self, intervention: npt.ArrayLike) -> FloatArray:
         """Exact covariance of x under one intervention, (N, N)."""
         a = self._one(intervention)
-        std = np.where(a == 1, self.mechanism_std[1], self.mechanism_std[0])
+        std = rewards.of_regimes(self.mechanism_std, a)
         scaled = self.flow(a) * std[:, None]
         return scaled.T @ scaled
 
@@ -126,26 +143,26 @@ class LinearSEM:
         return self.mean(interventions)[:, self.reward]
 
     def all_expected_rewards(self) -> FloatArray:
-        """Expected rewards of all 2^N interventions in lexicographic order."""
+        """Expected rewards of all interventions in lexicographic order, 2^N with K = 2."""
         return rewards.all_expected_rewards(
-            self.weights, self.mechanism_mean, self.order, self.reward
+            self.weights, self.mechanism_mean, self.order, self.reward, self.regimes
         )
 
     def average_reward(self) -> float:
-        """Mean expected reward over all 2^N interventions, exact for any N.
+        """Mean expected reward over all interventions, exact for any N.
 
         A path to the reward meets every node at most once and the regimes of a uniformly random
         intervention are independent, so the mean is the reward of the averaged mechanisms.
         """
-        mixed = np.repeat(self.weights.mean(axis=0)[None], 2, axis=0)
+        mixed = (self.weights.sum(axis=0) / self.regimes)[None]
         nobody = np.zeros((1, self.n_nodes), dtype=np.uint8)
-        mean = np.repeat(self.mechanism_mean.mean(axis=0)[None], 2, axis=0)
+        mean = (self.mechanism_mean.sum(axis=0) / self.regimes)[None]
         return float(rewards.expected_values(mixed, mean, self.order, nobody)[0, self.reward])
 
     def best_intervention(self) -> npt.NDArray[np.uint8]:
         """a* = argmax of the expected reward; the lexicographically first among equals.
 
-        Warns where the budget of the search ends before the proof (hundreds of dense nodes).
+        Warns where it is not proven, which takes hundreds of dense nodes.
         """
         best = self.best_arm()
         if not best.exact:
@@ -187,15 +204,17 @@ class LinearSEM:
             constraints=self._allowed(constraints), distinct=distinct, budget=budget,
         )  # fmt: skip
 
-    def _allowed(self, constraints: Constraints | None) -> NumberedConstraints | None:
-        return None if constraints is None else constraints.over(self.nodes)
+    def _allowed(self, constraints: Constraints | None) -> NumberedConstraints:
+        if constraints is None:
+            return within(self.regimes)
+        return constraints.over(self.nodes, self.regimes)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
         """One sample of all nodes per row of interventions, (n, N)."""
-        rows = as_interventions(interventions, self.nodes)
+        rows = as_interventions(interventions, self.nodes, self.regimes)
         exogenous = rng.standard_normal(rows.shape)
-        exogenous *= np.where(rows == 1, self.mechanism_std[1], self.mechanism_std[0])
-        exogenous += np.where(rows == 1, self.mechanism_mean[1], self.mechanism_mean[0])
+        exogenous *= rewards.of_regimes(self.mechanism_std, rows)
+        exogenous += rewards.of_regimes(self.mechanism_mean, rows)
         return rewards.propagate(self.weights, self.order, rows, exogenous)
 
     def to_dict(self) -> dict[str, object]:
@@ -208,7 +227,7 @@ class LinearSEM:
             "weights": self.weights.tolist(),
             "noise_mean": self.noise_mean.tolist(),
             "noise_std": self.noise_std.tolist(),
-        }
+        } | ({} if all_two(self.regimes) else {"regimes": self.regimes.tolist()})
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
@@ -218,7 +237,7 @@ class LinearSEM:
         missing = {"weights", "noise_mean", "noise_std", "nodes", "reward"} - set(record)
         if missing:
             raise ModelError(f"the system lacks {', '.join(sorted(missing))}")
-        keys = ("weights", "noise_mean", "noise_std", "nodes", "reward", "order")
+        keys = ("weights", "noise_mean", "noise_std", "nodes", "reward", "order", "regimes")
         try:
             return cls(**{key: record[key] for key in keys if key in record})
         except (TypeError, ValueError) as error:
@@ -250,6 +269,8 @@ class LinearSEM:
         }
         if "weights" not in changes:
             arguments["order"] = self.order
+        if np.asarray(changes.get("weights", self.weights)).shape == self.weights.shape:
+            arguments["regimes"] = self.regimes
         return type(self)(**(arguments | changes))  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
@@ -257,6 +278,7 @@ class LinearSEM:
             isinstance(other, LinearSEM)
             and self.nodes == other.nodes
             and self.reward == other.reward
+            and np.array_equal(self.regimes, other.regimes)
             and np.array_equal(self.weights, other.weights)
             and np.array_equal(self.mechanism_mean, other.mechanism_mean)
             and np.array_equal(self.mechanism_std, other.mechanism_std)
@@ -265,22 +287,26 @@ class LinearSEM:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        edges = self.adjacency.sum(axis=(1, 2))
-        return (
-            f"LinearSEM({self.n_nodes} nodes, {edges[0]} natural and {edges[1]} intervened edges, "
-            f"reward {self.nodes[self.reward]!r})"
-        )
+        edges = self.adjacency.sum(axis=(1, 2)).tolist()
+        counts = ", ".join(map(str, edges))
+        each = f"{edges[0]} natural and {edges[1]} intervened edges" if len(edges) == 2 else (
+            f"{counts} edges by regime"
+        )  # fmt: skip
+        return f"LinearSEM({self.n_nodes} nodes, {each}, reward {self.nodes[self.reward]!r})"
 
     def _one(self, intervention: npt.ArrayLike | None) -> npt.NDArray[np.uint8]:
         if intervention is None:
             return np.zeros(self.n_nodes, dtype=np.uint8)
-        return as_interventions(np.asarray(intervention)[None], self.nodes)[0]
+        return as_interventions(np.asarray(intervention)[None], self.nodes, self.regimes)[0]
 
 
 def _weights(given: npt.ArrayLike) -> FloatArray:
     weights = np.array(given, dtype=float)
-    if weights.ndim != 3 or weights.shape[0] != 2 or weights.shape[1] != weights.shape[2]:
-        raise ModelError(f"weights must have shape (2, N, N), not {weights.shape}")
+    if weights.ndim != 3 or weights.shape[0] == 0 or weights.shape[1] != weights.shape[2]:
+        raise ModelError(
+            "weights must have shape (R, N, N), for two regimes of every node the shape "
+            f"(2, N, N), not {weights.shape}"
+        )
     if weights.shape[1] == 0:
         raise ModelError("a system needs at least one node")
     if not np.isfinite(weights).all():
@@ -288,6 +314,25 @@ def _weights(given: npt.ArrayLike) -> FloatArray:
         raise ModelError(f"weights[{regime}, {parent}, {child}] is not finite")
     weights.setflags(write=False)
     return weights
+
+
+def _regimes(given: object, weights: FloatArray, nodes: tuple[str, ...]) -> Counts:
+    n_regimes = len(weights)
+    if n_regimes == 1 and given is None:  # more often a slip than a system without a switch
+        raise ModelError(
+            "weights must have a matrix per regime; shape (2, N, N) for two, not "
+            f"{weights.shape}; where no node has a switch, say regimes=1"
+        )
+    counts = regime_counts(given, len(nodes), default=n_regimes)
+    if counts.max() != n_regimes:
+        raise ModelError(
+            f"weights have {n_regimes} regimes, but the nodes have up to {counts.max()} (regimes)"
+        )
+    for regime, _, child in np.argwhere((weights != 0) & ~existing(counts)[:, None, :])[:1]:
+        raise ModelError(
+            f"node {nodes[child]!r} has {counts[child]} regimes, but weights in regime {regime}"
+        )
+    return counts
 
 
 def _order(
@@ -299,8 +344,7 @@ def _order(
     if found is None:
         cycle = [nodes[node] for node in find_cycle(union)]
         raise ModelError(
-            "the edges of the two regimes together contain the cycle "
-            + " -> ".join([*cycle, cycle[0]])
+            "the edges of the regimes together contain the cycle " + " -> ".join([*cycle, cycle[0]])
         )
     order = found if given is None else np.array(given, dtype=np.int64)
     if sorted(order.tolist()) != list(range(len(nodes))):
@@ -313,14 +357,15 @@ def _order(
     return order
 
 
-def _per_node(given: npt.ArrayLike, n_nodes: int, name: str) -> FloatArray:
+def _per_node(given: npt.ArrayLike, regimes: Counts, name: str) -> FloatArray:
     values = np.array(given, dtype=float)
+    n_nodes, has = len(regimes), existing(regimes)
     if values.ndim == 0:
         values = np.full(n_nodes, float(values))
-    if values.shape not in ((n_nodes,), (2, n_nodes)):
-        raise ModelError(
-            f"{name} must have shape ({n_nodes},) or (2, {n_nodes}), not {values.shape}"
-        )
+    if values.shape not in ((n_nodes,), has.shape):
+        raise ModelError(f"{name} must have shape ({n_nodes},) or {has.shape}, not {values.shape}")
+    if values.shape == has.shape:
+        values[~has] = 0.0
     if not np.isfinite(values).all():
         node = int(np.argwhere(~np.isfinite(values))[0, -1])
         raise ModelError(f"{name} of node {node} is not finite")

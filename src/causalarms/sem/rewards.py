@@ -2,30 +2,27 @@
 
 Two passes over an order that all regimes share:
 forward, for a batch of interventions, each node's mean from its parents' means;
-backward, for all 2^N interventions depth first, the reward as a linear function of the nodes not
-yet decided. Deciding the last undecided node doubles the number of functions and shortens each by
-one, so the work per intervention is a constant: sum over d of 2^d (N - d) < 2^(N+1).
+backward, for all interventions depth first, the reward as a linear function of the nodes not yet
+decided. Deciding the last undecided node multiplies the number of functions by its K_i and shortens
+each by one, so the work per intervention is a constant: with K = 2 the sum over d of 2^d (N - d) is
+below 2^(N+1).
 
-Nodes with other numbers of regimes than two make the interventions mixed-radix numbers, the first
-node the slowest.
+The index of an intervention is a mixed-radix number with the first node's regime in front.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
+from causalarms.sem.regimes import Counts, all_two, n_interventions, regime_counts
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Regimes = int | Sequence[int]  # a number of nodes with two regimes each, or one number per node
 
-MAX_ENUMERATED_NODES = 24  # 2^24 rewards are 128 MiB
+MAX_ENUMERATED_NODES = 24  # of two regimes: 2^24 rewards are 128 MiB
 
 
 @kernel
@@ -57,7 +54,7 @@ def expected_values(
     interventions: npt.NDArray[np.uint8],  # (n, N)
 ) -> FloatArray:
     """The mean of every node under every intervention, (n, N)."""
-    means = noise_mean[interventions, np.arange(interventions.shape[1])]
+    means = of_regimes(noise_mean, interventions)
     return propagate(weights, order, interventions, means)
 
 
@@ -75,11 +72,23 @@ def expected_reward(
     return expected_values(w, mean, np.ascontiguousarray(order, dtype=np.int64), rows)[:, reward]
 
 
-def all_expected_rewards(
-    weights: FloatArray, noise_mean: FloatArray, order: IntArray, reward: int
+def of_regimes(
+    values: FloatArray,  # (R, N)
+    interventions: npt.NDArray[np.uint8],  # (..., N)
 ) -> FloatArray:
-    """Rewards of all interventions in the order of `all_interventions`, (2^N,)."""
-    return reward_tables(weights[None], noise_mean[None], order[None], reward)[0]
+    """Of every node the value of the regime it is in, (..., N)."""
+    return np.asarray(values)[interventions, np.arange(interventions.shape[-1])]
+
+
+def all_expected_rewards(
+    weights: FloatArray,
+    noise_mean: FloatArray,
+    order: IntArray,
+    reward: int,
+    regimes: Counts | None = None,
+) -> FloatArray:
+    """Rewards of all interventions in the order of `all_interventions`, (2^N,) with K = 2."""
+    return reward_tables(weights[None], noise_mean[None], order[None], reward, regimes)[0]
 
 
 def reward_tables(
@@ -87,150 +96,127 @@ def reward_tables(
     noise_mean: FloatArray,  # (n, R, N)
     order: IntArray,  # (n, N)
     reward: int,
-    regimes: Sequence[int] | None = None,  # by default R of every node
+    regimes: Counts | None = None,  # None: all R
 ) -> FloatArray:
-    """Rewards of all interventions in each of n systems, (n, 2^N) where all have two regimes."""
-    counts = (weights.shape[1],) * order.shape[1] if regimes is None else tuple(regimes)
-    check_enumerable(counts)
-    systems = (
+    """Rewards of all interventions in each of n systems, (n, product of all K_i)."""
+    n_nodes = order.shape[1]
+    counts = regime_counts(regimes, n_nodes, default=weights.shape[1])
+    check_enumerable(n_nodes, counts)
+    return _reward_tables(
         np.ascontiguousarray(weights),
         np.ascontiguousarray(noise_mean, dtype=float),
         np.ascontiguousarray(order, dtype=np.int64),
         reward,
+        counts.copy(),
+        _strides(counts),
+        n_interventions(counts),
     )
-    if set(counts) == {2}:
-        return _binary_tables(*systems)
-    return _mixed_tables(*systems, np.array(counts, dtype=np.int64), _strides(counts))
 
 
 @kernel
-def _binary_tables(
-    weights: FloatArray, noise_mean: FloatArray, order: IntArray, reward: int
-) -> FloatArray:
-    """The digits are the bits of the leaf's number: twice as fast as `_mixed_tables`."""
-    n_systems, n = order.shape
-    tables = np.empty((n_systems, 1 << n))
-    # after d decided nodes: over the undecided ones in topological order, the rest, what is decided
-    coefficients, constant = np.zeros((n + 1, n)), np.zeros(n + 1)
-    decided = np.zeros(n + 1, dtype=np.int64)
-    for s in range(n_systems):
-        for position in range(n):
-            coefficients[0, position] = 1.0 if order[s, position] == reward else 0.0
-        for leaf in range(1 << n):
-            depth = 0  # of the first decision that differs from the leaf before
-            if leaf > 0:
-                depth = n - 1
-                while not leaf >> (n - 1 - depth) & 1:
-                    depth -= 1
-            for d in range(depth, n):
-                last = n - 1 - d
-                node, regime = order[s, last], leaf >> last & 1
-                factor = coefficients[d, last]
-                constant[d + 1] = constant[d] + factor * noise_mean[s, regime, node]
-                decided[d + 1] = decided[d] | regime << (n - 1 - node)
-                for k in range(last):
-                    coefficients[d + 1, k] = (
-                        coefficients[d, k] + factor * weights[s, regime, order[s, k], node]
-                    )
-            tables[s, decided[n]] = constant[n]
-    return tables
-
-
-@kernel
-def _mixed_tables(
+def _reward_tables(
     weights: FloatArray,
     noise_mean: FloatArray,
     order: IntArray,
     reward: int,
-    counts: IntArray,
+    regimes: IntArray,
     strides: IntArray,
+    n_leaves: int,
 ) -> FloatArray:
     n_systems, n = order.shape
-    tables = np.empty((n_systems, counts.prod()))
+    tables = np.empty((n_systems, n_leaves))
     # after d decided nodes: over the undecided ones in topological order, the rest, what is decided
     coefficients, constant = np.zeros((n + 1, n)), np.zeros(n + 1)
     decided = np.zeros(n + 1, dtype=np.int64)
-    regimes = np.zeros(n, dtype=np.int64)  # per position; the first one counts fastest
+    # by depth: the regime, how many there are, and by how much each adds to the index
+    by_depth = np.zeros((3, n), dtype=np.int64)
+    chosen, most, stride = by_depth[0], by_depth[1], by_depth[2]
     for s in range(n_systems):
         for position in range(n):
-            coefficients[0, position] = 1.0 if order[s, position] == reward else 0.0
-        regimes[:] = 0
-        for leaf in range(tables.shape[1]):
-            depth = 0  # of the first decision that differs from the leaf before
-            if leaf > 0:
-                depth = n - 1
-                while regimes[n - 1 - depth] == counts[order[s, n - 1 - depth]] - 1:
-                    regimes[n - 1 - depth] = 0
-                    depth -= 1
-                regimes[n - 1 - depth] += 1
-            for d in range(depth, n):
+            node = order[s, position]
+            coefficients[0, position] = 1.0 if node == reward else 0.0
+            most[n - 1 - position] = regimes[node]
+            stride[n - 1 - position] = strides[node]
+        chosen[:] = 0
+        deepest, first = n - 1, order[s, 0]
+        depth = 0  # of the first decision that differs from the leaves before
+        while depth >= 0:
+            for d in range(depth, deepest):
                 last = n - 1 - d
-                node, regime = order[s, last], regimes[last]
+                node, regime = order[s, last], chosen[d]
                 factor = coefficients[d, last]
                 constant[d + 1] = constant[d] + factor * noise_mean[s, regime, node]
-                decided[d + 1] = decided[d] + regime * strides[node]
+                decided[d + 1] = decided[d] + regime * stride[d]
                 for k in range(last):
                     coefficients[d + 1, k] = (
                         coefficients[d, k] + factor * weights[s, regime, order[s, k], node]
                     )
-            tables[s, decided[n]] = constant[n]
+            for regime in range(most[deepest]):
+                tables[s, decided[deepest] + regime * stride[deepest]] = (
+                    constant[deepest] + coefficients[deepest, 0] * noise_mean[s, regime, first]
+                )
+            depth = deepest - 1
+            while depth >= 0 and chosen[depth] + 1 == most[depth]:
+                chosen[depth] = 0
+                depth -= 1
+            if depth >= 0:
+                chosen[depth] += 1
     return tables
 
 
-def all_interventions(regimes: Regimes) -> npt.NDArray[np.uint8]:
-    """All interventions in lexicographic order, (2^N, N): row k holds the binary digits of k.
+def _strides(regimes: Counts) -> IntArray:
+    """By how much an index grows with the regime of each node."""
+    return np.concatenate([np.cumprod(regimes[:0:-1])[::-1], [1]]).astype(np.int64)
+
+
+def all_interventions(n_nodes: int, regimes: Counts | None = None) -> npt.NDArray[np.uint8]:
+    """All interventions in lexicographic order: with K = 2 row k holds the binary digits of k.
 
     >>> all_interventions(2).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
-    >>> all_interventions([1, 3]).tolist()
+    >>> all_interventions(2, np.array([1, 3])).tolist()
     [[0, 0], [0, 1], [0, 2]]
     """
-    check_enumerable(regimes)
-    return intervention_of(np.arange(prod(_counts(regimes))), regimes)
+    counts = regime_counts(regimes, n_nodes)
+    check_enumerable(n_nodes, counts)
+    return intervention_of(np.arange(n_interventions(counts)), n_nodes, counts)
 
 
-def intervention_of(index: npt.ArrayLike, regimes: Regimes) -> npt.NDArray[np.uint8]:
+def intervention_of(
+    index: npt.ArrayLike, n_nodes: int, regimes: Counts | None = None
+) -> npt.NDArray[np.uint8]:
     """The row(s) of `all_interventions` at `index`."""
-    places = np.asarray(index, dtype=np.int64)[..., None]
-    if isinstance(regimes, int | np.integer):
-        return ((places >> np.arange(regimes - 1, -1, -1)) & 1).astype(np.uint8)
-    return (places // _strides(regimes) % np.array(regimes, dtype=np.int64)).astype(np.uint8)
+    counts = regime_counts(regimes, n_nodes)
+    indices = np.asarray(index, dtype=np.int64)[..., None]
+    if all_two(counts):
+        return ((indices >> np.arange(n_nodes - 1, -1, -1)) & 1).astype(np.uint8)
+    return (indices // _strides(counts) % counts).astype(np.uint8)
 
 
-def index_of(intervention: npt.ArrayLike, regimes: Regimes | None = None) -> int:
+def index_of(intervention: npt.ArrayLike, regimes: Counts | None = None) -> int:
     """The row of `all_interventions` that holds this intervention.
 
-    >>> index_of([1, 0]), index_of([0, 2], [1, 3])
-    (2, 2)
+    >>> index_of([1, 0, 1]), index_of([1, 0, 2], np.array([2, 1, 3]))
+    (5, 5)
     """
-    row = [int(regime) for regime in np.asarray(intervention)]
+    digits = [int(digit) for digit in np.asarray(intervention)]
     index = 0
-    for regime, count in zip(row, _counts(len(row) if regimes is None else regimes), strict=True):
-        if not 0 <= regime < count:
-            raise ValueError(f"regime {regime} of a node with {count} regimes")
-        index = index * count + regime
+    for digit, count in zip(digits, regime_counts(regimes, len(digits)).tolist(), strict=True):
+        if not 0 <= digit < count:
+            raise ValueError(f"regime {digit} of a node with {count} regimes")
+        index = index * count + digit
     return index
 
 
-def check_enumerable(regimes: Regimes) -> None:
-    """Refuse what has more than 2^24 interventions."""
-    counts = _counts(regimes)
-    if prod(counts) > 2**MAX_ENUMERATED_NODES:
-        two = set(counts) == {2}
-        words = f"2^{len(counts)}" if two else str(prod(counts))
-        most = f"{MAX_ENUMERATED_NODES} nodes" if two else f"2^{MAX_ENUMERATED_NODES}"
-        raise ModelError(
-            f"{words} interventions cannot be enumerated (at most {most}): evaluate chosen "
-            "interventions with expected_reward(interventions) instead"
+def check_enumerable(n_nodes: int, regimes: Counts | None = None) -> None:
+    counts = regime_counts(regimes, n_nodes)
+    if n_interventions(counts) > 2**MAX_ENUMERATED_NODES:
+        many, most = (
+            (f"2^{n_nodes}", f"{MAX_ENUMERATED_NODES} nodes")
+            if all_two(counts)
+            else (f"{n_interventions(counts):,}", f"{2**MAX_ENUMERATED_NODES:,}")
         )
-
-
-def _counts(regimes: Regimes) -> tuple[int, ...]:
-    if isinstance(regimes, int | np.integer):
-        return (2,) * int(regimes)
-    return tuple(int(count) for count in regimes)
-
-
-def _strides(counts: Sequence[int]) -> IntArray:
-    """What one regime of each node is worth in an index."""
-    return np.array([prod(counts[node + 1 :]) for node in range(len(counts))], dtype=np.int64)
+        raise ModelError(
+            f"{many} interventions cannot be enumerated (at most {most}): "
+            "evaluate chosen interventions with expected_reward(interventions) instead"
+        )

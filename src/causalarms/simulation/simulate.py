@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.environments.worlds import World
 from causalarms.errors import ModelError
-from causalarms.graphs.metrics import GraphErrors, graph_errors
+from causalarms.graphs.metrics import graph_errors
 from causalarms.models.over_draws import Recommendation
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.policies.stopping import StopRule
@@ -32,7 +33,7 @@ class Trace:
     gap: FloatArray  # (T,), best expected reward minus that of the round
     explored: npt.NDArray[np.bool_]  # (T,), rounds the policy called exploration
     alarms: list[Alarm] = field(default_factory=list)
-    graphs: list[tuple[int, GraphErrors, GraphErrors]] = field(default_factory=list)
+    graphs: list[tuple[Any, ...]] = field(default_factory=list)  # round, errors per regime
     recommendation: Recommendation | None = None  # at the last look of a stop rule
 
     @property
@@ -77,7 +78,7 @@ def simulate(
 ) -> Trace:
     """Play `horizon` rounds. The same seed gives every policy the same noise.
 
-    `graph_every` records the errors of the policy's graph (regimes 0 and 1) every so many rounds;
+    `graph_every` records the errors of the policy's graph (regime by regime) every so many rounds;
     `on_round(round, suggestion, gap)` is called after each round. With a `batch`, so many
     interventions are asked for and played before any result is told. A `stop` rule ends the run
     early; the trace then holds what was recommended.
@@ -92,6 +93,11 @@ def simulate(
             f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "
             f"{world.n_nodes} with reward {world.systems[0].reward}"
         )
+    if not np.array_equal(policy.regimes, world.systems[0].regimes):
+        raise ModelError(
+            f"the policy takes the nodes to have {policy.regimes.tolist()} regimes, the world has "
+            f"{world.systems[0].regimes.tolist()}: tell the policy (regimes=)"
+        )
     n_nodes = world.n_nodes
     best = [float(s.expected_reward(s.best_intervention()[None])[0]) for s in world.systems]
     noise = stream(seed, "noise")
@@ -99,7 +105,7 @@ def simulate(
     observations = np.empty((horizon, n_nodes))
     gap = np.empty(horizon)
     explored = np.empty(horizon, dtype=bool)
-    graphs: list[tuple[int, GraphErrors, GraphErrors]] = []
+    graphs: list[tuple[Any, ...]] = []
     recommendation, n_played = None, horizon
     asked: list[Suggestion] = []
     for t in range(horizon):
@@ -117,11 +123,8 @@ def simulate(
         gap[t] = best[number] - sem.expected_reward(a[None])[0]
         explored[t] = suggestion.reason == "explore"
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
-            natural, intervened = (
-                graph_errors(true, found)
-                for true, found in zip(sem.adjacency, policy.adjacency, strict=True)
-            )
-            graphs.append((t + 1, natural, intervened))
+            pairs = zip(sem.adjacency, policy.adjacency, strict=True)
+            graphs.append((t + 1, *(graph_errors(true, found) for true, found in pairs)))
         if on_round is not None:
             on_round(t + 1, suggestion, float(gap[t]))
         if stop is not None and (t + 1) % stop.every == 0:

@@ -4,6 +4,9 @@ A mechanism is (regime, node). Its samples are the rows in which the node was in
 the mechanism's start, which moves forward when a change is detected (Sec. V): forgetting one
 mechanism leaves the others untouched. `cap` bounds the samples of a mechanism (paper-facts: the
 authors use the first 100), keeping the oldest or the newest of them.
+
+A round is stored once: N values and N regimes, O(N t) in all. Which rows belong to a mechanism is
+looked up in the regimes when asked for.
 """
 
 from __future__ import annotations
@@ -19,16 +22,18 @@ from causalarms.errors import DataError
 from causalarms.kernels import kernel
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
+from causalarms.sem.regimes import regime_counts
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-REGIMES = (0, 1)
 KEPT = ("oldest", "newest")
 
 
 class Dataset:
     """Append-only rows (n, N) with the regimes (n, N) they were measured under.
+
+    `regimes` says how many each node may be in (two).
 
     >>> data = Dataset(2)
     >>> data.append([[1.0, 2.0], [3.0, 4.0]], [[0, 0], [0, 1]])
@@ -45,18 +50,20 @@ class Dataset:
         nodes: Sequence[str] | None = None,
         cap: int | None = None,
         keep: str = "oldest",
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
         optional(whole, "cap", cap, least=1)
         choice("keep", keep, KEPT)
         self.nodes = node_names(nodes, n_nodes)
         self.cap = cap
         self.keep = keep
-        self.starts: IntArray = np.zeros((2, n_nodes), dtype=np.int64)
+        self.n_regimes = regime_counts(regimes, n_nodes)  # (N,)
+        shape = int(self.n_regimes.max()), n_nodes
+        self.starts: IntArray = np.zeros(shape, dtype=np.int64)
         self._length = 0
         self._values = np.empty((16, n_nodes))
         self._regimes = np.empty((16, n_nodes), dtype=np.uint8)
-        self._rows_of = np.empty((2, n_nodes, 16), dtype=np.int64)
-        self._counts: IntArray = np.zeros((2, n_nodes), dtype=np.int64)
+        self._counts: IntArray = np.zeros(shape, dtype=np.int64)
 
     def __len__(self) -> int:
         return self._length
@@ -77,13 +84,14 @@ class Dataset:
 
     @property
     def counts(self) -> IntArray:
-        """How many samples each mechanism learns from, (2, N)."""
+        """How many samples each mechanism learns from, (R, N)."""
         return self._counts if self.cap is None else np.minimum(self._counts, self.cap)
 
     def append(self, values: npt.ArrayLike, interventions: npt.ArrayLike) -> None:
         """Add rows; all of them are checked before any is added."""
         rows = np.atleast_2d(np.asarray(values, dtype=float))
-        regimes = as_interventions(np.atleast_2d(np.asarray(interventions)), self.nodes)
+        rounds = np.atleast_2d(np.asarray(interventions))
+        regimes = as_interventions(rounds, self.nodes, self.n_regimes)
         if rows.shape != regimes.shape:
             raise DataError(f"{rows.shape} values do not fit {regimes.shape} regimes")
         if not np.isfinite(rows).all():
@@ -93,12 +101,12 @@ class Dataset:
             self.add(row, regime)
 
     def add(self, row: FloatArray, regimes: npt.NDArray[np.uint8]) -> None:
-        """Add one row that is known to be finite, with regimes known to be 0/1."""
+        """Add one row that is known to be finite, with regimes that its nodes are known to have."""
         if self._length == len(self._values):
             self._grow()
         self._values[self._length] = row
         self._regimes[self._length] = regimes
-        _index_row(self._rows_of, self._counts, regimes, self._length)
+        _count(self._counts, regimes)
         self._length += 1
 
     def forget(self, regime: int, node: int, *, start: int | None = None) -> None:
@@ -109,24 +117,25 @@ class Dataset:
                 f"a mechanism that starts at row {self.starts[regime, node]} of {len(self)} "
                 f"cannot start at row {start}: rows are forgotten once and for all"
             )
-        kept = self._rows_of[regime, node, : self._counts[regime, node]]
-        kept = kept[kept >= start].copy()
-        self._rows_of[regime, node, : len(kept)] = kept
-        self._counts[regime, node] = len(kept)
         self.starts[regime, node] = start
+        self._counts[regime, node] = len(self._all_rows_of(regime, node))
 
     def rows_of(self, regime: int, node: int) -> IntArray:
         """Numbers of the rows a mechanism learns from, ascending."""
-        count = int(self._counts[regime, node])
-        rows = self._rows_of[regime, node, :count]
-        if self.cap is not None and count > self.cap:
+        rows = self._all_rows_of(regime, node)
+        if self.cap is not None and len(rows) > self.cap:
             rows = rows[: self.cap] if self.keep == "oldest" else rows[-self.cap :]
         return _read_only(rows)
 
     def recent_rows_of(self, regime: int, node: int, n: int) -> IntArray:
         """Numbers of the newest `n` rows of a mechanism since its start, whatever the cap."""
-        count = int(self._counts[regime, node])
-        return _read_only(self._rows_of[regime, node, max(count - n, 0) : count])
+        rows = self._all_rows_of(regime, node)
+        return _read_only(rows[max(len(rows) - n, 0) :])
+
+    def _all_rows_of(self, regime: int, node: int) -> IntArray:
+        """Whatever the cap."""
+        start = int(self.starts[regime, node])
+        return start + np.flatnonzero(self._regimes[start : self._length, node] == regime)
 
     def samples(self, regime: int, node: int) -> FloatArray:
         """All nodes' values in the rows a mechanism learns from, (n_m, N)."""
@@ -142,7 +151,9 @@ class Dataset:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Become the dataset whose state this is."""
-        self.__init__(self.n_nodes, nodes=self.nodes, cap=self.cap, keep=self.keep)  # type: ignore[misc]
+        self.__init__(  # type: ignore[misc]
+            self.n_nodes, nodes=self.nodes, cap=self.cap, keep=self.keep, regimes=self.n_regimes
+        )
         if len(state["values"]):
             self.append(state["values"], state["regimes"])
         for regime, node in np.argwhere(state["starts"] > 0).tolist():
@@ -152,17 +163,12 @@ class Dataset:
         """Double the room, so that adding rows costs a constant each on average."""
         self._values = np.concatenate([self._values, np.empty_like(self._values)])
         self._regimes = np.concatenate([self._regimes, np.empty_like(self._regimes)])
-        self._rows_of = np.concatenate([self._rows_of, np.empty_like(self._rows_of)], axis=2)
 
 
 @kernel
-def _index_row(
-    rows_of: IntArray, counts: IntArray, regimes: npt.NDArray[np.uint8], row: int
-) -> None:
+def _count(counts: IntArray, regimes: npt.NDArray[np.uint8]) -> None:
     for node in range(len(regimes)):
-        regime = regimes[node]
-        rows_of[regime, node, counts[regime, node]] = row
-        counts[regime, node] += 1
+        counts[regimes[node], node] += 1
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

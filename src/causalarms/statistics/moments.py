@@ -15,24 +15,29 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
+from causalarms.sem.regimes import existing, regime_counts
 from causalarms.statistics.dataset import Dataset
 
 FloatArray = npt.NDArray[np.float64]
 
 
 class Moments:
-    """`gram` (2, N, N+1, N+1) and `counts` (2, N)."""
+    """`gram` (R, N, N+1, N+1) and `counts` (R, N); `regimes` says how many each node has (two)."""
 
-    def __init__(self, n_nodes: int, *, cap: int | None = None) -> None:
+    def __init__(
+        self, n_nodes: int, *, cap: int | None = None, regimes: npt.ArrayLike | None = None
+    ) -> None:
         self.cap = cap  # only the first so many samples of a mechanism count
-        self.gram: FloatArray = np.zeros((2, n_nodes, n_nodes + 1, n_nodes + 1))
-        self.counts: npt.NDArray[np.int64] = np.zeros((2, n_nodes), dtype=np.int64)
+        self.n_regimes = regime_counts(regimes, n_nodes)  # (N,)
+        shape = int(self.n_regimes.max()), n_nodes
+        self.gram: FloatArray = np.zeros((*shape, n_nodes + 1, n_nodes + 1))
+        self.counts: npt.NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
 
     @classmethod
     def of(cls, data: Dataset, change: Callable[[FloatArray], FloatArray] | None = None) -> Moments:
         """The moments of the samples each mechanism of a dataset learns from, in other units."""
-        moments = cls(data.n_nodes)
-        for regime, node in np.ndindex(2, data.n_nodes):
+        moments = cls(data.n_nodes, regimes=data.n_regimes)
+        for regime, node in np.argwhere(existing(data.n_regimes)).tolist():
             moments.recompute(data, regime, node, change)
         return moments
 

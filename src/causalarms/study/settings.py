@@ -189,7 +189,7 @@ def _plain(settings: Any) -> dict[str, Any]:
         for name, value in settings.items()
     }
     for name, value in plain.items():
-        if name in ("noise_mean", "horizon", "n_nodes", "reward"):
+        if name in ("noise_mean", "horizon", "n_nodes", "reward", "regimes"):
             raise StudyError(f"{name} is given to the study, not to its policy")
         if name in MASKS:
             raise StudyError(f"{name} edges are given to the study as knowledge, not to its policy")

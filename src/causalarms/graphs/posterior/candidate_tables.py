@@ -41,25 +41,25 @@ HASH = 0x9E3779B97F4A7C15 >> 2  # odd, bits of the golden ratio
 class CandidateTables(NamedTuple):
     """Everything the kernels need, changed in place."""
 
-    gram: FloatArray  # (2, N, N+1, N+1)
+    gram: FloatArray  # (R, N, N+1, N+1)
     settings: Settings
-    members: IntArray  # (2, N, N-1) as [regime, node, ...]: the free ones, then the core
-    n_free: IntArray  # (2, N)
-    n_core: IntArray  # (2, N)
-    needed: IntArray  # (2, N) which of the core are required, as a set
-    log_odds: FloatArray  # (2, N, N) as [regime, parent, node], for those that are not free
-    vague: BoolArray  # (2, N) the nodes that are not free matter: parents are to be drawn by steps
-    tail: FloatArray  # (N, N) as [parent, node]: log(1 + exp(-|odds|)), both regimes
+    members: IntArray  # (R, N, N-1) as [regime, node, ...]: the free ones, then the core
+    n_free: IntArray  # (R, N)
+    n_core: IntArray  # (R, N)
+    needed: IntArray  # (R, N) which of the core are required, as a set
+    log_odds: FloatArray  # (R, N, N) as [regime, parent, node], for those that are not free
+    vague: BoolArray  # (R, N) the nodes that are not free matter: parents are to be drawn by steps
+    tail: FloatArray  # (N, N) as [parent, node]: log(1 + exp(-|odds|)), all regimes
     linked: BoolArray  # (N, N) as [parent, node]: free or core in some regime
-    tags: IntArray  # (2, N, slots) the core set a slot belongs to
-    scores: FloatArray  # (2, N, pool)
-    within: FloatArray  # (2, N, pool) log sums over subsets
+    tags: IntArray  # (R, N, slots) the core set a slot belongs to
+    scores: FloatArray  # (R, N, pool)
+    within: FloatArray  # (R, N, pool) log sums over subsets
 
 
-def table_bytes(n_nodes: int, pool: int, slots: int, n_orders: int) -> int:
+def table_bytes(n_nodes: int, pool: int, slots: int, n_orders: int, n_regimes: int = 2) -> int:
     """Bytes of the tables, the moments, and the edge probabilities of all kept orders."""
     per_mechanism = 16 * pool + 8 * slots + 16 * n_nodes + 8 * (n_nodes + 1) ** 2
-    return 2 * n_nodes * per_mechanism + 16 * n_nodes**2 * n_orders
+    return n_regimes * (n_nodes * per_mechanism + 8 * n_nodes**2 * n_orders)
 
 
 @kernel
@@ -142,9 +142,9 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
 
 @kernel
 def term(tables: CandidateTables, node: int, place: IntArray) -> float:
-    """Both regimes together, without the tail; -inf where a required parent comes later."""
+    """All regimes together, without the tail; -inf where a required parent comes later."""
     total = 0.0
-    for regime in range(2):
+    for regime in range(tables.settings.regimes[node]):
         start, before, possible = locate(tables, regime, node, place)
         if not possible:
             return -np.inf
@@ -154,7 +154,7 @@ def term(tables: CandidateTables, node: int, place: IntArray) -> float:
 
 @kernel
 def locate_all(tables: CandidateTables, place: IntArray, start: IntArray, before: IntArray) -> None:
-    """`locate` of every mechanism, (2, N) each, for an order that is possible."""
-    for regime in range(2):
-        for node in range(len(place)):
+    """`locate` of every mechanism, (R, N) each, for an order that is possible."""
+    for node in range(len(place)):
+        for regime in range(tables.settings.regimes[node]):
             start[regime, node], before[regime, node], _ = locate(tables, regime, node, place)

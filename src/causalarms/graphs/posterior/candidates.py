@@ -32,8 +32,8 @@ VAGUE = 0.01  # expected number of nodes beside the table that are not as they a
 @kernel
 def choose_candidates(
     tables: CandidateTables,
-    chosen: BoolArray,  # (2, N) which mechanisms
-    allowed: BoolArray,  # (2, N, N)
+    chosen: BoolArray,  # (R, N) which mechanisms
+    allowed: BoolArray,  # (R, N, N)
     required: BoolArray,
     orders: IntArray,  # (chains, N)
     n_candidates: int,
@@ -43,7 +43,7 @@ def choose_candidates(
     places = np.empty_like(orders)
     for chain in range(len(orders)):
         places_of(orders[chain], places[chain])
-    for regime in range(2):
+    for regime in range(len(chosen)):
         for node in range(n):
             if chosen[regime, node]:
                 probability = _parent_probabilities(
@@ -69,11 +69,11 @@ def choose_candidates(
     for node in range(n):
         for j in range(n):
             tail = 0.0
-            for regime in range(2):
+            for regime in range(tables.settings.regimes[node]):
                 tail += math.log1p(math.exp(-abs(tables.log_odds[regime, j, node])))
             tables.tail[j, node] = tail
         tables.linked[:, node] = False
-        for regime in range(2):
+        for regime in range(tables.settings.regimes[node]):
             for a in range(tables.n_free[regime, node] + tables.n_core[regime, node]):
                 tables.linked[tables.members[regime, node, a], node] = True
 

@@ -9,12 +9,19 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError
 from causalarms.graphs.posterior.candidate_tables import MOST_CORE
+from causalarms.sem.regimes import Counts, existing
 
 BoolArray = npt.NDArray[np.bool_]
 
 
 def check_chains(
-    state: dict[str, Any], required: BoolArray, *, most_orders: int, pool: int, slots: int
+    state: dict[str, Any],
+    required: BoolArray,
+    regimes: Counts,
+    *,
+    most_orders: int,
+    pool: int,
+    slots: int,
 ) -> None:
     """DataError where orders are no orders, or candidates none that the tables have room for."""
     n = required.shape[1]
@@ -25,7 +32,7 @@ def check_chains(
             raise DataError(f"{name} are no orders of {n} nodes")
     if np.asarray(state["kept"]).shape[1] > most_orders:
         raise DataError(f"kept are more than {most_orders} orders of a chain")
-    for regime, node in np.ndindex(2, n):
+    for regime, node in np.argwhere(existing(regimes)).tolist():
         free, core = int(state["n_free"][regime, node]), int(state["n_core"][regime, node])
         members = state["members"][regime, node, : free + core].tolist()
         distinct = free + core < n and len(set(members)) == len(members) and node not in members

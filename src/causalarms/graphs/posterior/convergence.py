@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ConvergenceWarning
-from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.graphs.regime_names import regime_names
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(edges: FloatArray, acceptance: float) -> Diagnostics:
-    """`edges` (chains, orders, 2, N, N): probabilities given each order."""
+    """`edges` (chains, orders, R, N, N): probabilities given each order."""
     n_chains, n_orders = edges.shape[:2]
     flat = edges.reshape(n_chains, n_orders, -1)
     unsettled = np.flatnonzero(flat.std(axis=(0, 1)) > NOTICEABLE)
@@ -87,13 +87,14 @@ def effective_sizes(chains: FloatArray) -> FloatArray:
     return m * n / np.maximum(time, 1 / np.log10(max(m * n, 10)))
 
 
-def warn_of_bad_chains(found: Diagnostics, nodes: tuple[str, ...]) -> None:
+def warn_of_bad_chains(found: Diagnostics, nodes: tuple[str, ...], n_regimes: int = 2) -> None:
     if found.converged:
         return
     where = ""
     if found.worst_edge is not None:
         regime, parent, child = found.worst_edge
-        where = f", worst for {nodes[parent]} -> {nodes[child]} ({REGIME_NAMES[regime]})"
+        name = regime_names(n_regimes)[regime]
+        where = f", worst for {nodes[parent]} -> {nodes[child]} ({name})"
     warnings.warn(
         f"the {found.n_chains} chains over orders do not agree yet: R-hat "
         f"{found.worst_r_hat:.2f} (good: at most {GOOD_R_HAT}){where}; "

@@ -21,31 +21,32 @@ IntArray = npt.NDArray[np.int32]
 
 @kernel
 def edge_probabilities(
-    scores: FloatArray,  # (2, N, 2^(N-1)), one per parent set
-    within: FloatArray,  # (2, N, 2^(N-1)), log sums over the subsets of a set
+    scores: FloatArray,  # (R, N, 2^(N-1)), one per parent set
+    within: FloatArray,  # (R, N, 2^(N-1)), log sums over the subsets of a set
     past: FloatArray,  # (N, 2^(N-1)), what former mechanisms say of the order
+    regimes: npt.NDArray[np.int64],  # (N,)
     forward: FloatArray,  # (2^N,)
     backward: FloatArray,  # (2^N,)
     mantissa: FloatArray,  # (2^(N-1),), room to work
     exponent: IntArray,
 ) -> FloatArray:
-    """(2, N, N) as [regime, parent, child]."""
+    """(R, N, N) as [regime, parent, child]."""
     n, n_sets = scores.shape[1], scores.shape[2]
-    probability = np.zeros((2, n, n))
+    probability = np.zeros((len(scores), n, n))
     others = np.empty(n_sets)
     total = forward[-1]
-    for regime in range(2):
+    for regime in range(len(scores)):
         for node in range(n):
-            other = within[1 - regime, node]
+            if regime >= regimes[node]:
+                continue
             for before in range(n_sets):
-                mask = with_gap(before, node)
-                others[before] = (
-                    forward[mask]
-                    + other[before]
-                    + past[node, before]
-                    + backward[mask | (1 << node)]
-                    - total
-                )
+                others[before] = forward[with_gap(before, node)]
+            for r in range(regimes[node]):
+                if r != regime:
+                    others += within[r, node]
+            for before in range(n_sets):
+                after = backward[with_gap(before, node) | (1 << node)]
+                others[before] = others[before] + past[node, before] + after - total
             superset_log_sums(others, others, mantissa, exponent)
             for parents in range(n_sets):
                 chance = math.exp(scores[regime, node, parents] + others[parents])

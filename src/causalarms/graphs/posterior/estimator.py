@@ -14,7 +14,7 @@ from causalarms.checks import choice, optional, share, whole
 from causalarms.errors import DataError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.identifiability import warn_of_constant_regimes
-from causalarms.graphs.inputs import Rounds, as_noise_mean, as_noise_std, as_rounds
+from causalarms.graphs.inputs import Rounds, as_noise_mean, as_noise_std, as_rounds, regimes_in
 from causalarms.graphs.posterior.convergence import warn_of_bad_chains
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.kept_graph import (
@@ -30,6 +30,7 @@ from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior, exact_is_best
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.rng import Seed, generator
+from causalarms.sem.regimes import MOST_REGIMES, existing
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
@@ -40,7 +41,7 @@ METHODS = ("auto", "exact", "sampled")
 
 
 class GraphPosterior(BaseEstimator):  # type: ignore[misc]
-    """The posterior over pairs of graphs with a common order: exact up to 20 nodes, else sampled.
+    """The posterior over a graph per regime, all of one order: exact up to 20 nodes, else sampled.
 
     miss_probability_per_edge      (0.05) of every edge missing in `adjacency_`, the posterior
                                    probability that it exists is at most this: the sparsest such DAG
@@ -50,8 +51,8 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     weight_mean, weight_scale, noise_shape, intercept_scale   prior of a mechanism, likewise
     noise_scale        about what the noise's standard deviation is, a number or one per node (1):
                        the units of the prior. "estimate": the spread of a node given all others
-    noise_std          the noise's standard deviation where it is known, (N,) or (2, N)
-    forbidden, required, tiers   prior knowledge by name, enforced exactly in both regimes
+    noise_std          the noise's standard deviation where it is known, (N,) or (R, N)
+    forbidden, required, tiers   prior knowledge by name, enforced exactly in all regimes
     memory_limit       bytes for the tables (None: 1 GiB), checked before they are made
     method             "exact", "sampled" (chains over orders, `SampledPosterior`), or "auto": exact
                        where its tables fit the limit, which 1 GiB does for 20 nodes
@@ -70,8 +71,8 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     (None: exact), and a warning names the worst edge where that is too much. What chains cannot
     show is the error of few candidate parents, see `SampledPosterior`.
 
-    Fitted: `edge_probability_` (2, N, N), `log_evidence_`, `adjacency_` and, given it, the
-    posterior means `weights_` (2, N, N) and `intercept_` (2, N), `noise_std_`, `known_`, `order_`,
+    Fitted: `edge_probability_` (R, N, N), `log_evidence_`, `adjacency_` and, given it, the
+    posterior means `weights_` (R, N, N) and `intercept_` (R, N), `noise_std_`, `known_`, `order_`,
     `most_probable_` (a `Graph`), `largest_dropped_probability_`, `posterior_`, `graph_`, `result_`,
     `diagnostics_`. `log_evidence_` is nan where sampled.
     Columns of mechanisms without samples are unknown: nan in `weights_`, False in `known_`; their
@@ -127,28 +128,39 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: None = None, *, interventions: Any = None, noise_mean: Any = None
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        interventions: Any = None,
+        noise_mean: Any = None,
+        regimes: Any = None,
     ) -> Self:
-        """Learn from samples (n, N) and regimes 0/1 (n, N), arrays or frames with node names.
+        """Learn from samples (n, N) and regimes (n, N), arrays or frames with node names.
 
-        `noise_mean` of shape (N,) or (2, N) is used where it is known; None puts an intercept
-        into every mechanism, so that an intervention may shift a node's mean.
+        `noise_mean` of shape (N,) or (R, N) is used where it is known; None puts an intercept
+        into every mechanism, so that an intervention may shift a node's mean. `regimes` says how
+        many regimes each node has; None: two, or as many as the interventions show. A node
+        without a switch, regimes 1, has one mechanism that all rounds inform.
         """
-        return self.fit_rounds(as_rounds(X, interventions), noise_mean)
+        rounds = as_rounds(X, interventions, most_regimes=MOST_REGIMES)
+        return self.fit_rounds(rounds, noise_mean, regimes)
 
-    def fit_rounds(self, rounds: Rounds, noise_mean: Any = None) -> Self:
+    def fit_rounds(self, rounds: Rounds, noise_mean: Any = None, regimes: Any = None) -> Self:
         """Learn from rounds that are checked already (`as_rounds`)."""
         prior = self._prior()
-        values, regimes, nodes = rounds
-        mean = as_noise_mean(noise_mean, nodes)
-        std = as_noise_std(self.noise_std, nodes)
+        values, rows, nodes = rounds
+        counts = regimes_in(rounds, regimes)
+        n_regimes = int(counts.max())
+        mean = as_noise_mean(noise_mean, nodes, n_regimes)
+        std = as_noise_std(self.noise_std, nodes, n_regimes=n_regimes)
         allowed, required = edge_constraints(
             nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers
         )
         if mean is None:  # a known mean that is not zero tells directions apart without regimes
-            warn_of_constant_regimes(regimes, nodes)
+            warn_of_constant_regimes(rows, nodes, counts)
         units = noise_units(values, self.noise_scale, nodes, center=mean is None)
-        data = Dataset(len(nodes), nodes=nodes)
+        data = Dataset(len(nodes), nodes=nodes, regimes=counts)
         with np.errstate(all="ignore"):
             z = units.apply(values)
         if (np.abs(z) > MOST).any():
@@ -157,7 +169,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
                 f"the values of node {node!r} are too large to compute with in units of "
                 "noise_scale: use 'estimate'"
             )
-        data.append(z, regimes)
+        data.append(z, rows)
         posterior = self._posterior(
             Moments.of(data),
             noise_mean=None if mean is None else mean / units.scale,
@@ -170,6 +182,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self.nodes_, self.n_features_in_ = nodes, len(nodes)
         self.posterior_, self._units = posterior, units
         self.known_ = data.counts > 0
+        self.regimes_ = counts
         self.edge_probability_ = posterior.edge_probability
         # the density of the data as given, not of the data in units of the noise
         self.log_evidence_ = posterior.log_evidence - float(
@@ -182,7 +195,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         if isinstance(posterior, SampledPosterior):
             warn_of_lost_digits(posterior.gram, nodes)
             self.diagnostics_ = posterior.diagnostics
-            warn_of_bad_chains(self.diagnostics_, nodes)
+            warn_of_bad_chains(self.diagnostics_, nodes, n_regimes)
         return self
 
     def draw(self, random_state: Seed = None, n: int = 1) -> Draws:
@@ -194,20 +207,21 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         found = self.posterior_.draw(generator(random_state), n)
         weights = self._units.weights(found.weights)
+        intercept = self._units.intercept(found.intercept, weights)
         return found._replace(
             weights=weights,
-            intercept=self._units.intercept(found.intercept, weights),
+            intercept=np.where(existing(self.regimes_), intercept, 0.0),
             noise_std=found.noise_std * self._units.scale,
         )
 
     @property
     def graph_(self) -> nx.DiGraph:
-        """Both regimes of `result_` in one networkx graph."""
+        """All regimes of `result_` in one networkx graph."""
         return self.result_.to_networkx()
 
     def _posterior(self, moments: Moments, **settings: Any) -> Posterior:
         n_nodes = moments.counts.shape[1]
-        fits = exact_is_best(n_nodes, self.memory_limit)
+        fits = exact_is_best(n_nodes, self.memory_limit, len(moments.counts))
         if self.method == "exact" or (self.method == "auto" and fits):
             return ExactPosterior(n_nodes, moments, **settings)
         return SampledPosterior(
@@ -241,11 +255,13 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         found = self.posterior_.estimate(adjacency)
         weights = self._units.weights(found.weights)
-        intercept = self._units.intercept(found.intercept, weights)
+        exist = existing(self.regimes_)
+        intercept = np.where(exist, self._units.intercept(found.intercept, weights), 0.0)
+        unknown = exist & ~self.known_
         return (
-            np.where(self.known_[:, None, :], weights, np.nan),
-            np.where(self.known_, intercept, np.nan),
-            np.where(self.known_, found.noise_std * self._units.scale, np.nan),
+            np.where(unknown[:, None, :], np.nan, weights),
+            np.where(unknown, np.nan, intercept),
+            np.where(unknown, np.nan, found.noise_std * self._units.scale),
         )
 
     def _graph(self, adjacency: npt.NDArray[np.bool_], order: npt.NDArray[np.int64]) -> Graph:
@@ -256,6 +272,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
             known=self.known_,
             order=tuple(self.nodes_[i] for i in order),
             measures={"probability": self.edge_probability_},
+            regimes=self.regimes_,
         )
 
     def _prior(self) -> MechanismPrior:

@@ -21,8 +21,9 @@ from causalarms.graphs.posterior.orders import (
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.prior_sum import log_prior_sum
 from causalarms.graphs.posterior.retired import evidence_of_order
-from causalarms.graphs.posterior.settings import edge_masks, kernel_settings
+from causalarms.graphs.posterior.settings import edge_masks, kernel_settings, regimes_of
 from causalarms.graphs.posterior.subset_sums import subset_maxima
+from causalarms.sem.regimes import existing
 from causalarms.statistics.moments import Moments
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,34 +35,35 @@ class Draws(NamedTuple):
     """n draws of everything that is unknown, jointly; unknown noise means are the intercepts."""
 
     order: IntArray  # (n, N)
-    adjacency: BoolArray  # (n, 2, N, N)
-    weights: FloatArray  # (n, 2, N, N)
-    intercept: FloatArray  # (n, 2, N)
-    noise_std: FloatArray  # (n, 2, N)
+    adjacency: BoolArray  # (n, R, N, N)
+    weights: FloatArray  # (n, R, N, N)
+    intercept: FloatArray  # (n, R, N)
+    noise_std: FloatArray  # (n, R, N)
 
 
 class OrderedGraph(NamedTuple):
-    """An order and a pair of graphs inside it, with their joint log posterior probability."""
+    """An order and a graph per regime inside it, with their joint log posterior probability."""
 
     order: IntArray  # (N,)
-    adjacency: BoolArray  # (2, N, N)
+    adjacency: BoolArray  # (R, N, N)
     log_probability: float
 
 
 class PointEstimate(NamedTuple):
     """Posterior means of weights and intercepts given a graph; 1/noise_std^2 is that of 1/s^2."""
 
-    weights: FloatArray  # (2, N, N)
-    intercept: FloatArray  # (2, N)
-    noise_std: FloatArray  # (2, N)
+    weights: FloatArray  # (R, N, N)
+    intercept: FloatArray  # (R, N)
+    noise_std: FloatArray  # (R, N)
 
 
 class ExactPosterior:
-    """All pairs of graphs with a common order, given the moments of every mechanism.
+    """All graphs of the regimes with a common order, given the moments of every mechanism.
 
-    noise_mean   (2, N) where it is known, None for an intercept per mechanism
-    noise_std    (2, N) where it is known, None for an inverse gamma prior
-    allowed, required   (N, N) or (2, N, N) as [.., parent, child]
+    regimes      how many each node has; None: those of the moments, else two
+    noise_mean   (R, N) where it is known, None for an intercept per mechanism
+    noise_std    (R, N) where it is known, None for an inverse gamma prior
+    allowed, required   (N, N) or (R, N, N) as [.., parent, child]
     memory_limit   in bytes, None for 1 GiB
 
     Data are in units in which noise has a standard deviation of about one. `update` rescores only
@@ -79,27 +81,30 @@ class ExactPosterior:
         allowed: npt.ArrayLike | None = None,
         required: npt.ArrayLike | None = None,
         memory_limit: int | None = None,
+        regimes: npt.ArrayLike | None = None,
     ) -> None:
-        self.n_bytes = check_memory(n_nodes, memory_limit)
+        self.regimes = regimes_of(n_nodes, moments, regimes)
+        n_regimes = int(self.regimes.max())
+        self.n_bytes = check_memory(n_nodes, memory_limit, n_regimes)
         self.n_nodes = n_nodes
         self.prior = prior or MechanismPrior()
-        self.allowed, self.required = edge_masks(n_nodes, allowed, required)
-        self.settings = kernel_settings(n_nodes, self.prior, noise_mean, noise_std)
+        self.allowed, self.required = edge_masks(self.regimes, allowed, required)
+        self.settings = kernel_settings(self.regimes, self.prior, noise_mean, noise_std)
         n_sets = 1 << (n_nodes - 1)
-        self.scores: FloatArray = np.empty((2, n_nodes, n_sets))
-        self.within: FloatArray = np.empty((2, n_nodes, n_sets))  # log sums over subsets
-        self._local: FloatArray = np.empty((n_nodes, n_sets))  # both regimes together, and the past
+        self.scores: FloatArray = np.empty((n_regimes, n_nodes, n_sets))
+        self.within: FloatArray = np.empty((n_regimes, n_nodes, n_sets))  # log sums over subsets
+        self._local: FloatArray = np.empty((n_nodes, n_sets))  # all regimes together, and the past
         self._past: FloatArray = np.zeros((n_nodes, n_sets))  # of mechanisms that were replaced
         self._mantissa = np.empty(n_sets)
         self._exponent = np.empty(n_sets, dtype=np.int32)
-        self._gram: FloatArray = np.full((2, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
+        self._gram: FloatArray = np.full((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
         self._log_prior_sum: float | None = None
         self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
-        self.update(Moments(n_nodes) if moments is None else moments)
+        self.update(Moments(n_nodes, regimes=self.regimes) if moments is None else moments)
 
     def update(self, moments: Moments) -> int:
         """Take over these moments; returns how many mechanisms were scored anew."""
-        changed = (moments.gram != self._gram).any(axis=(2, 3))
+        changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
         if not changed.any():
             return 0
         self._gram = np.array(moments.gram, order="C")
@@ -138,15 +143,20 @@ class ExactPosterior:
             self.required[regime, :, node],
         )
         self.retired.append((regime, node, self._gram[regime, node].copy()))
-        now = Moments(self.n_nodes)
+        now = Moments(self.n_nodes, regimes=self.regimes)
         now.gram[:] = self._gram
         now.forget(regime, node)
         self._gram[regime, node] = np.nan  # its sums are to be made anew, whatever it held
         self.update(now)
 
     @property
+    def _mechanisms(self) -> list[tuple[int, int]]:
+        """All (regime, node) there are."""
+        return [(int(r), int(i)) for r, i in np.argwhere(existing(self.regimes))]
+
+    @property
     def gram(self) -> FloatArray:
-        """The moments this is the posterior of, (2, N, N+1, N+1)."""
+        """The moments this is the posterior of, (R, N, N+1, N+1)."""
         return self._gram
 
     @property
@@ -154,18 +164,19 @@ class ExactPosterior:
         """Log probability density of the data, averaged over the whole prior."""
         if self._log_prior_sum is None:
             self._log_prior_sum = log_prior_sum(
-                self.settings.log_sizes, self.allowed, self.required
+                self.settings.log_sizes, self.allowed, self.required, self.regimes
             )
         return float(self._forward[-1]) - self._log_prior_sum
 
     @property
     def edge_probability(self) -> FloatArray:
-        """Exact posterior probability of every edge, (2, N, N)."""
+        """Exact posterior probability of every edge, (R, N, N)."""
         if self._edge_probability is None:
             probability = edge_probabilities(
                 self.scores,
                 self.within,
                 self._past,
+                self.settings.regimes,
                 self._forward,
                 backward_sums(self._local),
                 self._mantissa,
@@ -177,37 +188,37 @@ class ExactPosterior:
         return self._edge_probability
 
     def probability_within(self, kept: BoolArray) -> float:
-        """Exact posterior probability that no edge lies outside `kept` (2, N, N), DAG or not."""
+        """Exact posterior probability that no edge lies outside `kept` (R, N, N), DAG or not."""
         bits = 1 << np.arange(self.n_nodes - 1)
-        masks = np.empty((2, self.n_nodes), dtype=np.int64)
-        for regime, node in np.ndindex(2, self.n_nodes):
+        masks = np.zeros(kept.shape[:2], dtype=np.int64)
+        for regime, node in self._mechanisms:
             masks[regime, node] = bits @ np.delete(kept[regime, :, node], node)
-        log_sum = restricted_log_sum(self.within, self._past, masks)
+        log_sum = restricted_log_sum(self.within, self._past, masks, self.settings.regimes)
         return float(min(np.exp(log_sum - self._forward[-1]), 1.0))
 
     def most_probable(self) -> OrderedGraph:
-        """The most probable (order, G_0, G_1) jointly.
+        """The most probable (order, G_0, G_1, ...) jointly.
 
-        Not quite the most probable pair of graphs: that one may fit many orders, each of them less
+        Not quite the most probable graphs alone: those may fit many orders, each of them less
         probable.
         """
         best = self._past.copy()
         room = self._mantissa
-        for regime, node in np.ndindex(2, self.n_nodes):
+        for regime, node in self._mechanisms:
             subset_maxima(self.scores[regime, node], room)
             best[node] += room
         order = best_order(best)
-        adjacency, log_score = refresh.best_parents(self.scores, order)
+        adjacency, log_score = refresh.best_parents(self.scores, self.settings.regimes, order)
         log_score += _past_of_order(self._past, order)
         return OrderedGraph(order, adjacency, float(log_score - self._forward[-1]))
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
         """Independent exact draws of order, parents, weights, intercepts and noise."""
-        size = self.n_nodes
-        uniforms = rng.random((n, size, 5))
+        size, n_regimes = self.n_nodes, len(self.scores)
+        uniforms = rng.random((n, size, 1 + 2 * n_regimes))
         shapes = self.settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
-        gammas = rng.standard_gamma(shapes, (n, 2, size))
-        normals = rng.standard_normal((n, 2, size, size + 1))
+        gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
+        normals = rng.standard_normal((n, n_regimes, size, size + 1))
         return Draws(
             *refresh.draw_all(
                 self.scores,
@@ -223,7 +234,7 @@ class ExactPosterior:
         )
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
-        """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""
+        """Posterior means of weights and intercepts given the graphs (R, N, N)."""
         edges = np.ascontiguousarray(adjacency)
         return PointEstimate(*refresh.estimate_all(self._gram, *self.settings, edges))
 

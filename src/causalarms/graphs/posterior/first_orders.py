@@ -23,19 +23,19 @@ IntArray = npt.NDArray[np.int64]
 
 @kernel
 def order_by_spread(
-    gram: FloatArray,  # (2, N, N+1, N+1)
+    gram: FloatArray,  # (R, N, N+1, N+1)
     settings: Settings,
-    required: BoolArray,  # (2, N, N)
+    required: BoolArray,  # (R, N, N)
     errors: FloatArray,  # (N,) added to the log variances
 ) -> IntArray:
     """Ends with -1 where required edges leave no order."""
     n = gram.shape[1]
     order = np.full(n, -1)
     placed = np.zeros(n, dtype=np.bool_)
-    systems = np.empty((2, n, n + 2, n + 2))
+    systems = np.empty((len(gram), n, n + 2, n + 2))
     nothing = np.zeros(n, dtype=np.bool_)
-    for regime in range(2):
-        for node in range(n):
+    for node in range(n):
+        for regime in range(settings.regimes[node]):
             systems[regime, node] = equations_of_all(
                 gram[regime, node], node, settings, regime, nothing
             )
@@ -43,13 +43,14 @@ def order_by_spread(
         best, least = -1, np.inf
         for node in range(n):
             possible = not placed[node]
-            for j in range(n):
-                if (required[0, j, node] or required[1, j, node]) and not placed[j]:
-                    possible = False
+            for regime in range(settings.regimes[node]):
+                for j in range(n):
+                    if required[regime, j, node] and not placed[j]:
+                        possible = False
             if not possible:
                 continue
             squares, freedom = 1.0, 1.0
-            for regime in range(2):
+            for regime in range(settings.regimes[node]):
                 squares += max(systems[regime, node, n + 1, n + 1], 0.0)
                 freedom += max(gram[regime, node, n, n] - position, 0.0)
             value = math.log(squares / freedom) + errors[node]
@@ -58,8 +59,8 @@ def order_by_spread(
         if best < 0:
             break
         order[position], placed[best] = best, True
-        for regime in range(2):
-            for node in range(n):
+        for node in range(n):
+            for regime in range(settings.regimes[node]):
                 if not placed[node]:
                     sweep(systems[regime, node], best)
     return order

@@ -23,13 +23,13 @@ class Located(NamedTuple):
     """An order and where its tables are; good until the tables change."""
 
     place: IntArray  # (N,)
-    start: IntArray  # (2, N) of the table of every mechanism
-    before: IntArray  # (2, N) the free nodes before it, as a set
+    start: IntArray  # (R, N) of the table of every mechanism
+    before: IntArray  # (R, N) the free nodes before it, as a set
 
 
 def located(tables: CandidateTables, order: IntArray) -> Located:
     """Tables that are missing are made."""
-    start, before = np.empty((2, 2, len(order)), dtype=np.int64)
+    start, before = np.zeros((2, *tables.n_free.shape), dtype=np.int64)
     place = np.argsort(order)
     locate_all(tables, place, start, before)
     return Located(place, start, before)
@@ -40,7 +40,7 @@ def log_weight(tables: CandidateTables, at: Located) -> float:
     """Unnormalised log probability of the order."""
     total = 0.0
     for node in range(len(at.place)):
-        for regime in range(2):
+        for regime in range(tables.settings.regimes[node]):
             where = at.start[regime, node] + at.before[regime, node]
             total += tables.within[regime, node, where]
         for j in range(len(at.place)):
@@ -51,14 +51,14 @@ def log_weight(tables: CandidateTables, at: Located) -> float:
 
 @kernel
 def edges_given(tables: CandidateTables, at: Located, found: FloatArray) -> None:
-    """Probability of every edge given the order, (2, N, N).
+    """Probability of every edge given the order, (R, N, N).
 
     The sets without j within S are the sets within S less j: P(j | S) = 1 - e^(a(S - j) - a(S)).
     """
     n = len(at.place)
     found[:] = 0.0
-    for regime in range(2):
-        for node in range(n):
+    for node in range(n):
+        for regime in range(tables.settings.regimes[node]):
             for j in range(n):
                 if at.place[j] < at.place[node]:
                     odds = tables.log_odds[regime, j, node]
@@ -74,11 +74,13 @@ def edges_given(tables: CandidateTables, at: Located, found: FloatArray) -> None
 
 @kernel
 def log_share_within(tables: CandidateTables, at: Located, kept: BoolArray) -> float:
-    """Log probability, given the order, that no edge lies outside `kept` (2, N, N)."""
+    """Log probability, given the order, that no edge lies outside `kept` (R, N, N)."""
     n = len(at.place)
     share = 0.0
-    for regime in range(2):
+    for regime in range(len(kept)):
         for node in range(n):
+            if regime >= tables.settings.regimes[node]:
+                continue
             start, before = at.start[regime, node], at.before[regime, node]
             inside = before
             for a in range(tables.n_free[regime, node]):
@@ -98,20 +100,20 @@ def log_share_within(tables: CandidateTables, at: Located, kept: BoolArray) -> f
 def draw_parents_given(
     tables: CandidateTables,
     at: Located,
-    required: BoolArray,  # (2, N, N)
+    required: BoolArray,  # (R, N, N)
     allowed: BoolArray,
-    tables_uniforms: FloatArray,  # (2, N)
-    flips: FloatArray,  # (2, N, N)
-    steps: FloatArray,  # (2, N, sweeps, N)
-    adjacency: BoolArray,  # (2, N, N) out
-    chances: FloatArray,  # (2, N, N) out, of vague mechanisms only
+    tables_uniforms: FloatArray,  # (R, N)
+    flips: FloatArray,  # (R, N, N)
+    steps: FloatArray,  # (R, N, sweeps, N)
+    adjacency: BoolArray,  # (R, N, N) out
+    chances: FloatArray,  # (R, N, N) out, of vague mechanisms only
 ) -> None:
     """Parents from the tables, and from there by steps where nodes beside the table matter."""
     place, n = at.place, len(at.place)
     possible = np.empty(n, dtype=np.bool_)
     adjacency[:] = False
-    for regime in range(2):
-        for node in range(n):
+    for node in range(n):
+        for regime in range(tables.settings.regimes[node]):
             parents = adjacency[regime, :, node]
             start, before = at.start[regime, node], at.before[regime, node]
             n_free = tables.n_free[regime, node]
@@ -147,16 +149,19 @@ def draw_parents_given(
 @kernel
 def draw_weights_given(
     tables: CandidateTables,
-    adjacency: BoolArray,  # (2, N, N)
-    gammas: FloatArray,  # (2, N)
-    normals: FloatArray,  # (2, N, N+1)
-    weights: FloatArray,  # (2, N, N) out
-    intercept: FloatArray,  # (2, N) out
-    noise_std: FloatArray,  # (2, N) out
+    adjacency: BoolArray,  # (R, N, N)
+    gammas: FloatArray,  # (R, N)
+    normals: FloatArray,  # (R, N, N+1)
+    weights: FloatArray,  # (R, N, N) out
+    intercept: FloatArray,  # (R, N) out
+    noise_std: FloatArray,  # (R, N) out
 ) -> None:
     settings = tables.settings
-    for regime in range(2):
-        for node in range(adjacency.shape[1]):
+    weights[:] = 0.0
+    intercept[:] = 0.0
+    noise_std[:] = 0.0
+    for node in range(adjacency.shape[1]):
+        for regime in range(settings.regimes[node]):
             intercept[regime, node], noise_std[regime, node] = draw_mechanism(
                 tables.gram[regime, node],
                 node,
@@ -178,10 +183,12 @@ def draw_weights_given(
 def best_parents_given(tables: CandidateTables, at: Located) -> tuple[BoolArray, float]:
     """The most probable parents of every mechanism, and the sum of their scores."""
     n = len(at.place)
-    adjacency = np.zeros((2, n, n), dtype=np.bool_)
+    adjacency = np.zeros((len(tables.n_free), n, n), dtype=np.bool_)
     total = 0.0
-    for regime in range(2):
+    for regime in range(len(tables.n_free)):
         for node in range(n):
+            if regime >= tables.settings.regimes[node]:
+                continue
             start, before = at.start[regime, node], at.before[regime, node]
             scores = tables.scores[regime, node]
             best, best_score, subset = 0, -np.inf, before

@@ -17,13 +17,14 @@ NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay bel
 
 @kernel
 def draw_graph(
-    scores: FloatArray,  # (2, N, 2^(N-1))
-    within: FloatArray,  # (2, N, 2^(N-1))
+    scores: FloatArray,  # (R, N, 2^(N-1))
+    within: FloatArray,  # (R, N, 2^(N-1))
     local: FloatArray,  # (N, 2^(N-1))
     forward: FloatArray,  # (2^N,)
-    uniforms: FloatArray,  # (N, 3 or more): who comes last, parents natural, parents intervened
+    regimes: npt.NDArray[np.int64],  # (N,)
+    uniforms: FloatArray,  # (N, 1 + R or more): who comes last, parents in each regime
     order: npt.NDArray[np.int64],  # (N,) out
-    adjacency: npt.NDArray[np.bool_],  # (2, N, N) out
+    adjacency: npt.NDArray[np.bool_],  # (R, N, N) out
 ) -> None:
     n = len(order)
     adjacency[:] = False
@@ -32,7 +33,7 @@ def draw_graph(
         node = _draw_last(local, forward, mask, uniforms[position, 0])
         order[position] = node
         before = without(mask, node)
-        for regime in range(2):
+        for regime in range(regimes[node]):
             parents = draw_parents(
                 scores[regime, node],
                 within[regime, node, before],

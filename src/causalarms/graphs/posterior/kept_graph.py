@@ -31,14 +31,14 @@ ABOVE = 1e6  # how much more an edge above the tolerance counts than one below
 
 
 class KeptGraph(NamedTuple):
-    """A pair of graphs inside one order, and what it may miss among the known mechanisms."""
+    """A graph per regime inside one order, and what it may miss among the known mechanisms."""
 
     order: IntArray  # (N,)
-    adjacency: BoolArray  # (2, N, N)
+    adjacency: BoolArray  # (R, N, N)
     largest_dropped: float  # probability of the most probable edge that is not there
     misses: float  # probability that at least one edge is not there
     order_misses: float  # the part of it that any graph inside this order would have
-    left_out: BoolArray  # (2, N, N) edges above the tolerance against the order
+    left_out: BoolArray  # (R, N, N) edges above the tolerance against the order
     honoured: bool  # does it keep the promise, or do open directions forbid it to any such graph
 
 
@@ -50,7 +50,7 @@ def keep_per_edge(posterior: Posterior, tolerance: float, known: BoolArray) -> K
     probability = _of_known(posterior, known)
     order = safe_order(probability, tolerance)
     likely = probability > tolerance
-    forward = _forward(order)
+    forward = _forward(order, probability.shape)
     left_out = likely & ~forward
     return _described(posterior, order, likely & forward, known, left_out, not left_out.any())
 
@@ -63,7 +63,7 @@ def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -
     """
     probability = _of_known(posterior, known)
     order = safe_order(probability, 1.0)
-    forward = _forward(order) & known[:, None, :]
+    forward = _forward(order, probability.shape) & known[:, None, :]
     candidates = np.argwhere(forward)
     ranked = candidates[np.argsort(-probability[forward], kind="stable")]
     reachable = posterior.probability_within(_or_unknown(forward, known))
@@ -77,7 +77,7 @@ def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -
         else:
             few = middle + 1
     kept = _edges(ranked[:many], forward.shape)
-    left_out = (probability > tolerance) & ~_forward(order)
+    left_out = (probability > tolerance) & ~_forward(order, probability.shape)
     return _described(posterior, order, kept, known, left_out, reachable >= 1 - tolerance)
 
 
@@ -113,9 +113,9 @@ def _or_unknown(kept: BoolArray, known: BoolArray) -> BoolArray:
     return kept | ~known[:, None, :]
 
 
-def _forward(order: IntArray) -> BoolArray:
+def _forward(order: IntArray, shape: tuple[int, ...]) -> BoolArray:
     place = np.argsort(order)
-    return np.broadcast_to(place[:, None] < place[None, :], (2, len(order), len(order)))
+    return np.broadcast_to(place[:, None] < place[None, :], shape)
 
 
 def _edges(chosen: IntArray, shape: tuple[int, ...]) -> BoolArray:
@@ -132,7 +132,7 @@ def _described(
     left_out: BoolArray,
     honoured: bool,
 ) -> KeptGraph:
-    within_order = posterior.probability_within(_or_unknown(_forward(order), known))
+    within_order = posterior.probability_within(_or_unknown(_forward(order, kept.shape), known))
     return KeptGraph(
         order=order,
         adjacency=kept,

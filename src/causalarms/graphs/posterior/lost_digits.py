@@ -18,7 +18,7 @@ MOST = 5e6  # times the noise
 
 
 def warn_of_lost_digits(gram: npt.NDArray[np.float64], nodes: tuple[str, ...]) -> None:
-    """`gram` (2, N, N+1, N+1) in units of the noise."""
+    """`gram` (R, N, N+1, N+1) in units of the noise."""
     samples = np.maximum(gram[:, :, -1, -1], 1)
     own = np.einsum("rnii->rni", gram)[:, np.arange(len(nodes)), np.arange(len(nodes))]
     size = np.sqrt(own / samples).max(axis=0)

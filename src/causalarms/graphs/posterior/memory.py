@@ -7,22 +7,22 @@ from causalarms.errors import DataError
 DEFAULT_LIMIT = 2**30  # bytes; enough for 20 nodes
 
 
-def table_bytes(n_nodes: int) -> int:
+def table_bytes(n_nodes: int, n_regimes: int = 2) -> int:
     """Bytes at the peak: scores, their sums, sums by node, the past, one more table for a moment.
 
     >>> f"{table_bytes(20):,}"
     '622,854,144'
     """
     n_sets = 1 << max(n_nodes - 1, 0)
-    tables = 8 * n_nodes * n_sets * (2 + 2 + 1 + 1 + 1)
+    tables = 8 * n_nodes * n_sets * (n_regimes + n_regimes + 1 + 1 + 1)
     orders = 8 * 2 * n_sets * 3
     room = (8 + 4 + 8) * n_sets
     return tables + orders + room
 
 
-def check_memory(n_nodes: int, limit: int | None = None) -> int:
+def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> int:
     """The bytes needed, or a refusal that names them."""
-    needed = table_bytes(n_nodes)
+    needed = table_bytes(n_nodes, n_regimes)
     limit = DEFAULT_LIMIT if limit is None else limit
     if needed > limit:
         raise DataError(

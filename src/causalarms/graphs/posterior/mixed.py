@@ -77,12 +77,17 @@ class MixedPosterior:
         self._weigh()
 
     @property
+    def regimes(self) -> npt.NDArray[np.int64]:
+        """How many each node has, (N,)."""
+        return self.parts[0].regimes
+
+    @property
     def likeliest(self) -> ExactPosterior:
         return self.parts[self.held[int(np.argmax(self.probability))]]
 
     @property
     def edge_probability(self) -> FloatArray:
-        """Of every edge, (2, N, N), averaged over the priors."""
+        """Of every edge, (R, N, N), averaged over the priors."""
         each = [self.parts[k].edge_probability for k in self.held]
         return np.asarray(np.tensordot(self.probability, np.array(each), axes=1))
 

@@ -14,6 +14,7 @@ from causalarms.graphs.posterior.mechanism_weights import draw_mechanism
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.settings import kernel_settings
 from causalarms.kernels import kernel
+from causalarms.sem.regimes import Counts, regime_counts
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -29,10 +30,12 @@ def draws_given_graph(
     *,
     noise_mean: FloatArray | None = None,  # (R, N), in the same units
     prior: MechanismPrior | None = None,
+    regimes: Counts | None = None,  # (N,), None: all R
 ) -> Draws:
     """n draws of the system with these edges."""
     n_regimes, size = adjacency.shape[:2]
-    settings = kernel_settings(size, prior or MechanismPrior(), noise_mean, None)
+    counts = regime_counts(regimes, size, default=n_regimes)
+    settings = kernel_settings(counts, prior or MechanismPrior(), noise_mean, None)
     shapes = settings.noise_shape + 0.5 * gram[:, :, -1, -1]
     gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
     normals = rng.standard_normal((n, n_regimes, size, size + 1))
@@ -40,6 +43,7 @@ def draws_given_graph(
     weights, intercept, noise_std = _draw_all(
         np.ascontiguousarray(gram),
         edges,
+        settings.regimes,
         settings.noise_mean,
         settings.weight_precision,
         settings.intercept_precision,
@@ -60,6 +64,7 @@ def draws_given_graph(
 def _draw_all(
     gram: FloatArray,
     adjacency: BoolArray,
+    regimes: IntArray,
     noise_mean: FloatArray,
     weight_precision: float,
     intercept_precision: float,
@@ -68,12 +73,14 @@ def _draw_all(
     normals: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     n, n_regimes, size = gammas.shape
-    weights = np.empty((n, n_regimes, size, size))
-    intercept = np.empty((n, n_regimes, size))
-    noise_std = np.empty((n, n_regimes, size))
+    weights = np.zeros((n, n_regimes, size, size))
+    intercept = np.zeros((n, n_regimes, size))
+    noise_std = np.zeros((n, n_regimes, size))
     for t in range(n):
         for regime in range(n_regimes):
             for node in range(size):
+                if regime >= regimes[node]:
+                    continue
                 intercept[t, regime, node], noise_std[t, regime, node] = draw_mechanism(
                     gram[regime, node],
                     node,

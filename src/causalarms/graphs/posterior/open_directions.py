@@ -10,16 +10,17 @@ import numpy.typing as npt
 
 from causalarms.errors import IdentifiabilityWarning
 from causalarms.graphs.posterior.kept_graph import KeptGraph
-from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.graphs.regime_names import regime_names
 
 
 def left_out_edges(
     kept: KeptGraph, nodes: tuple[str, ...], probability: npt.NDArray[np.float64]
 ) -> list[dict[str, Any]]:
     """The edges above the tolerance that run against the order, most probable first."""
+    names = regime_names(len(kept.left_out))
     edges = [
         {
-            "regime": REGIME_NAMES[r],
+            "regime": names[r],
             "parent": nodes[p],
             "child": nodes[c],
             "probability": float(probability[r, p, c]),

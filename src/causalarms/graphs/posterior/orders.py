@@ -1,6 +1,6 @@
 """Sums and maxima over all orders of the nodes, by dynamic programming over sets of nodes.
 
-`local[i, S]` is what node i contributes when exactly S comes before it, both regimes together: the
+`local[i, S]` is what node i contributes when exactly S comes before it, all regimes together: the
 log of the product of their sums over parent sets within S. A set without i is written without
 its bit (`without`), so that the tables have 2^(N-1) columns.
 """
@@ -81,10 +81,12 @@ def _log_sum(terms: FloatArray, m: int, top: float) -> float:
 
 
 @kernel
-def restricted_log_sum(within: FloatArray, past: FloatArray, kept: IntArray) -> float:
-    """Log sum over orders and over parent sets that are part of `kept` (2, N), sets without i.
+def restricted_log_sum(
+    within: FloatArray, past: FloatArray, kept: IntArray, regimes: IntArray
+) -> float:
+    """Log sum over orders and over parent sets that are part of `kept` (R, N), sets without i.
 
-    `within` (2, N, 2^(N-1)) holds the sums over the subsets of every set, `past` (N, 2^(N-1)) what
+    `within` (R, N, 2^(N-1)) holds the sums over the subsets of every set, `past` (N, 2^(N-1)) what
     former mechanisms add.
     """
     n = within.shape[1]
@@ -96,12 +98,10 @@ def restricted_log_sum(within: FloatArray, past: FloatArray, kept: IntArray) -> 
         for i in range(n):
             if mask >> i & 1:
                 before = without(mask, i)
-                terms[m] = (
-                    sums[mask ^ (1 << i)]
-                    + within[0, i, before & kept[0, i]]
-                    + within[1, i, before & kept[1, i]]
-                    + past[i, before]
-                )
+                term = sums[mask ^ (1 << i)]
+                for regime in range(regimes[i]):
+                    term += within[regime, i, before & kept[regime, i]]
+                terms[m] = term + past[i, before]
                 top = max(top, terms[m])
                 m += 1
         sums[mask] = _log_sum(terms, m, top)

@@ -12,16 +12,22 @@ from scipy.special import gammaln, logsumexp
 
 from causalarms.graphs.posterior.orders import forward_sums
 from causalarms.kernels import kernel
+from causalarms.sem.regimes import existing
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-def log_prior_sum(log_sizes: FloatArray, allowed: BoolArray, required: BoolArray) -> float:
-    """`allowed` and `required` (2, N, N) as [regime, parent, child]."""
+def log_prior_sum(
+    log_sizes: FloatArray,
+    allowed: BoolArray,
+    required: BoolArray,
+    regimes: npt.NDArray[np.int64],
+) -> float:
+    """`allowed` and `required` (R, N, N) as [regime, parent, child], `regimes` (N,)."""
     n = len(log_sizes)
     local = np.zeros((n, 1 << (n - 1)))
-    for regime, node in np.ndindex(2, n):
+    for regime, node in np.argwhere(existing(regimes)).tolist():
         certain = np.delete(required[regime, :, node], node)
         free = np.delete(allowed[regime, :, node], node) & ~certain
         add_prior(

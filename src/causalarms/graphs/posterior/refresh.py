@@ -22,20 +22,21 @@ IntArray = npt.NDArray[np.int64]
 class Settings(NamedTuple):
     """The prior as the kernels take it; nan stands for unknown."""
 
-    noise_mean: FloatArray  # (2, N)
-    known_variance: FloatArray  # (2, N)
+    noise_mean: FloatArray  # (R, N)
+    known_variance: FloatArray  # (R, N)
     log_sizes: FloatArray  # (N,)
     weight_mean: float
     weight_precision: float
     intercept_precision: float
     noise_shape: float
+    regimes: IntArray  # (N,) how many each node has
 
 
 @kernel
 def score_mechanisms(
-    gram: FloatArray,  # (2, N, N+1, N+1)
-    changed: BoolArray,  # (2, N)
-    allowed: BoolArray,  # (2, N, N)
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    changed: BoolArray,  # (R, N)
+    allowed: BoolArray,  # (R, N, N)
     required: BoolArray,
     noise_mean: FloatArray,
     known_variance: FloatArray,
@@ -44,9 +45,10 @@ def score_mechanisms(
     weight_precision: float,
     intercept_precision: float,
     noise_shape: float,
-    scores: FloatArray,  # (2, N, 2^(N-1)) out
+    regimes: IntArray,
+    scores: FloatArray,  # (R, N, 2^(N-1)) out
     past: FloatArray,  # (N, 2^(N-1))
-    within: FloatArray,  # (2, N, 2^(N-1)) out
+    within: FloatArray,  # (R, N, 2^(N-1)) out
     local: FloatArray,  # (N, 2^(N-1)) out
     mantissa: FloatArray,
     exponent: npt.NDArray[np.int32],
@@ -54,7 +56,9 @@ def score_mechanisms(
     """Scores of the changed mechanisms and their sums over subsets."""
     n = changed.shape[1]
     for node in range(n):
-        for regime in range(2):
+        any_changed = False
+        for regime in range(regimes[node]):
+            any_changed |= changed[regime, node]
             if changed[regime, node]:
                 if weight_mean == 0.0:
                     score_parent_sets(
@@ -86,8 +90,11 @@ def score_mechanisms(
                         scores[regime, node],
                     )
                 subset_log_sums(scores[regime, node], within[regime, node], mantissa, exponent)
-        if changed[0, node] or changed[1, node]:
-            local[node] = within[0, node] + within[1, node] + past[node]
+        if any_changed:
+            local[node] = within[0, node]
+            for regime in range(1, regimes[node]):
+                local[node] += within[regime, node]
+            local[node] += past[node]
 
 
 @kernel
@@ -104,20 +111,23 @@ def draw_all(
     weight_precision: float,
     intercept_precision: float,
     noise_shape: float,
-    uniforms: FloatArray,  # (n, N, 5)
-    gammas: FloatArray,  # (n, 2, N)
-    normals: FloatArray,  # (n, 2, N, N+1)
+    regimes: IntArray,
+    uniforms: FloatArray,  # (n, N, 1 + 2 R)
+    gammas: FloatArray,  # (n, R, N)
+    normals: FloatArray,  # (n, R, N, N+1)
 ) -> tuple[IntArray, BoolArray, FloatArray, FloatArray, FloatArray]:
-    n, size = uniforms.shape[0], uniforms.shape[1]
+    n, most, size = gammas.shape
     order = np.empty((n, size), dtype=np.int64)
-    adjacency = np.empty((n, 2, size, size), dtype=np.bool_)
-    weights = np.empty((n, 2, size, size))
-    intercept = np.empty((n, 2, size))
-    noise_std = np.empty((n, 2, size))
+    adjacency = np.empty((n, most, size, size), dtype=np.bool_)
+    weights = np.zeros((n, most, size, size))
+    intercept = np.zeros((n, most, size))
+    noise_std = np.zeros((n, most, size))
     for t in range(n):
-        draw_graph(scores, within, local, forward, uniforms[t], order[t], adjacency[t])
-        for regime in range(2):
+        draw_graph(scores, within, local, forward, regimes, uniforms[t], order[t], adjacency[t])
+        for regime in range(most):
             for node in range(size):
+                if regime >= regimes[node]:
+                    continue
                 intercept[t, regime, node], noise_std[t, regime, node] = draw_mechanism(
                     gram[regime, node],
                     node,
@@ -128,7 +138,7 @@ def draw_all(
                     intercept_precision,
                     noise_shape,
                     known_variance[regime, node],
-                    uniforms[t, node, 3 + regime],
+                    uniforms[t, node, 1 + most + regime],
                     gammas[t, regime, node],
                     normals[t, regime, node],
                     weights[t, regime, :, node],
@@ -146,14 +156,17 @@ def estimate_all(
     weight_precision: float,
     intercept_precision: float,
     noise_shape: float,
-    adjacency: BoolArray,  # (2, N, N)
+    regimes: IntArray,
+    adjacency: BoolArray,  # (R, N, N)
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    size = adjacency.shape[1]
-    weights = np.empty((2, size, size))
-    intercept = np.empty((2, size))
-    noise_std = np.empty((2, size))
-    for regime in range(2):
+    most, size = adjacency.shape[0], adjacency.shape[1]
+    weights = np.zeros((most, size, size))
+    intercept = np.zeros((most, size))
+    noise_std = np.zeros((most, size))
+    for regime in range(most):
         for node in range(size):
+            if regime >= regimes[node]:
+                continue
             intercept[regime, node], noise_std[regime, node] = mean_mechanism(
                 gram[regime, node],
                 node,
@@ -170,16 +183,16 @@ def estimate_all(
 
 
 @kernel
-def best_parents(scores: FloatArray, order: IntArray) -> tuple[BoolArray, float]:
+def best_parents(scores: FloatArray, regimes: IntArray, order: IntArray) -> tuple[BoolArray, float]:
     """The best parents of every mechanism among the nodes before it; smaller sets win ties."""
     n = len(order)
-    adjacency = np.zeros((2, n, n), dtype=np.bool_)
+    adjacency = np.zeros((len(scores), n, n), dtype=np.bool_)
     total = 0.0
     earlier = 0
     for node in order:
         low = earlier & ((1 << node) - 1)
         before = ((earlier >> (node + 1)) << node) | low
-        for regime in range(2):
+        for regime in range(regimes[node]):
             best, best_score = 0, -np.inf
             subset = before
             while True:

@@ -26,8 +26,9 @@ from causalarms.graphs.posterior.memory import DEFAULT_LIMIT
 from causalarms.graphs.posterior.memory import table_bytes as exact_bytes
 from causalarms.graphs.posterior.order_moves import sweep_chains
 from causalarms.graphs.posterior.prior import MechanismPrior
-from causalarms.graphs.posterior.settings import edge_masks, kernel_settings
+from causalarms.graphs.posterior.settings import edge_masks, kernel_settings, regimes_of
 from causalarms.rng import Seed, generator
+from causalarms.sem.regimes import existing
 from causalarms.statistics.moments import Moments
 
 FloatArray = npt.NDArray[np.float64]
@@ -78,6 +79,7 @@ class SampledPosterior:
         allowed: npt.ArrayLike | None = None,
         required: npt.ArrayLike | None = None,
         memory_limit: int | None = None,
+        regimes: npt.ArrayLike | None = None,
         seed: Seed = 0,
         n_candidates: int = 12,
         n_beside_core: int = 6,
@@ -100,17 +102,19 @@ class SampledPosterior:
         }
         for name, value in counts.items():
             whole(name, value, least=1)
-        self.allowed, self.required = edge_masks(n_nodes, allowed, required)
-        self.settings = kernel_settings(n_nodes, self.prior, noise_mean, noise_std)
+        self.regimes = regimes_of(n_nodes, moments, regimes)
+        self._exist = existing(self.regimes)
+        self.allowed, self.required = edge_masks(self.regimes, allowed, required)
+        self.settings = kernel_settings(self.regimes, self.prior, noise_mean, noise_std)
         self.n_candidates = max(min(n_candidates, n_nodes - 1), 1)
         self.n_chains, self.n_orders = n_chains, n_orders
         self.update_sweeps = update_sweeps
         self._beside_core = min(n_beside_core, self.n_candidates)
         pool = 1 << max(self.n_candidates + SPARE, self._beside_core + SPARE_BESIDE_CORE)
-        slots = pool >> min(self._beside_core, _fewest_free(self.allowed, self.required))
-        self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders)
+        slots = pool >> min(self._beside_core, self._fewest_free())
+        shape = self._exist.shape
+        self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders, shape[0])
         _check_memory(n_nodes, self.n_candidates, self.n_bytes, memory_limit)
-        shape = (2, n_nodes)
         self._tables = CandidateTables(
             gram=np.full((*shape, n_nodes + 1, n_nodes + 1), np.nan),
             settings=self.settings,
@@ -130,7 +134,8 @@ class SampledPosterior:
         self._widths = np.unique(np.clip([2, 8, n_nodes // 3, n_nodes], 1, n_nodes))
         self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
         self._rng = generator(seed)
-        self._begin(Moments(n_nodes) if moments is None else moments, n_sweeps)
+        nothing = Moments(n_nodes, regimes=self.regimes)
+        self._begin(nothing if moments is None else moments, n_sweeps)
 
     def _begin(self, moments: Moments, n_sweeps: int) -> None:
         self._tables.gram[:] = moments.gram
@@ -142,11 +147,10 @@ class SampledPosterior:
         )
         if (self._orders < 0).any():
             raise ModelError("no order of the nodes fits the required and forbidden edges")
-        every = np.ones((2, self.n_nodes), dtype=bool)
         for _ in range(ROUNDS_OF_CHOICE):
-            self._choose(every)
+            self._choose(self._exist)
             self._sweep(max(n_sweeps // ROUNDS_OF_CHOICE, 1), 1)
-        self._choose(every)
+        self._choose(self._exist)
         self.run(n_sweeps)
 
     def update(self, moments: Moments) -> int:
@@ -218,6 +222,7 @@ class SampledPosterior:
         check_chains(
             state,
             self.required,
+            self.regimes,
             most_orders=self.n_orders,
             pool=self._tables.scores.shape[2],
             slots=self._tables.tags.shape[2],
@@ -242,16 +247,17 @@ class SampledPosterior:
         self.allowed[:, node, parents] = False
         self.retired.append((regime, node, self.gram[regime, node].copy()))
         self.gram[regime, node] = 0.0
-        changed = np.zeros((2, self.n_nodes), dtype=bool)
+        changed = np.zeros(self._exist.shape, dtype=bool)
         changed[regime, node] = True
         changed[:, parents] = True
+        changed &= self._exist
         self._tables.tags[changed] = EMPTY
         self._choose(changed)
         self.run(self.update_sweeps)
 
     @property
     def gram(self) -> FloatArray:
-        """The moments this is the posterior of, (2, N, N+1, N+1)."""
+        """The moments this is the posterior of, (R, N, N+1, N+1)."""
         return self._tables.gram
 
     @property
@@ -266,7 +272,7 @@ class SampledPosterior:
 
     @property
     def edge_probability(self) -> FloatArray:
-        """Mean over the kept orders of the exact probability given the order, (2, N, N)."""
+        """Mean over the kept orders of the exact probability given the order, (R, N, N)."""
         if self._edge_probability is None:
             probability = self.edges_given_orders().mean(axis=(0, 1))
             vague = np.broadcast_to(self._tables.vague[:, None, :], probability.shape)
@@ -285,7 +291,7 @@ class SampledPosterior:
         return diagnose(self.edges_given_orders(), self._acceptance)
 
     def probability_within(self, kept: BoolArray) -> float:
-        """Probability that no edge lies outside `kept` (2, N, N), a mean over the kept orders."""
+        """Probability that no edge lies outside `kept` (R, N, N), a mean over the kept orders."""
         edges = np.ascontiguousarray(kept)
         shares = [
             given_order.log_share_within(self._tables, self._located(order), edges)
@@ -294,7 +300,7 @@ class SampledPosterior:
         return float(min(np.exp(shares).mean(), 1.0))
 
     def most_probable(self) -> OrderedGraph:
-        """The most probable (order, G_0, G_1) among kept orders; its probability is nan."""
+        """The most probable (order, G_0, G_1, ...) among kept orders; its probability is nan."""
         orders = np.unique(self._flat(), axis=0)
         weight = [given_order.log_weight(self._tables, self._located(order)) for order in orders]
         best = [
@@ -308,7 +314,7 @@ class SampledPosterior:
         """Draws of order, parents, weights, intercepts and noise: exact given a kept order."""
         flat = self._flat()
         order = flat[rng.integers(len(flat), size=n)]
-        shape = (2, self.n_nodes, self.n_nodes)
+        shape = (*self._exist.shape, self.n_nodes)
         adjacency, weights = np.empty((n, *shape), dtype=bool), np.empty((n, *shape))
         intercept, noise_std = np.empty((n, *shape[:2])), np.empty((n, *shape[:2]))
         gamma_shapes = self.settings.noise_shape + 0.5 * self.gram[:, :, -1, -1]
@@ -328,8 +334,8 @@ class SampledPosterior:
     def _draw_parents(
         self, order: IntArray, rng: np.random.Generator
     ) -> tuple[BoolArray, FloatArray]:
-        """Parents given the order, and chances of edges to vague mechanisms, (2, N, N) each."""
-        shape = (2, self.n_nodes, self.n_nodes)
+        """Parents given the order, and chances of edges to vague mechanisms, (R, N, N) each."""
+        shape = (*self._exist.shape, self.n_nodes)
         adjacency, chances = np.empty(shape, dtype=bool), np.zeros(shape)
         rounds = STEP_ROUNDS if self._tables.vague.any() else 0
         given_order.draw_parents_given(
@@ -346,9 +352,13 @@ class SampledPosterior:
         return adjacency, chances
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
-        """Posterior means of weights and intercepts given a pair of graphs (2, N, N)."""
+        """Posterior means of weights and intercepts given the graphs (R, N, N)."""
         edges = np.ascontiguousarray(adjacency)
         return PointEstimate(*refresh.estimate_all(self.gram, *self.settings, edges))
+
+    def _fewest_free(self) -> int:
+        """Mechanisms with few possible parents have small tables, and a pool of many."""
+        return int((self.allowed & ~self.required).sum(axis=1)[self._exist].min())
 
     def _located(self, order: IntArray) -> given_order.Located:
         return given_order.located(self._tables, order)
@@ -357,12 +367,12 @@ class SampledPosterior:
         return self._kept.reshape(-1, self.n_nodes)
 
     def edges_given_orders(self) -> FloatArray:
-        """Probabilities of edges given each kept order, from the tables, (chains, orders, 2, N, N).
+        """Probabilities of edges given each kept order, from the tables, (chains, orders, R, N, N).
 
         Of these `diagnostics` are made: they differ between orders only as far as orders do.
         """
         if self._edges is None:
-            shape = (2, self.n_nodes, self.n_nodes)
+            shape = (*self._exist.shape, self.n_nodes)
             found = np.empty((len(self._flat()), *shape))
             for order, edges in zip(self._flat(), found, strict=True):
                 given_order.edges_given(self._tables, self._located(order), edges)
@@ -370,15 +380,10 @@ class SampledPosterior:
         return self._edges
 
 
-def exact_is_best(n_nodes: int, memory_limit: int | None = None) -> bool:
+def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
     """Do the tables of the exact posterior fit, or are they at least small?"""
     limit = DEFAULT_LIMIT if memory_limit is None else memory_limit
-    return n_nodes <= SMALL or exact_bytes(n_nodes) <= limit
-
-
-def _fewest_free(allowed: BoolArray, required: BoolArray) -> int:
-    """Mechanisms with few possible parents have small tables, and a pool of many."""
-    return int((allowed & ~required).sum(axis=1).min())
+    return n_nodes <= SMALL or exact_bytes(n_nodes, n_regimes) <= limit
 
 
 def _check_memory(n_nodes: int, n_candidates: int, needed: int, limit: int | None) -> None:

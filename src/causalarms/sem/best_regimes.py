@@ -1,0 +1,54 @@
+"""The regimes that nodes have, for searches among interventions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.search import Constraints
+from causalarms.search.constraints import unconstrained
+from causalarms.sem.regimes import Counts, existing
+
+Intervention = npt.NDArray[np.uint8]
+
+
+def within(regimes: Counts, constraints: Constraints | None = None) -> Constraints:
+    """What is allowed, of regimes that exist.
+
+    >>> within(np.array([1, 2]), Constraints([2, 2], at_most=1)).interventions().tolist()
+    [[0, 0], [0, 1]]
+    """
+    counts = tuple(regimes.tolist())
+    if constraints is None:
+        return unconstrained(counts)
+    if constraints.regimes == counts:
+        return constraints
+    if constraints.n_nodes != len(counts):
+        raise ModelError(f"constraints on {constraints.n_nodes} nodes, but there are {len(counts)}")
+    given = dict(constraints.allowed)
+    allowed = {
+        node: [r for r in given.get(node, range(most)) if r < counts[node]]
+        for node, most in enumerate(constraints.regimes)
+    }
+    return Constraints(
+        constraints.regimes,
+        factors=constraints.factors,
+        allowed=allowed,
+        forbidden=[dict(combination) for combination in constraints.forbidden],
+        at_most=constraints.at_most,
+        cost=constraints.level_cost,
+    )
+
+
+def neighbours(
+    intervention: Intervention, regimes: Counts, nodes: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.uint8]:
+    """All interventions that differ in one node (of `nodes`), by node and regime, (n, N)."""
+    changes = np.argwhere(existing(regimes).T)  # (node, regime)
+    changes = changes[changes[:, 1] != intervention[changes[:, 0]]]
+    if nodes is not None:
+        changes = changes[np.isin(changes[:, 0], nodes)]
+    found = np.repeat(intervention[None], len(changes), axis=0)
+    found[np.arange(len(changes)), changes[:, 0]] = changes[:, 1]
+    return found
