@@ -203,7 +203,7 @@ def _changed(
         earlier = standard.order[: place[node]]
         weights = standard.weights.copy()
         old = weights[regimes[node], earlier, node]
-        weights[regimes[node], earlier, node] = ensemble.column_unlike(old, rng, len(earlier))
+        weights[regimes[node], earlier, node] = ensemble.column_unlike(old[None], rng, len(earlier))
         changed = standard.replace(weights=weights, order=standard.order)
         truth = _truth(in_units(changed, names), switches)
         if truth.range >= least and not truth.close[best]:
