@@ -89,7 +89,7 @@ def plain_refresh() -> float:
 
 
 def policy_runs(quick: bool) -> Table:
-    """Whole runs. The times of the authors' program are stated (issue 3), not measured here."""
+    """Whole runs. The times of the authors' program are stated, not measured here."""
     table = Table(title=f"one run, N = {N_NODES}, T = {HORIZON}", min_width=80)
     for heading in ("policy", "settings", "time", "aim", "plain", "ratio", "authors"):
         table.add_column(heading, justify="right")
