@@ -21,6 +21,7 @@ from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, StudyError
+from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.verification import verify_file
 
 pytestmark = [
@@ -265,6 +266,20 @@ def test_a_file_changed_under_an_open_study(path: Path, change: Callable[[Path],
         with Study.open(path) as again:
             assert again.verify(replay=True).ok
             play(again, 2)
+
+
+def test_what_cannot_be_read_back_is_not_acknowledged(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study.create(path, **CHEAP)
+    trial = study.ask()
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "_commit", lambda store, connection: None)  # a disk that lies
+        with pytest.raises(ChangedStudyError, match="cannot be read back"):
+            study.tell(trial, result(trial))
+    assert told_in(path) == []
+    study.tell(trial, result(trial))
+    assert told_in(path) == [0]
 
 
 def test_the_same_history_in_another_file_is_the_same_study(path: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import sqlite3
+import struct
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from study_rounds import SETTINGS, play
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, CorruptStudyError, StudyError
 from causalarms.study.events import ROOT
+from causalarms.study.leftovers import JOURNAL_MAGIC, check_journal
 from causalarms.study.recovery import recover
 from causalarms.study.store import Entry
 from causalarms.study.verification import verify_file
@@ -227,3 +229,22 @@ def test_the_journal_of_another_study_is_not_put_back(tmp_path: Path) -> None:
     assert path.read_bytes() == other.read_bytes()
     path.with_name("s.db-journal").unlink()
     assert verify_file(path).told == 30
+
+
+@pytest.mark.parametrize(("ahead", "own"), [(0, True), (1, True), (2, False), (-1, False)])
+def test_a_journal_is_known_by_the_number_of_changes(tmp_path: Path, ahead: int, own: bool) -> None:
+    """A write changes the first page once: the file is level with its journal, or one ahead."""
+    path = tmp_path / "s.db"
+    Study.create(path, **SETTINGS).close()
+    content = bytearray(path.read_bytes())
+    content[24:28] = (10).to_bytes(4, "big")
+    header = JOURNAL_MAGIC + struct.pack(">5I", 1, 0, len(content) // 4096, 512, 4096)
+    record = b"\0\0\0\1" + bytes(content[:4096]) + bytes(4)
+    path.with_name("s.db-journal").write_bytes(header.ljust(512, b"\0") + record)
+    content[24:28] = (10 + ahead).to_bytes(4, "big")
+    path.write_bytes(content)
+    if own:
+        check_journal(path)
+    else:
+        with pytest.raises(CorruptStudyError, match="was left by another file"):
+            check_journal(path)
