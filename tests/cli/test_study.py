@@ -227,7 +227,7 @@ def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
         assert not any(study.ledger().trials[0].intervention)
     assert run("study", "correct", file, 0, "--withdraw", "--played", "heat").code == 2
     outcome = run("study", "correct", file, 0, *values, "--played", "het")
-    assert (outcome.code, "there is no node 'het'" in outcome.err) == (1, True)
+    assert (outcome.code, "there is no factor 'het'" in outcome.err) == (1, True)
     run("study", "ask", file)
     run("study", "tell", file, 1, *values)
     assert "asked:" not in run("study", "history", file, "--last", 1).out

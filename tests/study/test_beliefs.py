@@ -138,9 +138,9 @@ def test_all_answers_come_from_one_belief(direction: str) -> None:
 
 def test_stopping_counts_costs_and_constraints() -> None:
     """Of two settings that differ by less than the cost of a switch, the cheaper one is sure."""
-    world = {"nodes": ["a", "y"], "reward": "y", "seed": 3, "intervenable": ["a"]}
+    world = {"nodes": ["a", "y"], "reward": "y", "seed": 3}
     free = Study.create(None, **world)  # type: ignore[arg-type]
-    dear = Study.create(None, costs={"a": 1e6}, **world)  # type: ignore[arg-type]
+    dear = Study.create(None, costs={"a": 1e6, "y": 1e6}, **world)  # type: ignore[arg-type]
     noise = stream(5, "noise")
     for _ in range(20):
         values = noise.standard_normal(2)

@@ -49,15 +49,25 @@ def test_learning_ends_its_exploration_and_finds_the_best_allowed() -> None:
     best = np.array([list(study.best().intervention.values())])
     goal = best_allowed(lambda arms: ~arms[:, 3:].any(axis=1))
     assert SEM.expected_reward(best)[0] == pytest.approx(goal, abs=1e-9)
-    assert ("intervened", "y") in study.graph().unknown()
+    assert study.policy.regimes.tolist() == [2, 2, 2, 1, 1]
 
 
-def test_past_rounds_with_a_switch_that_is_now_idle_teach_nothing() -> None:
+def test_past_rounds_of_a_node_without_a_switch_are_refused_by_row() -> None:
     study = Study.create(None, **(SETTINGS | {"intervenable": ["a"]}))  # type: ignore[arg-type]
     columns = {node: [1.0, 2.0] for node in SEM.nodes}
-    study.add_observations(columns | {"do:b": [0, 1]})
-    assert study.policy.n_told == 1
-    assert list(study.history()["learned"]) == [True, False]
+    with pytest.raises(StudyError, match="row 1 of column 'do:b': node 'b' has no switch"):
+        study.add_observations(columns | {"do:b": [0, 1]})
+    study.add_observations(columns | {"do:b": [0, 0]})
+    assert study.policy.n_told == 2
+
+
+def test_past_rounds_of_a_factor_that_may_not_be_moved_teach_something() -> None:
+    study = Study.create(
+        None, nodes=SEM.nodes, reward="y", factors={"a": {}, "b": {}}, intervenable=["a"]
+    )
+    study.add_observations({node: [1.0, 2.0] for node in SEM.nodes} | {"do:b": [0, 1]})
+    assert study.policy.n_told == 2
+    assert all(study.ask(worker=str(w)).levels["b"] == "off" for w in range(20))
 
 
 def test_combinations_are_kept_and_the_best_of_the_rest_is_found() -> None:
@@ -88,13 +98,17 @@ def test_costs_make_idle_switches_disappear() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"policy": "ucb", "costs": {"a": 1.0}}, "cannot keep to constraints"),
-        ({"policy": "random", "constraints": {"max_interventions": 2}}, "cannot keep"),
+        ({"policy": "ga-lcb", "noise_mean": 0.0, "costs": {"a": 1.0}}, "cannot keep constraints"),
+        (
+            {"policy": "golem-mab", "horizon": 5000, "constraints": {"max_interventions": 2}},
+            "cannot keep",
+        ),
+        ({"policy": "ga-lcb", "noise_mean": 0.0, "intervenable": ["a"]}, "needs two of every node"),
         ({"constraints": {"max_interventions": 0}}, "from 1 on"),
-        ({"constraints": {"forbidden": [["a"]]}}, "at least two nodes"),
+        ({"constraints": {"forbidden": [["a"]]}}, "at least two factors"),
         ({"constraints": {"forbidden": ["ab"]}}, "list of lists"),
         ({"costs": {"a": -1.0}}, "from 0 on"),
-        ({"costs": {"z": 1.0}}, "no node 'z'"),
+        ({"costs": {"z": 1.0}}, "no factor 'z'"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(limits: dict[str, object], message: str) -> None:

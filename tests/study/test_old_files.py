@@ -6,6 +6,7 @@ change that cannot read it is wrong.
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -64,3 +65,33 @@ def test_version_1(tmp_path: Path) -> None:
         assert study.best().switch is not None
         play(study, 3)
         assert study.verify(replay=True).ok
+
+
+EXPECTED = json.loads((DATA / "version-2.json").read_text())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_studies_without_factors_go_on_as_before(name: str, tmp_path: Path) -> None:
+    """Of the format before factors: with nodes never switched, constraints and costs.
+
+    What was asked next, and what was thought best, was written down with the program of then.
+    """
+    path = tmp_path / "old.db"
+    if (DATA / f"version-2-{name}.db").exists():
+        shutil.copy(DATA / f"version-2-{name}.db", path)
+    else:
+        Study.import_from(DATA / f"version-2-{name}.json", path).close()
+    expected = EXPECTED[name]
+    with Study.open(path) as study:
+        assert study.verify(replay=True).ok
+        best = study.best()
+        assert (best.switch, best.probability) == (expected["best"], expected["probability"])
+        for trial, (intervention, reason, predicted) in zip(
+            study.ask(3), expected["asked"], strict=True
+        ):
+            assert list(trial.intervention.values()) == intervention
+            assert trial.reason == reason
+            assert trial.predicted == pytest.approx(predicted, rel=1e-9)
+            study.tell(trial, result(trial))
+        assert study.verify(replay=True).ok
+        assert set(study.graph().nodes) == {"heat", "stir", "yield"}

@@ -11,7 +11,7 @@ import pytest
 from study_rounds import NODES, SEM, SETTINGS, play, state_of
 
 from causalarms import Study
-from causalarms.errors import ChangedStudyError, LearningWarning, StudyError
+from causalarms.errors import ChangedStudyError, StudyError
 from causalarms.rng import stream
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Record
@@ -131,14 +131,15 @@ def test_history_and_explanation_show_it() -> None:
 @pytest.mark.parametrize(
     ("played", "message"),
     [
-        (["het"], "there is no node 'het'"),
-        ({"het": 1}, "there is no node 'het'"),
-        ({"heat": 2}, "regime 2 is neither 0"),
-        ({"heat": "1"}, "neither 0"),
-        ("heat", "name the switched nodes"),
-        (7, "name the switched nodes"),
-        ([1, 0], "name the switched nodes"),
-        ({0, 1, 2}, "name the switched nodes"),
+        (["het"], "there is no factor 'het'; did you mean 'heat'"),
+        ({"het": 1}, "there is no factor 'het'"),
+        ({"heat": 2}, "'heat' has no level 2; it has off, on, 0, 1"),
+        ({"heat": "warm"}, "no level 'warm'"),
+        ([0, 2, 0], "node 'stir': regime 2 is neither 0"),
+        ("heat", "say the level of each factor"),
+        (7, "say the level of each factor"),
+        ([1, 0], "say the level of each factor"),
+        ({0, 1, 2}, "say the level of each factor"),
     ],
 )
 def test_wrong_words_for_it_are_refused_before_anything_is_written(
@@ -157,16 +158,22 @@ def test_wrong_words_for_it_are_refused_before_anything_is_written(
         study.correct(trial, None, played=["heat"])
 
 
-def test_a_switch_the_study_never_moves_is_kept_and_teaches_nothing() -> None:
+def test_a_node_without_a_factor_cannot_have_been_switched() -> None:
     study = Study.create(None, **SETTINGS, intervenable=["heat"])
-    with pytest.warns(LearningWarning, match="left out of learning: 'stir' was switched"):
+    with pytest.raises(StudyError, match="node 'stir' has no switch of its own"):
         study.tell(study.ask(), VALUES, ["heat", "stir"])
-    assert study.policy.n_told == 0
     study.tell(study.ask(), VALUES, ["heat"])
     assert study.policy.n_told == 1
-    with pytest.warns(LearningWarning, match="'stir' was switched"):
-        study.correct(1, VALUES, played=["stir"])
-    assert study.policy.n_told == 0
+
+
+def test_a_factor_that_is_not_asked_for_may_have_been_set() -> None:
+    settings = {name: value for name, value in SETTINGS.items() if name != "policy"}
+    study = Study.create(None, **settings, factors={"heat": {}, "stir": {}}, intervenable=["heat"])
+    trial = study.ask()
+    assert trial.levels["stir"] == "off"
+    study.tell(trial, VALUES, ["stir"])
+    assert study.policy.n_told == 1
+    assert study.beliefs().regimes.tolist() == [[0, 1, 0]]
 
 
 def test_a_result_that_cannot_be_told_is_kept_with_it(tmp_path: Path) -> None:
@@ -177,7 +184,10 @@ def test_a_result_that_cannot_be_told_is_kept_with_it(tmp_path: Path) -> None:
     with pytest.raises(ChangedStudyError, match="is kept in"):
         study.tell(trial, VALUES, {"stir": 1})
     kept = json.loads((tmp_path / "s.db-untold.jsonl").read_text())
-    assert (kept["trial"], kept["played"]) == (0, ["stir"])
+    assert (kept["trial"], kept["played"]) == (
+        0,
+        {"heat": "off", "stir": "on", "yield": "off"},
+    )
 
 
 def test_a_record_that_nobody_asked_for_was_asked_as_played() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from causalarms import Study, random_sem
-from causalarms.errors import StudyError
 from causalarms.policies.stopping import StopRule
 from causalarms.sem.rewards import all_interventions, index_of
 
@@ -105,12 +105,28 @@ def test_constraints_and_costs_are_kept_and_the_best_within_them_is_found() -> N
     assert np.mean(np.isclose(values[-30:], value[few].max(), atol=0.05)) > 0.7
 
 
-def test_constraints_of_too_many_nodes_are_refused() -> None:
-    with pytest.raises(StudyError, match="at most 15 nodes"):
-        Study.create(
-            None,
-            nodes=[f"x{i}" for i in range(16)],
-            reward="x15",
-            policy="posterior",
-            constraints={"max_interventions": 2},
-        )
+@pytest.mark.parametrize("policy", ["posterior", "csl-ucb", "linsem-ts", "random"])
+def test_constraints_of_many_nodes_are_kept(policy: str) -> None:
+    """24 nodes, of which at most two are switched, never the first two together."""
+    n = 24
+    sem = random_sem(n, seed=3, expected_degree=3)
+    settings: dict[str, Any] = {"policy": policy}
+    if policy == "linsem-ts":
+        settings |= {"policy_settings": {"graph": sem.adjacency.tolist()}, "noise_mean": 0.0}
+    study = Study.create(
+        None,
+        nodes=sem.nodes,
+        reward=sem.nodes[-1],
+        constraints={"max_interventions": 2, "forbidden": [[sem.nodes[0], sem.nodes[1]]]},
+        costs={sem.nodes[2]: 0.5},
+        **settings,
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        trial = study.ask()
+        a = np.array(list(trial.intervention.values()), dtype=np.uint8)
+        assert a.sum() <= 2
+        assert not a[:2].all()
+        study.tell(trial, sem.sample(a[None], rng)[0].tolist())
+    if policy == "posterior":
+        assert sum(study.best().intervention.values()) <= 2

@@ -11,6 +11,7 @@ import click
 
 from causalarms.errors import StudyError
 from causalarms.limits import STANDARD_INPUT_BYTES
+from causalarms.sem.factors import OFF_ON, ON
 
 FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -70,8 +71,68 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def switched(nodes: list[str]) -> str:
-    return ", ".join(nodes) if nodes else "nothing (all natural)"
+def what_to_set(record: dict[str, Any], factors: list[dict[str, Any]]) -> str:
+    """What to set, of a record with `switch` and `levels`: the level where it is not just on."""
+    switches = {f["name"] for f in factors if f["levels"] == list(OFF_ON)}
+    return switched(
+        [n if n in switches else f"{n}={record['levels'][n]}" for n in record["switch"]]
+    )
+
+
+def switched(words: list[str]) -> str:
+    return ", ".join(words) if words else "nothing (all natural)"
+
+
+def levels(text: str | None) -> dict[str, Any] | None:
+    """`A,B=LEVEL,...`: a factor that is on, or its level."""
+    if text is None:
+        return None
+    found: dict[str, Any] = {}
+    for part in names(text) or []:
+        name, equals, level = part.partition("=")
+        if name.strip() in found:
+            raise StudyError(f"factor {name.strip()!r} is given twice")
+        found[name.strip()] = level.strip() if equals else ON
+    return found
+
+
+def factors(given: tuple[str, ...]) -> dict[str, Any] | None:
+    """`NAME[=LEVEL,LEVEL...][@NODE,NODE...]` each; None where there are none."""
+    found: dict[str, Any] = {}
+    for text in given:
+        head, at, nodes = text.partition("@")
+        name, equals, level_names = head.partition("=")
+        if name.strip() in found:
+            raise StudyError(f"factor {name.strip()!r} is given twice")
+        entry: dict[str, Any] = {}
+        if equals:
+            entry["levels"] = [_level(level) for level in names(level_names) or []]
+        if at:
+            entry["acts_on"] = names(nodes) or []
+        found[name.strip()] = entry
+    return found or None
+
+
+def with_set_levels(given: dict[str, Any] | None, sets: tuple[str, ...]) -> dict[str, Any] | None:
+    """The factors, with the levels that set their nodes (`FACTOR=LEVEL,...` each)."""
+    for text in sets:
+        name, equals, level_names = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"{text!r} is not of the form factor=level,...")
+        if given is None or name.strip() not in given:
+            raise StudyError(f"--sets {text}: there is no --factor {name.strip()!r}")
+        given[name.strip()]["sets"] = names(level_names)
+    return given
+
+
+def _level(text: str) -> Any:
+    """Levels that read like numbers are numbers."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

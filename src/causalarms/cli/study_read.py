@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from causalarms.cli.options import FORCE
-from causalarms.cli.study_options import FILE, JSON, names, switched
+from causalarms.cli.study_options import FILE, JSON, levels, switched, what_to_set
 from causalarms.cli.study_screen import show_study
 from causalarms.cli.terminal import out, print_json, say, table
+from causalarms.sem.factors import NamedFactors
 from causalarms.study import Study
 from causalarms.study.history import columns
 from causalarms.study.trials import Record
@@ -31,15 +32,16 @@ def show(file: Path, as_json: bool) -> None:
 def best(file: Path, as_json: bool) -> None:
     """The best intervention known, its probability and what being wrong would cost."""
     with Study.open(file, read_only=True) as study:
-        found, reward = study.best(), study.settings.reward
+        found, settings = study.best(), study.settings
     if as_json:
         print_json(found.as_dict())
         return
-    say(f"switch {switched(found.switch)}")
+    words = settings.named.words(list(found.intervention.values()))
+    say(f"switch {switched(words)}")
     interval = ""
     if found.low == found.low:
         interval = f" (95 % interval {found.low:.4g} to {found.high:.4g})"
-    say(f"{reward} {found.reward:.4g}{interval}, from {found.basis}")
+    say(f"{settings.reward} {found.reward:.4g}{interval}, from {found.basis}")
     if found.probability == found.probability:
         say(
             f"best with probability {found.probability:.3f}, expected loss "
@@ -49,12 +51,14 @@ def best(file: Path, as_json: bool) -> None:
 
 @click.command()
 @FILE
-@click.option("--switch", "nodes", default="", metavar="A,B,...", help="Nodes to switch.")
+@click.option(
+    "--switch", default="", metavar="A,B=LEVEL,...", help="Factors that are on, or their levels."
+)
 @JSON
-def predict(file: Path, nodes: str, as_json: bool) -> None:
+def predict(file: Path, switch: str, as_json: bool) -> None:
     """Expected value of every node with its 95 % interval."""
     with Study.open(file, read_only=True) as study:
-        found = study.predict([names(nodes) or []])[0]
+        found = study.predict([levels(switch) or {}])[0]
     if as_json:
         print_json(found)
         return
@@ -71,7 +75,7 @@ def predict(file: Path, nodes: str, as_json: bool) -> None:
 @FORCE
 @JSON
 def graph(file: Path, path: Path | None, force: bool, as_json: bool) -> None:
-    """The learned edges of both regimes."""
+    """The learned edges of every regime."""
     with Study.open(file, read_only=True) as study:
         found = study.graph()
     if path is not None:
@@ -120,11 +124,11 @@ def alarms(file: Path, as_json: bool) -> None:
 def explain(file: Path, trial: int, as_json: bool) -> None:
     """Why a TRIAL was suggested."""
     with Study.open(file, read_only=True) as study:
-        found = study.explain(trial)
+        found, factors = study.explain(trial), study.settings.named.as_list()
     if as_json:
         print_json(found)
         return
-    say(f"trial {trial} ({found['state']}): switch {switched(found['switch'])}")
+    say(f"trial {trial} ({found['state']}): switch {what_to_set(found, factors)}")
     say(found["text"])
     if found.get("edges"):
         say("edges that carry most of the expected reward:")
@@ -156,7 +160,7 @@ def history(file: Path, last: int | None, as_json: bool) -> None:
             str(r.number),
             r.state,
             r.worker,
-            _switched(r, settings.nodes),
+            _switched(r, settings.named),
             _cell(r.values[settings.reward_index] if r.values else None),
             r.done_at or r.asked_at,
             r.reason,
@@ -166,10 +170,10 @@ def history(file: Path, last: int | None, as_json: bool) -> None:
     _print(["trial", "state", "worker", "switched", settings.reward, "at", "remark"], lines)
 
 
-def _switched(record: Record, nodes: tuple[str, ...]) -> str:
+def _switched(record: Record, named: NamedFactors) -> str:
     played, asked = (
-        switched([node for node, bit in zip(nodes, bits, strict=True) if bit])
-        for bits in (record.intervention, record.asked_intervention)
+        switched(named.words(regimes))
+        for regimes in (record.intervention, record.asked_intervention)
     )
     return played if played == asked else f"{played} (asked: {asked})"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from causalarms.cli.study_options import what_to_set
 from causalarms.cli.study_screen import summary
 from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.outputs import Mark
 from causalarms.plain_text import printable
 from causalarms.study import Study
@@ -75,7 +75,7 @@ def _best(facts: dict[str, Any]) -> str:
     best = facts["best"]
     if best is None:
         return "<h2>Best intervention</h2><p>It is too early to say.</p>"
-    switch = ", ".join(map(escape, best["switch"])) or "nothing: leave all nodes natural"
+    switch = escape(what_to_set(best, facts["factors"]))
     sure = (
         ""
         if math.isnan(best["probability"])
@@ -159,7 +159,7 @@ def _checks(study: Study, graph: Graph | None) -> str:
     if graph is None or not graph.known.any():
         return ""
     beliefs = study.beliefs()
-    starts = beliefs.known.starts
+    starts, named = beliefs.known.starts, study.settings.named
     rows: list[list[str]] = []
     for regime, node in np.argwhere(graph.known).tolist():
         only = np.zeros_like(graph.known)
@@ -172,7 +172,12 @@ def _checks(study: Study, graph: Graph | None) -> str:
             graph.weights, only,
         )  # fmt: skip
         rows.append(
-            [graph.nodes[node], REGIME_NAMES[regime], str(found.n_samples), in_words(found)]
+            [
+                graph.nodes[node],
+                named.regime_name(node, regime),
+                str(found.n_samples),
+                in_words(found),
+            ]
         )
     return "<h2>Does the model fit?</h2>" + _table(["node", "regime", "rounds", "verdict"], rows)
 

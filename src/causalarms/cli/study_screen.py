@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.cli.study_options import switched
+from causalarms.cli.study_options import what_to_set
 from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 from causalarms.study import Study
@@ -31,7 +31,8 @@ def show_study(study: Study, *, as_json: bool) -> None:
         sure = "" if chance != chance else f", best with probability {chance:.2f}"
         low, high = best["low"], best["high"]
         interval = "" if low != low else f" ({low:.4g} to {high:.4g})"
-        say(f"best    switch {switched(best['switch'])}: {best['reward']:.4g}{interval}{sure}")
+        words = what_to_set(best, record["factors"])
+        say(f"best    switch {words}: {best['reward']:.4g}{interval}{sure}")
     for edge in record["edges"][:EDGES]:
         say(f"edge    {edge['parent']} -> {edge['child']} ({edge['regime']}) {edge['weight']:+.2f}")
     if len(record["edges"]) > EDGES:
@@ -47,7 +48,7 @@ def show_study(study: Study, *, as_json: bool) -> None:
     for trial in record["pending"]:
         say(
             f"pending trial {trial['trial']} of {trial['worker']}: switch "
-            f"{switched(trial['switch'])}"
+            f"{what_to_set(trial, record['factors'])}"
         )
     if record["problem"]:
         say(f"problem {record['problem']}")
@@ -72,6 +73,7 @@ def summary(study: Study) -> dict[str, Any]:
         "nodes": list(settings.nodes),
         "reward": settings.reward,
         "direction": settings.direction,
+        "factors": settings.named.as_list(),
         "policy": settings.policy,
         "trials": states,
         "rewards": rewards,
@@ -84,11 +86,8 @@ def summary(study: Study) -> dict[str, Any]:
             {
                 "trial": n,
                 "worker": ledger.trials[n].worker,
-                "switch": [
-                    node
-                    for node, bit in zip(settings.nodes, ledger.trials[n].intervention, strict=True)
-                    if bit
-                ],
+                "switch": settings.named.switched(ledger.trials[n].intervention),
+                "levels": settings.named.levels(ledger.trials[n].intervention),
             }
             for n in ledger.pending
         ],

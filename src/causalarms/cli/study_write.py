@@ -9,14 +9,25 @@ from typing import Any
 import click
 
 from causalarms.cli.options import TIERS, edges, knowledge
-from causalarms.cli.study_options import FILE, JSON, names, pairs_or_json, switched
+from causalarms.cli.study_options import (
+    FILE,
+    JSON,
+    factors,
+    levels,
+    names,
+    pairs_or_json,
+    switched,
+    with_set_levels,
+)
 from causalarms.cli.terminal import collected_warnings, print_json, say
+from causalarms.errors import StudyError
 from causalarms.study import Study, Trial
 
 PLAYED = click.option(
     "--played",
-    metavar="A,B,...",
-    help="Nodes that were really switched ('' for none), where it is not what was asked.",
+    metavar="A,B=LEVEL,...",
+    help="Factors that were really on, or their levels ('' for none), where it is not what was "
+    "asked.",
 )
 
 
@@ -30,13 +41,42 @@ PLAYED = click.option(
 )
 @click.option("--policy", metavar="NAME[,SETTING=VALUE...]", help="[default: posterior]")
 @click.option("--horizon", type=int, help="Rounds you expect to run  [default: 100 per node]")
-@click.option("--intervenable", metavar="A,B,...", help="Nodes that may be switched.")
-@click.option("--max-interventions", type=int, help="Nodes switched at a time.")
-@click.option("--forbid", multiple=True, metavar="A,B", help="Nodes not to switch together.")
+@click.option(
+    "--factor",
+    multiple=True,
+    metavar="NAME[=LEVEL,...][@NODE,...]",
+    help="What you set: levels (off,on), nodes it acts on (that of its name)  [default: a switch "
+    "per node]",
+)
+@click.option(
+    "--sets",
+    multiple=True,
+    metavar="FACTOR=LEVEL,...",
+    help="Levels that set the nodes: nothing else causes them then.",
+)
+@click.option("--intervenable", metavar="A,B,...", help="Nodes or factors that may be switched.")
+@click.option("--max-interventions", type=int, help="Factors away from their first level.")
+@click.option(
+    "--forbid",
+    multiple=True,
+    metavar="A,B=LEVEL,...",
+    help="Not together: factors that are on, or levels.",
+)
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="A=LEVEL,B=LEVEL",
+    help="Levels that are set together or not at all.",
+)
 @TIERS
 @edges("forbid_edge", "--forbid-edge", words="Edge that cannot be.")
 @edges("require_edge", "--require-edge", words="Edge that must be.")
-@click.option("--cost", multiple=True, metavar="NODE=COST", help="Of switching, in reward units.")
+@click.option(
+    "--cost",
+    multiple=True,
+    metavar="FACTOR[:LEVEL]=COST",
+    help="Of leaving the first level, or of a level, in reward units.",
+)
 @click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @JSON
@@ -48,9 +88,12 @@ def create(
     changes: bool,
     policy: str | None,
     horizon: int | None,
+    factor: tuple[str, ...],
+    sets: tuple[str, ...],
     intervenable: str | None,
     max_interventions: int | None,
     forbid: tuple[str, ...],
+    require: tuple[str, ...],
     tier: tuple[str, ...],
     forbid_edge: tuple[str, ...],
     require_edge: tuple[str, ...],
@@ -60,7 +103,10 @@ def create(
     as_json: bool,
 ) -> None:
     """Begin a study in a new FILE."""
-    constraints: dict[str, Any] = {"forbidden": [names(group) or [] for group in forbid]}
+    constraints: dict[str, Any] = {
+        "forbidden": [levels(group) if "=" in group else names(group) or [] for group in forbid],
+        "required": [levels(group) for group in require],
+    }
     if max_interventions is not None:
         constraints["max_interventions"] = max_interventions
     name, settings = (None, {}) if policy is None else _policy(policy)
@@ -74,7 +120,8 @@ def create(
         horizon=horizon,
         intervenable=names(intervenable),
         constraints=constraints,
-        costs=pairs_or_json(cost) if cost else {},
+        costs=_costs(cost),
+        factors=with_set_levels(factors(factor), sets),
         noise_mean=noise_mean,
         seed=seed,
         changes=changes,
@@ -94,14 +141,15 @@ def create(
 def ask(file: Path, count: int, worker: str, as_json: bool) -> None:
     """The next intervention; a worker with a pending trial gets that one again."""
     with Study.open(file) as study:
-        given = study.ask(count, worker)
+        given, named = study.ask(count, worker), study.settings.named
     trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:
         records = [_record(trial) for trial in trials]
         print_json(records[0] if count == 1 else records)
         return
     for trial in trials:
-        say(f"trial {trial.number}: switch {switched(trial.switch)}  ({trial.reason})")
+        words = switched(named.words(list(trial.intervention.values())))
+        say(f"trial {trial.number}: switch {words}  ({trial.reason})")
 
 
 @click.command()
@@ -116,7 +164,7 @@ def tell(
     """The result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
     given, messages = pairs_or_json(values), list[str]()
     with Study.open(file) as study, collected_warnings(messages, show=not as_json):
-        study.tell(trial, given, names(played))
+        study.tell(trial, given, levels(played))
     _done(trial, "told", as_json, messages)
 
 
@@ -142,7 +190,7 @@ def correct(
         raise click.UsageError("--withdraw takes no values and no --played")
     given, messages = None if withdraw else pairs_or_json(values), list[str]()
     with Study.open(file) as study, collected_warnings(messages, show=not as_json):
-        study.correct(trial, given, reason, names(played))
+        study.correct(trial, given, reason, levels(played))
     _done(trial, "corrected", as_json, messages)
 
 
@@ -208,10 +256,25 @@ def _record(trial: Trial) -> dict[str, Any]:
         "trial": trial.number,
         "intervention": trial.intervention,
         "switch": trial.switch,
+        "levels": trial.levels,
         "worker": trial.worker,
         "reason": trial.reason,
         "predicted": trial.predicted,
     }
+
+
+def _costs(given: tuple[str, ...]) -> dict[str, Any]:
+    """`FACTOR=COST` or `FACTOR:LEVEL=COST`."""
+    found: dict[str, Any] = {}
+    for name, cost in (pairs_or_json(given) if given else {}).items():
+        factor, colon, level = name.partition(":")
+        if not colon:
+            found[name] = cost
+        elif isinstance(found.setdefault(factor, {}), dict):
+            found[factor][level] = cost
+        else:
+            raise StudyError(f"the cost of {factor!r} is given as a whole and by level")
+    return found
 
 
 def _policy(text: str) -> tuple[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from causalarms.errors import ModelError
 from causalarms.models.scores import best_score, score_interventions
 from causalarms.models.weights import MechanismWeights
-from causalarms.search import best_intervention
+from causalarms.search import Constraints, best_intervention
 from causalarms.search.best import BUDGET
 from causalarms.sem.best_regimes import neighbours, within
 from causalarms.sem.regimes import all_two, n_interventions
@@ -39,8 +39,16 @@ class ModelBest(NamedTuple):
     n_cyclic: int  # interventions without an expected reward; NOT_COUNTED where too many
 
 
-def best_of_model(model: MechanismWeights, reward: int, *, budget: int = BUDGET) -> ModelBest:
-    """The best intervention among those whose B_a is acyclic."""
+def best_of_model(
+    model: MechanismWeights,
+    reward: int,
+    *,
+    allowed: Constraints | None = None,
+    budget: int = BUDGET,
+) -> ModelBest:
+    """The best intervention among those whose B_a is acyclic, net of what `allowed` ones cost."""
+    if allowed is not None:
+        return _best_allowed(model, reward, within(model.counts, allowed), budget)
     n_nodes, regimes = model.weights.shape[1], model.counts
     if model.order is not None:
         best = best_intervention(
@@ -57,6 +65,24 @@ def best_of_model(model: MechanismWeights, reward: int, *, budget: int = BUDGET)
     if n_interventions(regimes[on_cycles]) <= 2**MAX_PATTERN_NODES:
         return _every_pattern(model, reward, on_cycles, budget)
     return _improved_pattern(model, reward, on_cycles, budget)
+
+
+def _best_allowed(
+    model: MechanismWeights, reward: int, allowed: Constraints, budget: int
+) -> ModelBest:
+    order = model.order
+    if order is not None:
+        best = best_intervention(
+            model.weights, model.intercept, order, reward, constraints=allowed, budget=budget
+        )
+        return ModelBest(best.intervention, best.value, best.exact, 0)
+    rows = allowed.interventions(2**MAX_SCORED_NODES)
+    scores = score_interventions(model, rows, reward)
+    net = scores.mean - allowed.cost(rows)
+    arm = best_score(net)
+    if np.isnan(net[arm]):
+        raise ModelError("the learned model is cyclic under every allowed intervention")
+    return ModelBest(rows[arm], float(net[arm]), True, scores.n_cyclic)
 
 
 def _with_pattern(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
 from causalarms.search import Constraints, best_intervention
-from causalarms.sem.best_regimes import neighbours, within
+from causalarms.sem.best_regimes import allowed_arms, neighbours, within
 from causalarms.sem.regimes import Counts, n_interventions, regime_counts
 from causalarms.sem.rewards import expected_values, intervention_of, reward_tables
 
@@ -25,6 +25,7 @@ FloatArray = npt.NDArray[np.float64]
 Intervention = npt.NDArray[np.uint8]
 
 MAX_TABLE_NODES = 15  # of two regimes: 20 draws of 2^15 rewards: 5 MiB, 10 ms
+MAX_ROWS = 2**MAX_TABLE_NODES  # allowed interventions that are compared one by one
 BUDGET = 5_000  # tree nodes per draw; a starting point need not be proven
 CLIMBS = 10  # starting points from which one node at a time is flipped
 
@@ -63,9 +64,19 @@ def counts_of(draws: Draws, regimes: Counts | None) -> Counts:
 
 
 def most_optimistic(
-    draws: Draws, reward: int, quantile: float, *, regimes: Counts | None = None
+    draws: Draws,
+    reward: int,
+    quantile: float,
+    *,
+    regimes: Counts | None = None,
+    allowed: Constraints | None = None,
 ) -> Optimistic:
-    """The intervention with the largest quantile of its expected reward over the draws."""
+    """The intervention with the largest quantile of its expected reward over the draws.
+
+    Of the `allowed` ones, net of what each costs; `upper` and `mean` are rewards before costs.
+    """
+    if allowed is not None:
+        return _most_optimistic_allowed(draws, reward, quantile, allowed)
     n_draws, n_nodes = draws.order.shape
     rank, regimes = rank_of(quantile, n_draws), counts_of(draws, regimes)
     if n_interventions(regimes) <= 2**MAX_TABLE_NODES:
@@ -85,23 +96,54 @@ def most_optimistic(
     return Optimistic(best[0], best[1], mean)
 
 
-def most_optimistic_among(
-    draws: Draws,
-    reward: int,
-    quantile: float,
-    arms: npt.NDArray[np.int64],
-    cost: FloatArray,
-    *,
-    regimes: Counts | None = None,
+def _most_optimistic_allowed(
+    draws: Draws, reward: int, quantile: float, allowed: Constraints
 ) -> Optimistic:
-    """As `most_optimistic`, of the interventions at these indices and minus what each costs."""
-    n_draws, n_nodes = draws.order.shape
-    regimes = counts_of(draws, regimes)
-    tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)[:, arms]
-    upper = upper_values(np.ascontiguousarray(tables), rank_of(quantile, n_draws))
-    best = int(np.argmax(upper - cost))
-    found = intervention_of(int(arms[best]), n_nodes, regimes)
-    return Optimistic(found, float(upper[best]), float(tables[:, best].mean()))
+    rank = rank_of(quantile, len(draws.order))
+    regimes = counts_of(draws, np.array(allowed.regimes))
+    if n_interventions(regimes) <= 2**MAX_TABLE_NODES:
+        arms, cost = allowed_arms(allowed)
+        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
+        upper = upper_values(np.ascontiguousarray(tables[:, arms]), rank)
+        best = int(np.argmax(upper - cost))
+        return Optimistic(
+            intervention_of(int(arms[best]), len(regimes), regimes),
+            float(upper[best]),
+            float(tables[:, arms[best]].mean()),
+        )
+    if allowed.count(MAX_ROWS) is not None:
+        return _best_row(draws, reward, rank, allowed, allowed.interventions(MAX_ROWS))
+    starts = np.unique(best_of_each(draws, reward, allowed=allowed, regimes=regimes), axis=0)
+    values = upper_values(rewards_of(draws, starts, reward), rank) - allowed.cost(starts)
+    return max(
+        (
+            _climb_allowed(draws, reward, rank, starts[start], allowed)
+            for start in np.argsort(-values, kind="stable")[:CLIMBS]
+        ),
+        key=lambda found: found.upper - float(allowed.cost(found.intervention[None])[0]),
+    )
+
+
+def _best_row(
+    draws: Draws, reward: int, rank: int, allowed: Constraints, rows: npt.NDArray[np.uint8]
+) -> Optimistic:
+    rewards = rewards_of(draws, rows, reward)
+    upper = upper_values(rewards, rank)
+    best = int(np.argmax(upper - allowed.cost(rows)))
+    return Optimistic(rows[best].copy(), float(upper[best]), float(rewards[:, best].mean()))
+
+
+def _climb_allowed(
+    draws: Draws, reward: int, rank: int, start: Intervention, allowed: Constraints
+) -> Optimistic:
+    """From allowed neighbour to allowed neighbour while the net upper value grows."""
+    best = _best_row(draws, reward, rank, allowed, start[None])
+    while True:
+        rows = np.vstack([best.intervention[None], allowed.neighbours(best.intervention)])
+        found = _best_row(draws, reward, rank, allowed, rows)
+        if np.array_equal(found.intervention, best.intervention):
+            return best
+        best = found
 
 
 def recommend(

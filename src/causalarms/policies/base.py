@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.models.belief import Belief
 from causalarms.policies.state_check import Entry, check_state
 from causalarms.rng import stream
+from causalarms.search.constraints import Constraints
+from causalarms.sem.best_regimes import within
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
 from causalarms.sem.regimes import regime_counts
@@ -46,6 +48,8 @@ class Suggestion(NamedTuple):
 class Policy(ABC):
     """Base of all policies; subclasses say what to play and what to learn from a round."""
 
+    keeps_constraints: ClassVar[bool] = True  # False: `suggest` refuses any
+
     def __init__(
         self, n_nodes: int, reward: int = -1, *, regimes: npt.ArrayLike | None = None
     ) -> None:
@@ -70,16 +74,22 @@ class Policy(ABC):
         return self.suggest(rng).intervention
 
     @abstractmethod
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
-        """The next intervention with its diagnostics; draws from `rng` only."""
-
-    def suggest_beside(
-        self, rng: np.random.Generator, pending: Sequence[Intervention]
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
     ) -> Suggestion:
-        """The next intervention while these are being played and their results not yet told."""
-        return self.suggest(rng)
+        """The next intervention with its diagnostics; draws from `rng` only.
 
-    def suggest_batch(self, rng: np.random.Generator, size: int) -> list[Suggestion]:
+        `pending` are being played, and their results not yet told. `allowed` says what may be
+        played and what it costs; None: everything, for nothing.
+        """
+
+    def suggest_batch(
+        self, rng: np.random.Generator, size: int, *, allowed: Constraints | None = None
+    ) -> list[Suggestion]:
         """Interventions to be played side by side, before any of their results is told.
 
         Policies that draw at random suggest different ones; the others the same one repeatedly.
@@ -87,8 +97,20 @@ class Policy(ABC):
         size = whole("size", size, least=1)
         batch: list[Suggestion] = []
         for child in rng.spawn(size):
-            batch.append(self.suggest_beside(child, [s.intervention for s in batch]))
+            pending = [s.intervention for s in batch]
+            batch.append(self.suggest(child, pending=pending, allowed=allowed))
         return batch
+
+    def kept(self, allowed: Constraints | None) -> Constraints | None:
+        """What `suggest` has to keep, for its own nodes; None where everything may be played."""
+        if allowed is None or allowed.free:
+            return None
+        if not self.keeps_constraints:
+            raise SettingError(
+                f"allowed: {type(self).__name__} plays a plan of its own at first, and cannot keep "
+                "constraints or costs"
+            )
+        return within(self.regimes, allowed)
 
     def tell(self, intervention: npt.ArrayLike, observation: npt.ArrayLike) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked."""

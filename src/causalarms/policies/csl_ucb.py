@@ -22,6 +22,7 @@ the best score is not, and the largest mean and U in alpha_0 are those of the ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,7 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.mechanism_glr import MechanismGLR
 from causalarms.changes.no_change import NoChange
 from causalarms.checks import choice, flag, instance, number, optional, share, whole
-from causalarms.errors import DataError, ModelError
+from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.posterior.settings import edge_masks
@@ -56,6 +57,8 @@ from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
+from causalarms.search.constraints import Constraints
+from causalarms.sem.best_regimes import allowed_arms
 from causalarms.sem.regimes import existing, n_interventions
 from causalarms.sem.rewards import all_interventions, intervention_of
 from causalarms.sem.topology import find_cycle, topological_order
@@ -146,6 +149,7 @@ class CSLUCB(Policy):
         self._model: MechanismWeights | None = None
         self._units = Units(np.zeros(n_nodes), np.ones(n_nodes))  # those of model and scores
         self._scores: Scores | None = None
+        self._under: tuple[Scores, Constraints, npt.NDArray[np.uint8], Scores] | None = None
         self._candidates: npt.NDArray[np.uint8] | None = None  # None: all in order
         self._fitted = np.full(
             (2, *self._exist.shape), NEVER
@@ -179,11 +183,33 @@ class CSLUCB(Policy):
     def _samples_missing(self) -> bool:
         return bool((self._data.counts < self.min_samples)[self._exist].any())
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        kept = self.kept(allowed)
         if self.exploring or self._scores is None:
-            return Suggestion(random_intervention(rng, self.regimes), EXPLORE, why=NEEDS_ROUNDS)
+            tried = random_intervention(rng, self.regimes, kept)
+            return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
+        if kept is not None:
+            return self._best_allowed(kept)
         arm = self._held if self.hold else self._choose(self._scores)
-        return Suggestion(self._intervention(arm), EXPLOIT, *self.score_of(arm), TRADE_OFF)
+        predicted = self._predicted(self._scores, arm)
+        return Suggestion(self._intervention(arm), EXPLOIT, *predicted, TRADE_OFF)
+
+    def kept(self, allowed: Constraints | None) -> Constraints | None:
+        kept = super().kept(allowed)
+        if kept is not None:
+            for regime, node in np.argwhere(self._exist).tolist():
+                if not kept.reaches(node, regime):
+                    raise SettingError(
+                        f"allowed: csl-ucb needs rounds of every mechanism, but node "
+                        f"{self._nodes[node]!r} can never be in regime {regime}"
+                    )
+        return kept
 
     @property
     def watches(self) -> bool:
@@ -282,17 +308,11 @@ class CSLUCB(Policy):
         assert self._model is not None
         if n_interventions(self.regimes) > 2**MAX_SCORED_NODES:
             self._candidates = candidates(self._model, self.reward)
-        with np.errstate(all="ignore"):
-            scores = score_interventions(
-                self._model,
-                all_interventions(self.n_nodes, self.regimes)
-                if self._candidates is None
-                else self._candidates,
-                self.reward,
-                delta=self.delta,
-                bound=self.bound,
-                known_mean=self.noise_mean is not None,
-            )
+        scores = self._scores_of(
+            all_interventions(self.n_nodes, self.regimes)
+            if self._candidates is None
+            else self._candidates
+        )
         if not np.isfinite(scores.mean + scores.width).any():
             raise DataError(
                 "no expected reward is a number: the values told are far from noise_mean"
@@ -300,31 +320,48 @@ class CSLUCB(Policy):
         self._scores = scores
         self.n_cyclic = self._scores.n_cyclic
 
+    def _scores_of(self, rows: npt.NDArray[np.uint8]) -> Scores:
+        assert self._model is not None
+        with np.errstate(all="ignore"):
+            return score_interventions(
+                self._model, rows, self.reward,
+                delta=self.delta, bound=self.bound, known_mean=self.noise_mean is not None,
+            )  # fmt: skip
+
     def _intervention(self, arm: int) -> Intervention:
         if self._candidates is None:
             return intervention_of(arm, self.n_nodes, self.regimes)
         return self._candidates[arm].copy()
 
-    def upper_bounds(self) -> FloatArray | None:
-        """mean + alpha U in the order of `all_interventions`; None while exploring.
-
-        For those who may not play every intervention and look for the best one they may; up to 20
-        nodes, beyond which not all interventions are scored.
-        """
-        if self._candidates is not None:
-            raise ModelError(f"not all interventions of {self.n_nodes} nodes are scored")
-        if self.exploring or self._scores is None:
-            return None
+    def _predicted(self, scores: Scores, arm: int) -> tuple[float, float]:
+        """Reward and bound in the units of the data."""
         scale, shift = self._units.scale[self.reward], self._units.shift[self.reward]
-        return self._bounds(self._scores) * scale + shift
+        return float(scores.mean[arm] * scale + shift), float(scores.width[arm] * scale)
 
-    def score_of(self, arm: int) -> tuple[float, float]:
-        """Predicted reward and bound of one intervention by its index; nan while exploring."""
-        if self._scores is None:
-            return float("nan"), float("nan")
-        scale, shift = self._units.scale[self.reward], self._units.shift[self.reward]
-        mean, width = self._scores.mean[arm], self._scores.width[arm]
-        return float(mean * scale + shift), float(width * scale)
+    def _best_allowed(self, allowed: Constraints) -> Suggestion:
+        """The highest upper bound net of costs."""
+        scores = self._scores
+        assert scores is not None
+        if self._candidates is None:
+            arms, cost = allowed_arms(allowed)
+            rows = intervention_of(arms, self.n_nodes, self.regimes)
+            scores = Scores(scores.mean[arms], scores.width[arms])
+        else:
+            rows, scores = self._scored_under(allowed)
+            cost = allowed.cost(rows)
+        best = best_score(self._bounds(scores) * self._units.scale[self.reward] - cost)
+        return Suggestion(rows[best].copy(), EXPLOIT, *self._predicted(scores, best), TRADE_OFF)
+
+    def _scored_under(self, allowed: Constraints) -> tuple[npt.NDArray[np.uint8], Scores]:
+        """Allowed interventions worth scoring, of a system with too many; once per fit."""
+        assert self._model is not None
+        known = self._under
+        if known is None or known[0] is not self._scores or known[1] != allowed:
+            price = allowed.priced(1.0 / self._units.scale[self.reward])
+            rows = candidates(self._model, self.reward, allowed=price)
+            assert self._scores is not None
+            known = self._under = (self._scores, allowed, rows, self._scores_of(rows))
+        return known[2], known[3]
 
     def _choose(self, scores: Scores | None) -> int:
         assert scores is not None

@@ -8,7 +8,8 @@ Beyond 20 nodes, learned regimes that mix into large cycles leave the best inter
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ from causalarms.policies.base import (
 from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
 from causalarms.policies.states import nested, unnested
+from causalarms.search.constraints import Constraints
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import gram_matrix
 
@@ -57,6 +59,8 @@ COMMITTED = "the best setting of the graph that was learned"
 
 class ExploreThenCommit(Policy):
     """Is told the horizon and, where known, the noise means."""
+
+    keeps_constraints: ClassVar[bool] = False  # all switches in one position first
 
     def __init__(
         self,
@@ -107,7 +111,14 @@ class ExploreThenCommit(Policy):
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
         return None if self._model is None else self._model.weights != 0
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        self.kept(allowed)
         if self._model is None:
             regime = 0 if self._counts[0] < self.n_explore else 1
             return Suggestion(np.full(self.n_nodes, regime, dtype=np.uint8), EXPLORE, why=TO_LEARN)

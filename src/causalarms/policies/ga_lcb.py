@@ -12,7 +12,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ from causalarms.policies.base import (
 from causalarms.policies.noise_units import NOISE_SHARE, moments_in
 from causalarms.policies.state_check import FLAGS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
+from causalarms.search.constraints import Constraints
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.sem.topology import ancestors, topological_order
 from causalarms.statistics.moments import Moments
@@ -48,6 +50,8 @@ class GALCB(Policy):
     alpha, eta and penalty are those of the published runs; `cycles`, `n_observe` and `bound` are
     not published and are chosen by a small grid (docs/baselines.md).
     """
+
+    keeps_constraints: ClassVar[bool] = False  # single switches first
 
     def __init__(
         self,
@@ -102,7 +106,14 @@ class GALCB(Policy):
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
         return None if self._parents is None else np.stack([self._parents] * 2)
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        self.kept(allowed)
         if self._parents is None:
             return Suggestion(self._planned(), EXPLORE, why="single switches, to learn the graph")
         arms = all_interventions(self.n_nodes)

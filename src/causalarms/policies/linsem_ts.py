@@ -22,6 +22,7 @@ from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
 from causalarms.search import best_intervention
+from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import within
 from causalarms.sem.regimes import Counts, existing
 from causalarms.sem.topology import topological_order
@@ -65,12 +66,20 @@ class LinSEMTS(Policy):
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
         return self._graph
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        kept = within(self.regimes, self.kept(allowed))
         best = best_intervention(
             self._draw(rng), self.noise_mean, self._order, self.reward,
-            constraints=within(self.regimes), budget=SEARCH_BUDGET,
+            constraints=kept, budget=SEARCH_BUDGET,
         )  # fmt: skip
-        return Suggestion(best.intervention, EXPLOIT, best.value, why=THOMPSON)
+        reward = best.value + float(kept.cost(best.intervention[None])[0])
+        return Suggestion(best.intervention, EXPLOIT, reward, why=THOMPSON)
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw of all weights; those whose digits are all lost (dense systems) count as 0."""

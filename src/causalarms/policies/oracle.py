@@ -11,6 +11,9 @@ import numpy.typing as npt
 from causalarms.checks import instance, whole
 from causalarms.errors import ModelError, SettingError
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
+from causalarms.search import best_intervention
+from causalarms.search.best import Best
+from causalarms.search.constraints import Constraints
 from causalarms.sem.linear_sem import LinearSEM
 
 
@@ -44,15 +47,36 @@ class Oracle(Policy):
                 f"{len(systems)} systems do not fit {len(change_points)} change_points"
             )
         self._change_points = change_points
+        self._systems = systems
+        self._best_allowed: dict[tuple[int, Constraints], Best] = {}
         self._best = [sem.best_intervention() for sem in systems]
         self._means = [
             float(sem.expected_reward(best[None])[0])
             for sem, best in zip(systems, self._best, strict=True)
         ]
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
         system = int(np.searchsorted(self._change_points, self.n_told, side="right"))
+        kept = self.kept(allowed)
+        if kept is not None:
+            best = self._best_of(system, kept)
+            reward = best.value + float(kept.cost(best.intervention[None])[0])
+            return Suggestion(best.intervention, EXPLOIT, reward, 0.0)
         return Suggestion(self._best[system], EXPLOIT, self._means[system], 0.0)
+
+    def _best_of(self, system: int, allowed: Constraints) -> Best:
+        if (system, allowed) not in self._best_allowed:
+            sem = self._systems[system]
+            self._best_allowed[system, allowed] = best_intervention(
+                sem.weights, sem.mechanism_mean, sem.order, self.reward, constraints=allowed
+            )
+        return self._best_allowed[system, allowed]
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         pass

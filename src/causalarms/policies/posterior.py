@@ -44,7 +44,6 @@ from causalarms.models.over_draws import (
     Optimistic,
     Recommendation,
     most_optimistic,
-    most_optimistic_among,
     recommend,
 )
 from causalarms.policies.base import (
@@ -70,8 +69,8 @@ from causalarms.policies.posterior_state import (
 )
 from causalarms.policies.state_check import FLOATS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
-from causalarms.policies.uniform import random_intervention
-from causalarms.sem.rewards import intervention_of
+from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.search.constraints import Constraints
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.recent_rounds import RecentRounds
 
@@ -243,40 +242,25 @@ class Posterior(Policy):
         """The edges that are more likely present than absent."""
         return self.edge_probability > 0.5
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
-        return self.suggest_beside(rng, ())
-
-    def suggest_beside(
-        self, rng: np.random.Generator, pending: Sequence[Intervention]
-    ) -> Suggestion:
-        if self._probes_left or self._units is None:
-            opposite = self._opposite(pending)
-            arm = random_intervention(rng, self.regimes) if opposite is None else opposite
-            return Suggestion(arm, EXPLORE, why=self._why_random)
-        draws = self._draw(rng, self.draws)
-        return self._suggestion(
-            most_optimistic(draws, self.reward, self.quantile, regimes=self.regimes)
-        )
-
-    def suggest_among(
+    def suggest(
         self,
         rng: np.random.Generator,
-        arms: npt.NDArray[np.int64],
-        cost: FloatArray,
+        *,
         pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
     ) -> Suggestion:
-        """For those who may not play every intervention: of these, by their index, minus costs."""
+        kept = self.kept(allowed)
         if self._probes_left or self._units is None:
-            opposite = self._opposite(pending)
-            if opposite is not None:
-                unlike = (intervention_of(arms, self.n_nodes, self.regimes) != opposite).sum(axis=1)
-                arms = arms[unlike == unlike.min()]  # as opposite as may be
-            arm = intervention_of(int(rng.choice(arms)), self.n_nodes, self.regimes)
+            arm = self._opposite(pending)
+            if arm is None:
+                arm = random_intervention(rng, self.regimes, kept)
+            elif kept is not None:
+                arm = nearest_allowed(arm, kept, rng)  # as opposite as may be
             return Suggestion(arm, EXPLORE, why=self._why_random)
-        draws = self._draw(rng, self.draws)
-        best = most_optimistic_among(
-            draws, self.reward, self.quantile, arms, cost, regimes=self.regimes
-        )
+        best = most_optimistic(
+            self._draw(rng, self.draws), self.reward, self.quantile,
+            regimes=self.regimes, allowed=kept,
+        )  # fmt: skip
         return self._suggestion(best)
 
     def _opposite(self, pending: Sequence[Intervention]) -> Intervention | None:

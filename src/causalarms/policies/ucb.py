@@ -6,6 +6,7 @@ over the last `window` plays of the arm.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.state_check import FLOATS, Entry
+from causalarms.search.constraints import Constraints
+from causalarms.sem.best_regimes import allowed_arms
 from causalarms.sem.regimes import n_interventions
 from causalarms.sem.rewards import check_enumerable, index_of, intervention_of
 
@@ -52,16 +55,33 @@ class UCB(Policy):
         self._means = np.zeros(n_arms)
         self._recent = np.zeros((n_arms, window or 0))  # a ring per arm
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        kept = self.kept(allowed)
         unplayed = np.flatnonzero(self._plays == 0)
+        if kept is not None:
+            unplayed = unplayed[np.isin(unplayed, allowed_arms(kept).indices)]
         if len(unplayed):
             arm = int(rng.choice(unplayed))
             untried = intervention_of(arm, self.n_nodes, self.regimes)
             return Suggestion(untried, EXPLORE, why="not tried yet")
-        widths = self.alpha * np.sqrt(np.log(self.n_told) / self._plays)
-        arm = int(np.argmax(self._means + widths))
+        widths = self._widths()
+        if kept is None:
+            arm = int(np.argmax(self._means + widths))
+        else:
+            arms, cost = allowed_arms(kept)
+            arm = int(arms[np.argmax(self._means[arms] + widths[arms] - cost)])
         best = intervention_of(arm, self.n_nodes, self.regimes)
         return Suggestion(best, EXPLOIT, float(self._means[arm]), float(widths[arm]))
+
+    def _widths(self) -> FloatArray:
+        """Of arms that were not played: as wide as if they had been once."""
+        return self.alpha * np.sqrt(np.log(max(self.n_told, 1)) / np.maximum(self._plays, 1))
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         arm, value = index_of(a, self.regimes), float(x[self.reward])

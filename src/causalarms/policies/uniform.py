@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from causalarms.policies.base import EXPLORE, FloatArray, Intervention, Policy, Suggestion
-from causalarms.sem.regimes import Counts, all_two
+from causalarms.search.constraints import Constraints
+from causalarms.sem.best_regimes import allowed_arms
+from causalarms.sem.regimes import Counts, all_two, n_interventions
+from causalarms.sem.rewards import intervention_of
+
+FEW = 2**15  # interventions that are listed rather than drawn by their factors
+DRAWN = 100
 
 
-def random_intervention(rng: np.random.Generator, regimes: Counts) -> Intervention:
+def random_intervention(
+    rng: np.random.Generator, regimes: Counts, allowed: Constraints | None = None
+) -> Intervention:
+    """One of all, or of the allowed interventions, each as likely as the others."""
+    if allowed is not None:
+        if n_interventions(regimes) > FEW:
+            return allowed.random(rng)
+        return intervention_of(
+            int(rng.choice(allowed_arms(allowed).indices)), len(regimes), regimes
+        )
     if all_two(regimes):
         return rng.integers(0, 2, len(regimes), dtype=np.uint8)
     return rng.integers(0, regimes, dtype=np.uint8)
 
 
+def nearest_allowed(
+    wanted: Intervention, allowed: Constraints, rng: np.random.Generator
+) -> Intervention:
+    """An allowed intervention with as many regimes of the wanted one as may be.
+
+    Where there are too many to look at all of them, of some that are drawn at random.
+    """
+    rows = allowed.interventions(FEW) if allowed.count(FEW) is not None else None
+    if rows is None:
+        rows = np.stack([allowed.random(rng) for _ in range(DRAWN)])
+    unlike = (rows != wanted).sum(axis=1)
+    return rows[rng.choice(np.flatnonzero(unlike == unlike.min()))].copy()
+
+
 class RandomPolicy(Policy):
     """Is told nothing and learns nothing."""
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
-        return Suggestion(random_intervention(rng, self.regimes), EXPLORE, why="a random setting")
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        arm = random_intervention(rng, self.regimes, self.kept(allowed))
+        return Suggestion(arm, EXPLORE, why="a random setting")
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
         pass

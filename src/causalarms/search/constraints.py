@@ -132,6 +132,58 @@ class Constraints:
         """
         return self.factors.interventions(uniform(self.rules, rng, self._start_list)[None])[0]
 
+    def reaches(self, node: int, regime: int) -> bool:
+        """Whether some allowed intervention puts the node into this regime."""
+        return self._reached[node][regime]
+
+    @cached_property
+    def _reached(self) -> tuple[tuple[bool, ...], ...]:
+        found = []
+        for node, count in enumerate(self.regimes):
+            factors, reached = self.factors.acting[node], [False] * count
+            combinations = product(*(range(self.factors.levels[factor]) for factor in factors))
+            for regime, levels in zip(self.factors.tables[node], combinations, strict=True):
+                if not reached[regime]:
+                    domain = self.rules.domain.copy()
+                    for factor, level in zip(factors, levels, strict=True):
+                        domain[factor] &= np.arange(domain.shape[1]) == level
+                    reached[regime] = self.narrowed(domain) is not None
+            found.append(tuple(reached))
+        return tuple(found)
+
+    def priced(self, share: float) -> Constraints:
+        """The same with this share of all costs: for rewards in other units."""
+        return Constraints(
+            self.regimes,
+            factors=self.factors,
+            allowed=dict(self.allowed),
+            forbidden=[dict(combination) for combination in self.forbidden],
+            at_most=self.at_most,
+            cost=[[share * value for value in of_levels] for of_levels in self.level_cost],
+        )
+
+    def neighbours(self, intervention: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """Allowed interventions with another level of one factor, or of two where one returns.
+
+        The second kind, a factor back at level 0 and another one in its place, leads on where
+        `at_most` factors have left theirs. (n, N)
+        """
+        levels = self.levels(intervention[None])[0]
+        changed = []
+        for factor, n_levels in enumerate(self.factors.levels):
+            for level in range(n_levels):
+                if level != levels[factor]:
+                    row = levels.copy()
+                    row[factor] = level
+                    changed.append(row)
+                    if self.at_most is not None and level > 0 and levels[factor] == 0:
+                        for other in np.flatnonzero(levels):
+                            exchanged = row.copy()
+                            exchanged[other] = 0
+                            changed.append(exchanged)
+        rows = np.array(changed, dtype=np.int16).reshape(-1, len(levels))
+        return self.factors.interventions(rows[self.allows_levels(rows)])
+
     def narrowed(self, domain: BoolArray) -> tuple[Rules, Levels] | None:
         """The rules and a start with fewer levels, (F, L); None where nothing is left."""
         rules = self.rules._replace(domain=self.rules.domain & domain)

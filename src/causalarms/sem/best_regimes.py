@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
 from causalarms.search import Constraints
 from causalarms.search.constraints import unconstrained
-from causalarms.sem.regimes import Counts, existing
+from causalarms.sem.regimes import Counts, existing, regime_counts
+from causalarms.sem.rewards import MAX_ENUMERATED_NODES, indices_of
 
 Intervention = npt.NDArray[np.uint8]
 
@@ -39,6 +43,22 @@ def within(regimes: Counts, constraints: Constraints | None = None) -> Constrain
         at_most=constraints.at_most,
         cost=constraints.level_cost,
     )
+
+
+class Arms(NamedTuple):
+    """All allowed interventions by their index, in the order of `all_interventions`."""
+
+    indices: npt.NDArray[np.int64]
+    cost: npt.NDArray[np.float64]
+
+
+@lru_cache(maxsize=16)
+def allowed_arms(allowed: Constraints) -> Arms:
+    """Remembered: the same constraints are asked about every round."""
+    rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
+    index = indices_of(rows, regime_counts(list(allowed.regimes), allowed.n_nodes))
+    order = np.argsort(index)
+    return Arms(index[order], allowed.cost(rows)[order])
 
 
 def neighbours(

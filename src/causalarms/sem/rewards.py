@@ -208,6 +208,11 @@ def index_of(intervention: npt.ArrayLike, regimes: Counts | None = None) -> int:
     return index
 
 
+def indices_of(interventions: npt.NDArray[np.uint8], regimes: Counts) -> IntArray:
+    """The rows of `all_interventions` that hold these, (n,)."""
+    return interventions.astype(np.int64) @ _strides(regimes)
+
+
 def check_enumerable(n_nodes: int, regimes: Counts | None = None) -> None:
     counts = regime_counts(regimes, n_nodes)
     if n_interventions(counts) > 2**MAX_ENUMERATED_NODES:

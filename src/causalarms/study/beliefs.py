@@ -16,6 +16,7 @@ from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, Summary, summary
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
+from causalarms.sem.regimes import existing
 from causalarms.sem.topology import topological_order
 from causalarms.study.limits import Limits
 from causalarms.study.settings import Settings
@@ -32,7 +33,6 @@ class Beliefs:
     """The belief after some rounds. `belief` maximises; `sign` turns its reward into the user's."""
 
     settings: Settings
-    limits: Limits
     values: FloatArray  # (n, N), as told
     regimes: Bits  # (n, N), as played
     belief: Belief | None
@@ -77,7 +77,6 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
     records = records[:first]
     return Beliefs(
         settings,
-        limits,
         np.array([r.values for r in records], dtype=float).reshape(-1, n),
         np.array([r.intervention for r in records], dtype=np.uint8).reshape(-1, n),
         policy.belief(stream(settings.seed, "belief", policy.n_told)),
@@ -88,8 +87,9 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
 def graph(beliefs: Beliefs) -> Graph:
     """The likely edges, without a cycle; weights are those of the draws that have the edge."""
     belief, nodes = beliefs.known, beliefs.settings.nodes
-    exists = np.ones(belief.counts.shape, dtype=bool)
-    exists[1:, beliefs.limits.fixed] = False  # regimes that this study never plays
+    settings = beliefs.settings
+    exists = existing(settings.named.regimes)
+    exists[1:, settings.idle] = False  # regimes that this study never plays
     adjacency = likely_edges(np.where(exists[:, None, :], belief.edge_probability, 0.0))
     draws = belief.draws
     present = draws.adjacency.sum(axis=0)

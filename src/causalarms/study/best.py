@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 
 from causalarms.errors import StudyError
 from causalarms.models.over_draws import best_of_each
+from causalarms.sem.factors import Level
 from causalarms.study.beliefs import Beliefs, Bits
 
 ENUMERABLE = 2**14  # interventions compared draw by draw
@@ -21,7 +23,7 @@ NAN = float("nan")
 class Best:
     """Known so far; `basis` says from what. What nobody can know is nan."""
 
-    intervention: dict[str, int]
+    intervention: dict[str, int]  # node -> regime
     reward: float
     low: float  # 95 % interval of the expected reward
     high: float
@@ -29,22 +31,21 @@ class Best:
     probability: float  # that no allowed intervention is better, net of costs
     expected_loss: float  # net reward per round forgone by playing it for ever, on average
     basis: str
-
-    @property
-    def switch(self) -> list[str]:
-        return [node for node, regime in self.intervention.items() if regime]
+    levels: dict[str, Level] = field(default_factory=dict)  # factor -> level
+    switch: list[str] = field(default_factory=list)  # factors that are not at their first level
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"switch": self.switch}
+        return asdict(self)
 
 
-def predict(beliefs: Beliefs, interventions: list[list[int]]) -> list[dict[str, Any]]:
-    nodes = beliefs.settings.nodes
+def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+    nodes, named = beliefs.settings.nodes, beliefs.settings.named
     rows = np.array(interventions, dtype=np.uint8).reshape(-1, len(nodes))
     mean, low, high = beliefs.expected(rows)
     return [
         {
             "intervention": dict(zip(nodes, map(int, rows[i]), strict=True)),
+            "levels": named.levels(rows[i]),
             "expected": {
                 node: dict(zip(("mean", "low", "high"), map(float, numbers), strict=True))
                 for node, *numbers in zip(nodes, mean[i], low[i], high[i], strict=True)
@@ -59,12 +60,14 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         return _best_average(beliefs)
     settings = beliefs.settings
     rows = candidates(beliefs)
-    cost = beliefs.limits.cost(rows)
+    cost = settings.constraints.cost(rows)
     found = beliefs.belief.best(rows, settings.reward_index, cost, tolerance=tolerance)
     mean, low, high = (settings.sign * float(number) for number in found.reward)
     graphs = "all graphs" if beliefs.belief.weighs_graphs else "its one learned graph"
     return Best(
         intervention=dict(zip(settings.nodes, map(int, rows[found.row]), strict=True)),
+        levels=settings.named.levels(rows[found.row]),
+        switch=settings.named.switched(rows[found.row]),
         reward=mean,
         low=min(low, high),
         high=max(low, high),
@@ -79,29 +82,29 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
 
 def candidates(beliefs: Beliefs) -> Bits:
     """All allowed interventions; where they are too many, those that are best in some draw."""
-    limits, belief = beliefs.limits, beliefs.belief
-    rows = limits.allowed_rows(ENUMERABLE)
-    if rows is not None:
-        return rows
+    allowed, belief = beliefs.settings.constraints, beliefs.belief
+    if allowed.count(ENUMERABLE) is not None:
+        return allowed.interventions(ENUMERABLE)
     assert belief is not None
     found = best_of_each(
-        belief.first(SEARCHED_DRAWS), beliefs.settings.reward_index, allowed=limits.for_search()
+        belief.first(SEARCHED_DRAWS), beliefs.settings.reward_index, allowed=allowed
     )
     natural = np.zeros((1, beliefs.settings.n_nodes), dtype=np.uint8)
     rows = np.unique(np.concatenate([found, natural, beliefs.regimes]), axis=0)
-    return np.ascontiguousarray(rows[limits.allows(rows)])
+    return np.ascontiguousarray(rows[allowed.allows(rows)])
 
 
 def _best_average(beliefs: Beliefs) -> Best:
     """Without a model: the played intervention with the best average."""
-    settings, limits = beliefs.settings, beliefs.limits
+    settings = beliefs.settings
     if beliefs.has_model or not len(beliefs.values):
         raise StudyError(beliefs.why_nothing)
     arms, which = np.unique(beliefs.regimes, axis=0, return_inverse=True)
     reward = beliefs.values[:, settings.reward_index]
     counts = np.bincount(which)
     means = np.bincount(which, reward) / counts
-    net = np.where(limits.allows(arms), settings.sign * means - limits.cost(arms), -np.inf)
+    allowed = settings.constraints
+    net = np.where(allowed.allows(arms), settings.sign * means - allowed.cost(arms), -np.inf)
     top = int(np.argmax(net))
     error = NAN
     if counts[top] > 1:
@@ -109,10 +112,12 @@ def _best_average(beliefs: Beliefs) -> Best:
         error = float(stats.t.ppf(0.975, counts[top] - 1)) * spread / np.sqrt(counts[top])
     return Best(
         intervention=dict(zip(settings.nodes, map(int, arms[top]), strict=True)),
+        levels=settings.named.levels(arms[top]),
+        switch=settings.named.switched(arms[top]),
         reward=float(means[top]),
         low=float(means[top] - error),
         high=float(means[top] + error),
-        cost=float(limits.cost(arms[top : top + 1])[0]),
+        cost=float(allowed.cost(arms[top : top + 1])[0]),
         probability=NAN,
         expected_loss=NAN,
         basis=f"the average of {counts[top]} round(s): {beliefs.why_nothing}",

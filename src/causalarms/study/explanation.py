@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from causalarms.errors import StudyError
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.models.belief import Belief
 from causalarms.policies.base import Policy
 from causalarms.study.beliefs import Beliefs, Bits, FloatArray, believe
@@ -39,15 +38,16 @@ def explain(ledger: Ledger, number: int, policy: Policy) -> dict[str, Any]:
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
     if bits != record.intervention:
-        names = [n for n, bit in zip(settings.nodes, record.intervention, strict=True) if bit]
-        text.append(f"It was played otherwise: {', '.join(names) or 'nothing'} switched.")
+        words = settings.named.words(record.intervention)
+        text.append(f"It was played otherwise: {', '.join(words) or 'nothing'} switched.")
     if settings.constrained:
         text.append("Only interventions within the constraints, at their costs, were compared.")
     result: dict[str, Any] = {
         "trial": number,
         "state": record.state,
-        "switch": [n for n, bit in zip(settings.nodes, bits, strict=True) if bit],
-        "played": [n for n, bit in zip(settings.nodes, record.intervention, strict=True) if bit],
+        "switch": settings.named.switched(bits),
+        "played": settings.named.switched(record.intervention),
+        "levels": settings.named.levels(bits),
         "reason": asked["reason"],
         "rounds_known": len(beliefs.values),
         "predicted_by_policy": asked.get("mean"),
@@ -80,7 +80,7 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[dict[str, 
     counts: list[dict[str, Any]] = [
         {
             "node": node,
-            "regime": REGIME_NAMES[regime],
+            "regime": beliefs.settings.named.regime_name(i, regime),
             "rounds": int((beliefs.regimes[:, i] == regime).sum()),
         }
         for i, (node, regime) in enumerate(zip(beliefs.settings.nodes, intervention, strict=True))
@@ -109,11 +109,12 @@ def _with_model(beliefs: Beliefs, a: Bits, text: list[str]) -> dict[str, Any]:
     }  # fmt: skip
     rival = _rival(beliefs, a[0])
     if rival is not None:
-        names = [n for n, bit in zip(settings.nodes, rival, strict=True) if bit]
+        regimes = rival.tolist()
+        words = settings.named.words(regimes)
         value = float(beliefs.expected(rival[None])[0][0, reward])
-        result["runner_up"] = {"switch": names, "mean": value}
+        result["runner_up"] = {"switch": settings.named.switched(regimes), "mean": value}
         text.append(
-            f"The nearest rival ({', '.join(names) or 'nothing switched'}) has {value:.3g}."
+            f"The nearest rival ({', '.join(words) or 'nothing switched'}) has {value:.3g}."
         )
     return result
 
@@ -126,7 +127,7 @@ def _rival(beliefs: Beliefs, a: Bits) -> Bits | None:
     if not len(rows):
         return None
     net = beliefs.belief.rewards(rows, beliefs.settings.reward_index).mean(axis=0)
-    return rows[int(np.argmax(net - beliefs.limits.cost(rows)))]
+    return rows[int(np.argmax(net - beliefs.settings.constraints.cost(rows)))]
 
 
 def _mean_weights(belief: Belief, a: Bits) -> FloatArray:
@@ -158,7 +159,7 @@ def _edges(
         {
             "parent": nodes[parent],
             "child": nodes[child],
-            "regime": REGIME_NAMES[int(a[child])],
+            "regime": beliefs.settings.named.regime_name(int(child), int(a[child])),
             "weight": float(weights[parent, child]),
             "carries": float(carried[parent, child]),
         }
@@ -183,7 +184,7 @@ def _mechanisms(
     found = [
         {
             "node": nodes[node],
-            "regime": REGIME_NAMES[int(a[node])],
+            "regime": beliefs.settings.named.regime_name(int(node), int(a[node])),
             "share_of_uncertainty": float(before[node] / total),
         }
         for node in np.argsort(-before, kind="stable")[:TOP]

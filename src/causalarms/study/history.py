@@ -6,8 +6,11 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from causalarms.graphs.regime_names import REGIME_NAMES
+import numpy as np
+import numpy.typing as npt
+
 from causalarms.policies.base import Policy
+from causalarms.sem.factors import NamedFactors
 from causalarms.study.far_values import far_values
 from causalarms.study.limits import Limits
 from causalarms.study.trials import Ledger, Record
@@ -16,7 +19,7 @@ from causalarms.tables.trials import PREFIX, column_of
 
 
 def columns(ledger: Ledger) -> dict[str, list[Any]]:
-    """One entry per trial; the values of a node are in `column_of` it, its switch in `do:NODE`."""
+    """One entry per trial; values of a node are in `column_of` it, levels in `do:FACTOR`."""
     settings = ledger.settings
     assert settings is not None
     limits, trials = Limits(settings), ledger.trials
@@ -29,8 +32,10 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
         "learned": [limits.learnable(r) for r in trials],
         "corrected": [r.corrected for r in trials],
     }
-    for i, node in enumerate(settings.nodes):
-        table[PREFIX + node] = [r.intervention[i] for r in trials]
+    levels = _levels(trials, settings.named)
+    for at, factor in enumerate(settings.named.factors):
+        shown: list[Any] = [0, 1] if factor.is_switch else list(factor.levels)
+        table[PREFIX + factor.name] = [shown[level] for level in levels[:, at]]
     for i, node in enumerate(settings.nodes):
         table[column_of(node)] = [None if r.values is None else r.values[i] for r in trials]
     table["asked_at"] = [r.asked_at for r in trials]
@@ -40,14 +45,22 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
     for found in far_values(ledger):
         far.setdefault(found.trial, []).append(found.node)
     table["far"] = [";".join(far.get(r.number, ())) for r in trials]
-    table["not_as_asked"] = [";".join(not_as_asked(r, settings.nodes)) for r in trials]
+    table["not_as_asked"] = [";".join(not_as_asked(r, settings.named)) for r in trials]
     return table
 
 
-def not_as_asked(record: Record, nodes: Sequence[str]) -> list[str]:
-    """Nodes that were played in another regime than the trial asked for."""
-    pairs = zip(nodes, record.asked_intervention, record.intervention, strict=True)
-    return [node for node, asked, played in pairs if asked != played]
+def _levels(trials: Sequence[Record], named: NamedFactors) -> npt.NDArray[np.int16]:
+    """Which level each factor was at, (trials, factors)."""
+    rows = np.array([r.intervention for r in trials], dtype=np.int64)
+    return named.numbers.levels_of(rows.reshape(len(trials), len(named.nodes)))
+
+
+def not_as_asked(record: Record, named: NamedFactors) -> list[str]:
+    """Factors that were played at another level than the trial asked for."""
+    if record.asked_intervention == record.intervention:
+        return []
+    asked, played = named.levels(record.asked_intervention), named.levels(record.intervention)
+    return [name for name in named.names if asked[name] != played[name]]
 
 
 def frame(ledger: Ledger) -> Any:
@@ -72,7 +85,9 @@ def alarms(ledger: Ledger, policy: Policy) -> list[dict[str, Any]]:
         {
             "alarm": number,
             "trial": learned[alarm.round - 1].number,
-            "regime": "all" if alarm.node < 0 else REGIME_NAMES[alarm.regime],
+            "regime": (
+                "all" if alarm.node < 0 else settings.named.regime_name(alarm.node, alarm.regime)
+            ),
             "node": "all" if alarm.node < 0 else settings.nodes[alarm.node],
             "changed_after": _after(learned, alarm.change_point),
             "statistic": alarm.statistic,

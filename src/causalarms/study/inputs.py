@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from causalarms.errors import DataError, ModelError, StudyError
+from causalarms.sem.factors import ON, NamedFactors
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import TableRounds, rounds_of
 
@@ -51,7 +52,7 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
 
 def as_past_rounds(
     given: Any,
-    nodes: tuple[str, ...],
+    named: NamedFactors,
     interventions: Any = None,
     *,
     intervened: str | None = None,
@@ -60,8 +61,9 @@ def as_past_rounds(
     """Rounds of a file, frame or dict (`tables/rounds.py`); an empty cell was not measured."""
     try:
         found = rounds_of(
-            given, interventions, nodes=nodes, only_nodes=True, intervened=intervened, ignore=ignore
-        )
+            given, interventions, nodes=named.nodes, factors=named, only_nodes=True,
+            intervened=intervened, ignore=ignore,
+        )  # fmt: skip
         return past_rounds(found)
     except (DataError, ModelError) as error:
         raise StudyError(str(error)) from error
@@ -69,7 +71,6 @@ def as_past_rounds(
 
 def past_rounds(found: TableRounds) -> PastRounds:
     """Rounds of any table as they are stored."""
-    found.check_regimes(2)
     wrong = np.argwhere(np.abs(found.values) > LARGEST)
     for row, node in wrong[:1]:
         raise StudyError(
@@ -80,23 +81,53 @@ def past_rounds(found: TableRounds) -> PastRounds:
     return PastRounds(found.regimes.tolist(), values, found.left_out)
 
 
-def as_intervention(given: Any, nodes: tuple[str, ...]) -> list[int]:
-    """0/1 per node from a dict (absent nodes: natural), switched names, or a row of 0/1."""
+def as_intervention(given: Any, named: NamedFactors) -> list[int]:
+    """The regime of every node from levels, from names of factors that are on, or from regimes.
+
+    {factor: level} (absent: its first level), names of switches, or a regime per node, as a row or
+    by name.
+    """
     if isinstance(given, str) or not isinstance(given, Collection):
-        raise StudyError(f"{given!r} is no intervention: name the switched nodes")
-    if isinstance(given, Mapping):
-        names, regimes = list(given), [_regime(v, 0, str(k)) for k, v in given.items()]
-        chosen = dict(zip(names, regimes, strict=True))
-    elif all(isinstance(name, str) for name in given):
-        chosen = dict.fromkeys(given, 1)
-    elif isinstance(given, Sequence | np.ndarray) and len(given) == len(nodes):
-        chosen = {node: _regime(v, 0, node) for node, v in zip(nodes, given, strict=True)}
-    else:
-        raise StudyError(f"{given!r} is no intervention: name the switched nodes")
-    for name in chosen:
-        if name not in nodes:
-            raise StudyError(f"there is no node {name!r}; the nodes are {', '.join(nodes)}")
-    return [chosen.get(node, 0) for node in nodes]
+        raise StudyError(f"{given!r} is no intervention: say the level of each factor to set")
+    try:
+        if isinstance(given, Mapping) and _are_regimes(given, named):
+            return _from_regimes([given[node] for node in named.nodes], named)
+        if isinstance(given, Mapping):
+            return list(named.intervention(given))
+        if all(isinstance(name, str) for name in given):
+            return list(named.intervention({name: _turned_on(name, named) for name in given}))
+        if isinstance(given, Sequence | np.ndarray) and len(given) == len(named.nodes):
+            return _from_regimes(list(given), named)
+    except ModelError as error:
+        raise StudyError(str(error)) from None
+    raise StudyError(f"{given!r} is no intervention: say the level of each factor to set")
+
+
+def _are_regimes(given: Mapping[Any, Any], named: NamedFactors) -> bool:
+    """All nodes by name, as `trial.intervention` has them; levels of factors are not that."""
+    return set(given) == set(named.nodes) and not set(given) <= set(named.names)
+
+
+def _turned_on(name: str, named: NamedFactors) -> Any:
+    factor = named.factors[named.factor(name)]
+    if not factor.is_switch:
+        words = ", ".join(str(level) for level in factor.levels)
+        raise ModelError(f"factor {name!r} is not just on: say which level ({words})")
+    return ON
+
+
+def _from_regimes(given: Sequence[Any], named: NamedFactors) -> list[int]:
+    for node, count, value in zip(named.nodes, named.regimes.tolist(), given, strict=True):
+        if not isinstance(value, int | float | np.number | np.bool_) or value not in range(count):
+            has = (
+                "is neither 0 (natural) nor 1 (intervened)"
+                if count == 2
+                else f"is none of its {count}, which count from 0"
+            )
+            raise StudyError(f"node {node!r}: regime {value!r:.60} {has}")
+    regimes = [int(value) for value in given]
+    named.levels(regimes)  # refuses what no levels give
+    return regimes
 
 
 def _mapping(given: Any) -> dict[str, Any] | None:
@@ -129,11 +160,3 @@ def _number(value: Any, where: str) -> float | None:
     if abs(number) > LARGEST:
         raise StudyError(f"{where} is {number:g}: too large to compute with")
     return number
-
-
-def _regime(value: Any, row: int, node: str) -> int:
-    if isinstance(value, int | float | np.number | np.bool_) and value in (0, 1):
-        return int(value)
-    raise StudyError(
-        f"row {row} of node {node!r}: regime {value!r} is neither 0 (natural) nor 1 (intervened)"
-    )

@@ -10,6 +10,7 @@ import numpy as np
 from causalarms.errors import StudyError
 from causalarms.graphs.prior_knowledge import edge_constraints
 from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
+from causalarms.sem.factors import NamedFactors
 from causalarms.sem.nodes import node_index
 
 KINDS = ("tiers", "forbidden", "required")
@@ -42,13 +43,20 @@ def checked_knowledge(given: Any, nodes: tuple[str, ...]) -> Knowledge:
     return plain
 
 
-def known_edges(knowledge: Knowledge, nodes: tuple[str, ...]) -> dict[str, Any]:
-    """`allowed` and `required`, (2, N, N) each; nothing where nothing is known."""
-    if not knowledge:
+def known_edges(
+    knowledge: Knowledge, nodes: tuple[str, ...], named: NamedFactors
+) -> dict[str, Any]:
+    """`allowed` and `required`, (R, N, N) each; nothing where nothing is known.
+
+    A node that a level sets has no parents in the regimes of that level.
+    """
+    set_nodes = named.set_regimes
+    if not knowledge and not set_nodes.any():
         return {}
-    shape = (2, len(nodes), len(nodes))
+    shape = (len(set_nodes), len(nodes), len(nodes))
     masks = edge_constraints(nodes, **knowledge)  # type: ignore[arg-type]
-    return dict(zip(MASKS, (np.array(np.broadcast_to(m, shape)) for m in masks), strict=True))
+    free = ~set_nodes[:, None, :]
+    return dict(zip(MASKS, (np.broadcast_to(m, shape) & free for m in masks), strict=True))
 
 
 def refuse_knowledge(policy: str) -> None:

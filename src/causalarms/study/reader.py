@@ -106,7 +106,7 @@ class Reader:
         rows = [[]] if interventions is None else interventions
         if isinstance(rows, Mapping) or (rows and isinstance(rows[0], str | int)):
             rows = [rows]
-        bits = [as_intervention(row, self.nodes) for row in rows]
+        bits = [as_intervention(row, self.settings.named) for row in rows]
         with self._lock:
             return best.predict(self.beliefs(), bits)
 

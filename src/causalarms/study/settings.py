@@ -5,16 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import CausalArmsError, StudyError
+from causalarms.errors import CausalArmsError, ModelError, StudyError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import make_policy, policy_names
+from causalarms.search.constraints import Constraints
+from causalarms.sem.factors import NamedFactors
 from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.regimes import all_two
+from causalarms.study.constraints import (
+    checked_costs,
+    checked_forbidden,
+    checked_movable,
+    checked_required,
+    constraints_of,
+    refuse_unreachable,
+    with_idle_switches,
+)
 from causalarms.study.events import canonical
 from causalarms.study.knowledge import MASKS, checked_knowledge, known_edges, refuse_knowledge
 from causalarms.tables.trials import PREFIX
@@ -24,8 +37,6 @@ BEST = "posterior"
 WATCHING = "-cd"  # ends the names of policies that watch for changes
 MIN_HORIZON = 500
 ROUNDS_PER_NODE = 100  # csl-ucb at N = 10 settles within 1000 rounds (docs/baselines.md)
-CSL_POLICIES = ("csl-ucb", "csl-ucb-cd")
-CONSTRAINED_POLICIES = (*CSL_POLICIES, "posterior", "posterior-cd")  # they score all interventions
 
 
 @dataclass(frozen=True)
@@ -38,13 +49,15 @@ class Settings:
     policy: str = "csl-ucb"
     policy_settings: dict[str, Any] = field(default_factory=dict)
     horizon: int | None = None  # rounds after which exploring should have ended
-    intervenable: tuple[str, ...] | None = None  # None: every node
+    intervenable: tuple[str, ...] | None = None  # factors that may be moved; None: every one
     max_interventions: int | None = None
-    forbidden: tuple[tuple[str, ...], ...] = ()  # sets of nodes not to be switched together
-    costs: dict[str, float] = field(default_factory=dict)  # of switching a node, in reward units
-    noise_mean: Any = None  # a number, (N,) or (2, N)
+    forbidden: tuple[Any, ...] = ()  # factors not to be moved together, or {factor: levels}
+    costs: dict[str, Any] = field(default_factory=dict)  # of a factor or its levels, in reward
+    noise_mean: Any = None  # a number, (N,) or (R, N)
     seed: int = 0
     knowledge: dict[str, Any] = field(default_factory=dict)  # of edges: tiers, forbidden, required
+    factors: Any = None  # as `NamedFactors.as_list`; None: an older study, see `idle`
+    required: tuple[dict[str, Any], ...] = ()  # levels that are set together or not at all
 
     @property
     def n_nodes(self) -> int:
@@ -59,26 +72,65 @@ class Settings:
         """What the reward is multiplied by for the policy, which always maximises."""
         return 1.0 if self.direction == "maximize" else -1.0
 
-    @property
-    def fixed(self) -> npt.NDArray[np.bool_]:
-        """Nodes that are never switched, (N,)."""
-        allowed = self.nodes if self.intervenable is None else self.intervenable
-        return np.array([node not in allowed for node in self.nodes])
+    @cached_property
+    def named(self) -> NamedFactors:
+        """What is set, by name. In older studies every node has a switch."""
+        if self.factors is None:
+            return NamedFactors.switches(self.nodes)
+        return NamedFactors.of(self.factors, self.nodes)
+
+    @cached_property
+    def idle(self) -> npt.NDArray[np.bool_]:
+        """Of older studies: nodes that have a switch for the policy and are never switched, (N,).
+
+        Studies that were created with factors have none: a node without a factor has one regime.
+        """
+        movable = self.nodes
+        if self.factors is None and self.intervenable is not None:
+            movable = self.intervenable
+        return np.array([node not in movable for node in self.nodes])
 
     @property
     def constrained(self) -> bool:
-        return self.max_interventions is not None or bool(self.forbidden) or bool(self.costs)
+        """Whether there is more to keep than which factors may be moved."""
+        return self.max_interventions is not None or any(
+            (self.forbidden, self.required, self.costs)
+        )
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """What may be played."""
+        return constraints_of(
+            self.named,
+            movable=self.intervenable,
+            forbidden=self.forbidden,
+            required=self.required,
+            at_most=self.max_interventions,
+            costs=self.costs,
+        )
+
+    @cached_property
+    def for_policy(self) -> Constraints:
+        """What the policy may ask for: the same, with idle switches in any position."""
+        idle = set(np.flatnonzero(self.idle).tolist())
+        return with_idle_switches(self.constraints, idle) if idle else self.constraints
 
     @property
     def known_edges(self) -> dict[str, Any]:
-        """`allowed` and `required` edges, (2, N, N) each, as learners take them; or nothing."""
-        return known_edges(self.knowledge, self.nodes)
+        """`allowed` and `required` edges, (R, N, N) each, as learners take them; or nothing."""
+        return known_edges(self.knowledge, self.nodes, self.named)
 
     def as_dict(self) -> dict[str, Any]:
         record = dataclasses.asdict(self)
         for name in ("nodes", "intervenable"):
             record[name] = None if record[name] is None else list(record[name])
-        record["forbidden"] = [list(group) for group in self.forbidden]
+        record["forbidden"] = [
+            dict(group) if isinstance(group, Mapping) else list(group) for group in self.forbidden
+        ]
+        record["required"] = [dict(group) for group in self.required]
+        for name in ("factors", "required"):  # older studies say nothing of them
+            if not record[name]:
+                del record[name]
         return record
 
     @classmethod
@@ -97,18 +149,22 @@ class Settings:
 
     def make_policy(self) -> Policy:
         """A policy that knows nothing yet."""
-        mean = as_noise_mean(self.noise_mean, self.nodes)
+        regimes = self.named.regimes
+        mean = as_noise_mean(self.noise_mean, self.nodes, int(regimes.max()))
         if mean is not None:
             mean[:, self.reward_index] *= self.sign
-        return make_policy(
+        policy = make_policy(
             self.policy,
             n_nodes=self.n_nodes,
             reward=self.reward_index,
             noise_mean=mean,
             horizon=self.horizon,
+            **({} if all_two(regimes) else {"regimes": regimes}),
             **self.known_edges,
             **self.policy_settings,
         )
+        policy.kept(self.for_policy)  # refuse what it cannot keep
+        return policy
 
 
 def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
@@ -118,6 +174,26 @@ def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
             raise StudyError(
                 f"node {node!r}: names that start with {PREFIX!r} are for switches; choose another"
             )
+
+
+def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
+    """A factor off/on per node, of these where they are named."""
+    try:
+        names = node_names(_names("nodes", nodes), len(nodes))
+        if intervenable is None:
+            return {node: {} for node in names}
+        chosen = {names[node_index(node, names)] for node in _names("intervenable", intervenable)}
+    except ModelError as error:
+        raise StudyError(str(error)) from error
+    if not chosen:
+        raise StudyError("intervenable is empty: there would be nothing to try")
+    return {node: {} for node in names if node in chosen}
+
+
+def _names(what: str, given: Any) -> Sequence[Any]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise StudyError(f"{what} is a list of names, not {given!r:.80}")
+    return given
 
 
 def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]:
@@ -139,9 +215,7 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
 
 
 def _checked(given: Settings) -> Settings:
-    if isinstance(given.nodes, str) or not isinstance(given.nodes, Sequence):
-        raise StudyError(f"nodes must be a list of names, not {given.nodes!r}")
-    nodes = node_names(given.nodes, len(given.nodes))
+    nodes = node_names(_names("nodes", given.nodes), len(given.nodes))
     if len(nodes) < 2:
         raise StudyError("a study needs at least two nodes")
     reward = nodes[node_index(given.reward, nodes)]
@@ -156,27 +230,28 @@ def _checked(given: Settings) -> Settings:
         raise StudyError(f"seed is a whole number from 0 on, not {given.seed!r}")
     if not isinstance(given.policy, str) or given.policy == "oracle":
         raise StudyError(f"policy {given.policy!r} cannot run a study: it knows the truth")
-    mean = as_noise_mean(given.noise_mean, nodes)
+    factors = None if given.factors is None else NamedFactors.of(given.factors, nodes)
+    named = NamedFactors.switches(nodes) if factors is None else factors
+    mean = as_noise_mean(given.noise_mean, nodes, int(named.regimes.max()))
     settings = dataclasses.replace(
         given,
         nodes=nodes,
         reward=reward,
         horizon=horizon,
         policy_settings=_plain(given.policy_settings),
-        intervenable=_intervenable(given.intervenable, nodes),
+        factors=None if factors is None else factors.as_list(),
+        intervenable=checked_movable(given.intervenable, named),
         max_interventions=_limit(given.max_interventions),
-        forbidden=_groups(given.forbidden, nodes),
-        costs=_costs(given.costs, nodes),
+        forbidden=checked_forbidden(given.forbidden, named),
+        required=checked_required(given.required, named),
+        costs=checked_costs(given.costs, named),
         noise_mean=None if mean is None else mean.tolist(),
         knowledge=checked_knowledge(given.knowledge, nodes),
     )
-    if settings.knowledge:
+    if settings.known_edges:
         refuse_knowledge(settings.policy)
-    if settings.constrained and settings.policy not in CONSTRAINED_POLICIES:
-        raise StudyError(
-            f"policy {settings.policy!r} cannot keep to constraints or costs; "
-            f"{', '.join(CONSTRAINED_POLICIES)} can (intervenable works with every policy)"
-        )
+    movable = named.names if settings.intervenable is None else settings.intervenable
+    refuse_unreachable(settings.constraints, named, set(movable))
     settings.make_policy()  # refuse wrong settings of the policy now
     return settings
 
@@ -203,43 +278,7 @@ def _plain(settings: Any) -> dict[str, Any]:
     return plain
 
 
-def _intervenable(given: Any, nodes: tuple[str, ...]) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    if isinstance(given, str):
-        raise StudyError(f"intervenable is a list of nodes, not {given!r}")
-    chosen = {nodes[node_index(node, nodes)] for node in given}
-    if not chosen:
-        raise StudyError("intervenable is empty: there would be nothing to try")
-    return tuple(node for node in nodes if node in chosen)
-
-
 def _limit(given: Any) -> int | None:
     if given is not None and (type(given) is not int or given < 1):
         raise StudyError(f"max_interventions is a number from 1 on, not {given!r}")
     return given
-
-
-def _groups(given: Any, nodes: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    groups = []
-    for group in given:
-        if isinstance(group, str):
-            raise StudyError(f"forbidden is a list of lists of nodes, not of {group!r}")
-        names = tuple(nodes[node_index(node, nodes)] for node in group)
-        if len(set(names)) < 2:
-            raise StudyError(
-                f"forbidden {list(names)}: name at least two nodes; a node that must never be "
-                "switched is left out of intervenable"
-            )
-        groups.append(names)
-    return tuple(groups)
-
-
-def _costs(given: Any, nodes: tuple[str, ...]) -> dict[str, float]:
-    if not isinstance(given, Mapping):
-        raise StudyError(f"costs are nodes with numbers, not {given!r}")
-    costs = {nodes[node_index(node, nodes)]: float(cost) for node, cost in given.items()}
-    for node, cost in costs.items():
-        if not np.isfinite(cost) or cost < 0:
-            raise StudyError(f"the cost of switching {node!r} is {cost}, not a number from 0 on")
-    return costs

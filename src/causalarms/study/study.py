@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from causalarms.errors import ChangedStudyError, FarValueWarning, LearningWarning, StudyError
 from causalarms.study import events, exchange, untold
 from causalarms.study.far_values import MOST_WARNINGS, far_values
@@ -19,12 +21,14 @@ from causalarms.study.inputs import as_intervention, as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
 from causalarms.study.reader import Reader, trial_number
-from causalarms.study.settings import Settings, chosen_policy, refuse_ambiguous
+from causalarms.study.settings import Settings, chosen_policy, refuse_ambiguous, switches
 from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Record, Trial
 
 MAIN = "main"  # the worker who gave no name
+CONSTRAINTS = ("max_interventions", "forbidden", "required")
+FORMAT = 2  # of settings: 1 had no factors
 CALM = 3  # how often to try to learn outside the lock before holding other writers up
 
 
@@ -54,18 +58,25 @@ class Study(Reader):
         noise_mean: Any = None,
         seed: int = 0,
         *,
+        factors: Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any]] | None = None,
         changes: bool = False,
         knowledge: Mapping[str, Any] | None = None,
         clock: Clock = now,
     ) -> Self:
         """A new study in a new file (None: in memory).
 
-        `changes`: mechanisms may change while you experiment; they are watched, and one that
-        changed is learned anew. `constraints` may hold "max_interventions" and "forbidden" (lists
-        of nodes not to be switched together). `policy` is the best there is for systems nobody
-        knows ("posterior", in any units) unless you name another; some of the others stop exploring
-        by the `horizon`, the number of rounds you expect to run (default: 100 per node, at least
-        500); running longer is fine.
+        `factors` are what you set: {name: {"levels": [...], "acts_on": [nodes], "sets": [levels]}}.
+        Without levels a factor is off or on; without acts_on it acts on the node of its name. A
+        level in `sets` sets the nodes: nothing else causes them then. Without factors every node
+        (of `intervenable`) has a switch. With both, factors that are not intervenable stay where
+        they are. `changes`: mechanisms may change while you experiment; they are watched, and one
+        that changed is learned anew. `constraints` may hold "max_interventions" (factors away from
+        their first level), "forbidden" (lists of factors not to be moved together, or
+        {factor: level or levels} never all at once) and "required" ({factor: level}, all together
+        or not at all). `costs` are of a factor, or {level: cost} of its levels.
+        `policy` is the best there is for systems nobody knows ("posterior", in any units) unless
+        you name another; some of the others stop exploring by the `horizon`, the number of rounds
+        you expect to run (default: 100 per node, at least 500); running longer is fine.
         `knowledge` is what is known of edges: "tiers" (lists of nodes, earliest first; no edge goes
         back), "forbidden" and "required" (pairs of parent and child).
         """
@@ -73,23 +84,26 @@ class Study(Reader):
         if constraints is not None and not isinstance(constraints, Mapping):
             raise StudyError(f"constraints are names with values, not {constraints!r}")
         limits = dict(constraints or {})
-        wrong = sorted(set(map(str, limits)) - {"max_interventions", "forbidden"})
+        wrong = sorted(set(map(str, limits)) - set(CONSTRAINTS))
         if wrong:
             raise StudyError(
-                f"constraint {wrong[0]!r} cannot be kept; there are max_interventions and forbidden"
+                f"there is no constraint {wrong[0]!r}; there are {', '.join(CONSTRAINTS)}"
             )
+        if factors is None:
+            factors, intervenable = switches(nodes, intervenable), None
         settings = Settings.from_dict(
             {
                 "nodes": nodes, "reward": reward, "direction": direction, "policy": policy,
                 "policy_settings": policy_settings, "horizon": horizon,
                 "intervenable": intervenable, "costs": costs or {}, "noise_mean": noise_mean,
-                "seed": seed, "knowledge": {} if knowledge is None else knowledge, **limits,
+                "seed": seed, "knowledge": {} if knowledge is None else knowledge,
+                "factors": factors, **limits,
             }
         )  # fmt: skip
         refuse_ambiguous(settings.nodes)
         Learner(settings)  # refuse what cannot run before there is a file
         study = cls(MemoryStore(), clock)
-        study._write(events.CREATED, {"format": 1, "settings": settings.as_dict()})
+        study._write(events.CREATED, {"format": FORMAT, "settings": settings.as_dict()})
         if path is None:
             return study
         study = cls(SqliteStore.create(path, study.store.entries()), clock)
@@ -130,11 +144,11 @@ class Study(Reader):
     def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
         """The result of a pending trial: a dict, Series, row or sequence with every node.
 
-        `played` says what was switched where that is not what was asked: names of the switched
-        nodes, or node -> 0 or 1 (nodes that are not named: natural). The policy learns from it.
+        `played` says what was set where that is not what was asked: factor -> level, or names of
+        the factors that were on (those not named: at their first level). The policy learns from it.
         """
         plain = as_values(values, self.nodes)
-        bits = None if played is None else as_intervention(played, self.nodes)
+        bits = None if played is None else as_intervention(played, self.settings.named)
         number = trial_number(trial)
         try:
             with self._lock, self._log.writing():
@@ -143,8 +157,8 @@ class Study(Reader):
                 self._log.write(events.TOLD, result)
         except ChangedStudyError as error:
             named = dict(zip(self.nodes, plain, strict=True))
-            switched = None if bits is None else _switched(bits, self.nodes)
-            kept = untold.keep(self.store, number, named, switched)
+            levels = None if bits is None else self.settings.named.levels(bits)
+            kept = untold.keep(self.store, number, named, levels)
             raise ChangedStudyError(f"{error}. {kept}") from error
         self._warn_of_left_out(number)
         self._warn_of_far_values([number])
@@ -168,13 +182,14 @@ class Study(Reader):
     ) -> int:
         """Rounds nobody asked for, of a frame, a dict of columns or a file; how many there were.
 
-        A column per node, and what was switched: 0/1 columns `do:NODE`; or a column of names
-        separated by `;` (`intervened`, found by itself where it is called so); or a second table
-        `interventions` of 0/1 columns named like the nodes. Other columns are refused unless they
-        are in `ignore`, or the table is that of an exported study.
+        A column per node, and what was set: columns `do:FACTOR` of levels (0/1 of a switch); or a
+        column of the names of factors that were on, separated by `;` (`intervened`, found by itself
+        where it is called so); or a second table `interventions` with columns like the factors.
+        Other columns are refused unless they are in `ignore`, or the table is that of an exported
+        study.
         """
         rounds = as_past_rounds(
-            frame, self.nodes, interventions, intervened=intervened, ignore=ignore
+            frame, self.settings.named, interventions, intervened=intervened, ignore=ignore
         )
         with self._lock, self._log.writing():
             first = len(self._ledger.trials)
@@ -205,7 +220,7 @@ class Study(Reader):
         plain = None if values is None else as_values(values, self.nodes)
         if plain is None and played is not None:
             raise StudyError("played goes with values: a withdrawn result has neither")
-        bits = None if played is None else as_intervention(played, self.nodes)
+        bits = None if played is None else as_intervention(played, self.settings.named)
         number = trial_number(trial)
         with self._lock, self._log.writing():
             record = self._ledger.trial(number)
@@ -221,7 +236,7 @@ class Study(Reader):
 
     def change_settings(self, **changes: Any) -> None:
         """Go on with another horizon, policy, intervenable, ...; the past is learned anew."""
-        frozen = sorted(set(changes) & {"nodes", "reward", "direction", "seed"})
+        frozen = sorted(set(changes) & {"nodes", "reward", "direction", "seed", "factors"})
         if frozen:
             raise StudyError(f"{frozen[0]} cannot change: results were measured under it")
         new = Settings.from_dict(self.settings.as_dict() | changes)
@@ -279,7 +294,7 @@ class Study(Reader):
             }
             if choice.suggestion.why:
                 data["why"] = choice.suggestion.why
-            if choice.wanted.tolist() != data["intervention"] or self.settings.fixed.any():
+            if self.settings.idle.any():
                 data["wanted"] = choice.wanted.tolist()
             for name, value in (
                 ("mean", self.settings.sign * choice.suggestion.mean),
@@ -309,20 +324,23 @@ class Study(Reader):
             record.worker,
             str(record.asked["reason"]),
             record.asked.get("mean"),
+            self.settings.named.levels(record.intervention),
+            self.settings.named.switched(record.intervention),
         )
 
     def _warn_of_left_out(self, number: int) -> None:
         with self._lock:
-            record, may = self._ledger.trials[number], self.settings.intervenable or self.nodes
+            record, idle = self._ledger.trials[number], self.settings.idle
         if record.values is None:
             return
         if None in record.values:
             reason = f"{self.nodes[record.values.index(None)]!r} not measured"
         else:
-            idle = [n for n in _switched(record.intervention, self.nodes) if n not in may]
-            if not idle:
+            moved = np.flatnonzero(idle & (np.array(record.intervention) != 0))
+            if not len(moved):
                 return
-            reason = f"{idle[0]!r} was switched, which is not intervenable in this study"
+            node = self.nodes[moved[0]]
+            reason = f"{node!r} was switched, which is not intervenable in this study"
         warnings.warn(
             f"trial {number} is kept and left out of learning: {reason}",
             LearningWarning,
@@ -345,10 +363,6 @@ class Study(Reader):
 def _deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
     """What an event says of what was played: nothing where that is known already."""
     return {} if played is None or tuple(played) == record.intervention else {"played": played}
-
-
-def _switched(bits: Sequence[int], nodes: Sequence[str]) -> list[str]:
-    return [node for node, bit in zip(nodes, bits, strict=True) if bit]
 
 
 def _text(given: Any, what: str, *, empty: bool = False) -> str:

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from causalarms.errors import CausalArmsError, CorruptStudyError, StudyError
+from causalarms.sem.factors import Level
 from causalarms.study import events as kinds
 from causalarms.study.events import Event
 from causalarms.study.settings import Settings
@@ -54,15 +55,12 @@ class Trial:
     """An intervention to carry out; tell what was measured under its `number`."""
 
     number: int
-    intervention: dict[str, int]  # node -> 0 natural, 1 intervened
+    intervention: dict[str, int]  # node -> regime, 0 natural
     worker: str
     reason: str  # "explore" or "exploit"
     predicted: float | None  # reward, where the policy predicts one
-
-    @property
-    def switch(self) -> list[str]:
-        """The nodes to intervene on."""
-        return [node for node, regime in self.intervention.items() if regime]
+    levels: dict[str, Level]  # factor -> level
+    switch: list[str]  # factors that are not at their first level
 
     def __int__(self) -> int:
         return self.number
@@ -223,9 +221,13 @@ class Ledger:
 
     def _bits(self, given: Any) -> Bits:
         assert self.settings is not None
-        if len(given) != self.settings.n_nodes or any(bit not in (0, 1) for bit in given):
+        counts = self.settings.named.regimes.tolist()
+        if len(given) != len(counts) or any(
+            type(regime) is not int or not 0 <= regime < count
+            for regime, count in zip(given, counts, strict=True)
+        ):
             raise StudyError(f"{given!r} is no intervention")
-        return tuple(int(bit) for bit in given)
+        return tuple(given)
 
     def _values(self, given: Any) -> Values:
         assert self.settings is not None

@@ -11,7 +11,7 @@ from causalarms.study.store import Store
 
 
 def keep(
-    store: Store, trial: int, values: dict[str, float | None], played: list[str] | None = None
+    store: Store, trial: int, values: dict[str, float | None], played: dict[str, Any] | None = None
 ) -> str:
     """Append the result to FILE-untold.jsonl; a sentence that says where it is."""
     record: dict[str, Any] = {"trial": trial, "values": values}

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError, ModelError
+from causalarms.sem.factors import OFF_ON, Factor, NamedFactors
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.tables.cells import Cells, Columns
 from causalarms.tables.plain import PlainTable
@@ -67,6 +68,7 @@ def rounds_of(
     interventions: Any = None,
     *,
     nodes: Sequence[str] | None = None,
+    factors: NamedFactors | None = None,
     only_nodes: bool = False,
     intervened: str | None = None,
     ignore: Iterable[str] = (),
@@ -76,6 +78,7 @@ def rounds_of(
 
     interventions   a second table
     nodes           their names; None: all columns that are nothing else
+    factors         of these nodes: what was set is said of them, by level; None: by regime of nodes
     only_nodes      refuse columns that are nothing to these nodes
     intervened      the column of names; None: looked for
     ignore          columns to leave out
@@ -113,13 +116,13 @@ def rounds_of(
             f"({PREFIX}NAME columns, a column of names, a second table); keep one"
         )
     if second is not None:
-        regimes = _from_flags(second.without(ignore), names, table.n_rows)
+        regimes = _from_flags(second.without(ignore), names, table.n_rows, factors)
         source = f"columns of {Path(second.what).name}"
     elif named is not None:
-        regimes, source = _from_names(table, named, names), f"column {named!r}"
+        regimes, source = _from_names(table, named, names, factors), f"column {named!r}"
     else:
         others = [name for name in columns if name not in flags]
-        regimes = _from_flags(table.without(others), names, table.n_rows)
+        regimes = _from_flags(table.without(others), names, table.n_rows, factors)
         source = f"{len(flags)} {PREFIX}NAME columns" if flags else "none given: all natural"
     keep, remarks = np.ones(table.n_rows, dtype=bool), list[str]()
     if trials:
@@ -225,9 +228,13 @@ def _switches(given: Any, nodes: Sequence[str] | None) -> Cells:
     return _cells(given, "interventions")
 
 
-def _from_flags(table: Cells, nodes: Sequence[str], n_rows: int) -> npt.NDArray[np.int64]:
+def _from_flags(
+    table: Cells, nodes: Sequence[str], n_rows: int, factors: NamedFactors | None
+) -> npt.NDArray[np.int64]:
     if table.columns and table.n_rows != n_rows:
         raise DataError(f"{table.what} has {table.n_rows} rows for {n_rows} rows of samples")
+    if factors is not None:
+        return _from_levels(table, n_rows, factors)
     regimes = np.zeros((n_rows, len(nodes)), dtype=np.int64)
     seen: dict[int, str] = {}
     for column, cells in table.columns.items():
@@ -241,7 +248,60 @@ def _from_flags(table: Cells, nodes: Sequence[str], n_rows: int) -> npt.NDArray[
     return regimes
 
 
-def _from_names(table: Cells, column: str, nodes: Sequence[str]) -> npt.NDArray[np.int64]:
+def _from_levels(table: Cells, n_rows: int, factors: NamedFactors) -> npt.NDArray[np.int64]:
+    levels = np.zeros((n_rows, len(factors.factors)), dtype=np.int64)
+    seen: dict[int, str] = {}
+    for column, cells in table.columns.items():
+        name = column.removeprefix(PREFIX)
+        if name in factors.nodes and name not in factors.names and not any(map(_moved, cells)):
+            continue  # a node that has no switch, and was never switched
+        if name in factors.nodes and name not in factors.names:
+            row = next(row for row, cell in enumerate(cells) if _moved(cell))
+            raise DataError(
+                f"{table.at(row, column)}: node {name!r} has no switch in this study. A study with "
+                f"a factor {name!r} that is not intervenable can learn from such rounds"
+            )
+        try:
+            at = factors.factor(name)
+        except ModelError as error:
+            raise DataError(f"column {column!r}: {error}") from None
+        if seen.setdefault(at, column) != column:
+            raise DataError(f"columns {seen[at]!r} and {column!r} are about the same factor")
+        for row, cell in enumerate(cells):
+            levels[row, at] = _level(table, row, column, cell, factors.factors[at])
+    return factors.numbers.interventions(levels).astype(np.int64)
+
+
+def _level(table: Cells, row: int, column: str, cell: Any, factor: Factor) -> int:
+    if factor.is_switch and cell not in OFF_ON:
+        regime = table.regime(cell, row, column)  # as for nodes: 0, 1, true, false, ...
+        if regime > 1:
+            raise DataError(
+                f"row {row + table.first_row} of node {factor.name!r}: regime {regime} is neither "
+                "0 (natural) nor 1 (intervened)"
+            )
+        return regime
+    if _is_empty(cell):
+        raise DataError(f"{table.at(row, column)} is empty: say the level")
+    try:
+        return factor.number(cell)
+    except ModelError as error:
+        raise DataError(f"{table.at(row, column)}: {error}") from None
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _moved(cell: Any) -> bool:
+    return not _is_empty(cell) and str(cell).strip() not in ("0", "0.0", "False", "false", "off")
+
+
+def _from_names(
+    table: Cells, column: str, nodes: Sequence[str], factors: NamedFactors | None
+) -> npt.NDArray[np.int64]:
+    if factors is not None:
+        return _from_factor_names(table, column, factors)
     regimes = np.zeros((table.n_rows, len(nodes)), dtype=np.int64)
     position = {node: i for i, node in enumerate(nodes)}
     for row, cell in enumerate(table.columns[column]):
@@ -253,6 +313,25 @@ def _from_names(table: Cells, column: str, nodes: Sequence[str]) -> npt.NDArray[
                 )
             regimes[row, position[target]] = 1
     return regimes
+
+
+def _from_factor_names(table: Cells, column: str, factors: NamedFactors) -> npt.NDArray[np.int64]:
+    levels = np.zeros((table.n_rows, len(factors.factors)), dtype=np.int64)
+    for row, cell in enumerate(table.columns[column]):
+        for target in _targets(cell):
+            if target not in factors.names:
+                raise DataError(
+                    f"{table.at(row, column)} names {target!r}, which is no node that is switched "
+                    f"and no factor; separate names by {SEPARATOR!r}"
+                )
+            at = factors.factor(target)
+            if not factors.factors[at].is_switch:
+                raise DataError(
+                    f"{table.at(row, column)} names {target!r}, which has more than one level to "
+                    f"set: use a column {PREFIX}{target} of levels"
+                )
+            levels[row, at] = 1
+    return factors.numbers.interventions(levels).astype(np.int64)
 
 
 def _targets(cell: Any) -> list[str]:

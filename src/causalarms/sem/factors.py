@@ -1,0 +1,316 @@
+"""Factors and levels by name: what a person sets, and the regimes of the nodes that follow.
+
+A factor has named levels and acts on one or several nodes; its level l puts each of them into its
+l-th regime. A node on which two factors act has a regime per combination, a node on which none acts
+has one. A level may set a node: whatever causes it otherwise, does not in that regime.
+
+The core speaks in regimes (`search/factors.py` has the numbers); this is the one place that
+translates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.search.factors import NOT_SET, Factors
+from causalarms.sem.nodes import node_index
+from causalarms.sem.regimes import MOST_REGIMES, REGIME_NAMES, Counts, existing
+
+Level = str | int | float
+Intervention = tuple[int, ...]
+
+OFF, ON = OFF_ON = ("off", "on")
+ENTRIES = ("levels", "acts_on", "sets")
+
+
+@dataclass(frozen=True)
+class Factor:
+    """`sets`: the nodes that a level sets, so that nothing else causes them then."""
+
+    name: str
+    levels: tuple[Level, ...] = OFF_ON
+    acts_on: tuple[str, ...] = ()
+    sets: tuple[tuple[str, tuple[Level, ...]], ...] = ()
+
+    @property
+    def is_switch(self) -> bool:
+        return self.levels == OFF_ON
+
+    def number(self, given: object) -> int:
+        """Which level is meant: by its name or value, as text too; 0 and 1 of a switch."""
+        for number, level in enumerate(self.levels):
+            if _same(given, level):
+                return number
+        if self.is_switch and _is_bit(given):
+            return int(given)  # type: ignore[call-overload]
+        words = ", ".join(str(level) for level in self.levels)
+        extra = ", 0, 1" if self.is_switch else ""
+        raise ModelError(f"factor {self.name!r} has no level {given!r:.60}; it has {words}{extra}")
+
+    def as_dict(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"levels": list(self.levels), "acts_on": list(self.acts_on)}
+        if self.sets:
+            record["sets"] = {node: list(levels) for node, levels in self.sets}
+        return record
+
+
+@dataclass(frozen=True)
+class NamedFactors:
+    """The factors of a system with these nodes.
+
+    >>> given = {"catalyst": {"levels": ["old", "new", "none"], "acts_on": ["a", "b"]}, "b": {}}
+    >>> both = NamedFactors.of(given, ("a", "b", "y"))
+    >>> both.regimes.tolist(), both.intervention({"catalyst": "new", "b": "on"})
+    ([3, 6, 1], (1, 3, 0))
+    >>> both.levels((1, 3, 0)), both.regime_name(1, 3)
+    ({'catalyst': 'new', 'b': 'on'}, 'catalyst=new, b on')
+    """
+
+    nodes: tuple[str, ...]
+    factors: tuple[Factor, ...]
+    numbers: Factors = field(compare=False)
+
+    @classmethod
+    def of(cls, given: object, nodes: tuple[str, ...]) -> Self:
+        """Checked; ModelError names the factor, level or node that is wrong."""
+        pairs = _pairs(given)
+        if not pairs:
+            raise ModelError("factors is empty: there would be nothing to try")
+        factors = tuple(_factor(name, entry, nodes) for name, entry in pairs)
+        names = [factor.name for factor in factors]
+        for name in names:
+            if names.count(name) > 1:
+                raise ModelError(f"there are two factors {name!r}")
+        position = {node: i for i, node in enumerate(nodes)}
+        for node in nodes:
+            acting = [f for f in factors if node in f.acts_on]
+            combinations = math.prod(len(f.levels) for f in acting)
+            if combinations > MOST_REGIMES:
+                words = ", ".join(f.name for f in acting)
+                raise ModelError(
+                    f"node {node!r} would have {combinations} regimes, one per combination of the "
+                    f"levels of {words}; at most {MOST_REGIMES}"
+                )
+        numbers = Factors.acting_on(
+            levels=[len(f.levels) for f in factors],
+            nodes=[[position[node] for node in f.acts_on] for f in factors],
+            n_nodes=len(nodes),
+        )
+        return cls(nodes, factors, numbers)
+
+    @classmethod
+    def switches(cls, nodes: tuple[str, ...], switched: Iterable[str] | None = None) -> Self:
+        """One factor off/on per node (of these), called like it."""
+        chosen = nodes if switched is None else tuple(switched)
+        return cls.of({node: {} for node in chosen}, nodes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(factor.name for factor in self.factors)
+
+    @property
+    def are_nodes(self) -> bool:
+        """Whether every factor is the switch of one node and called like it."""
+        return all(f.is_switch and f.acts_on == (f.name,) for f in self.factors)
+
+    @cached_property
+    def regimes(self) -> Counts:
+        """How many each node has, (N,)."""
+        counts = np.array(self.numbers.regimes, dtype=np.int64)
+        counts.setflags(write=False)
+        return counts
+
+    @cached_property
+    def set_regimes(self) -> npt.NDArray[np.bool_]:
+        """Mechanisms without parents because a level sets the node, (R, N)."""
+        found = np.zeros(existing(self.regimes).shape, dtype=bool)
+        for i, node in enumerate(self.nodes):
+            acting = [self.factors[f] for f in self.numbers.acting[i]]
+            for regime, levels in enumerate(product(*(f.levels for f in acting))):
+                found[regime, i] = any(
+                    level in dict(f.sets).get(node, ())
+                    for f, level in zip(acting, levels, strict=True)
+                )
+        return found
+
+    def factor(self, name: object) -> int:
+        """The position of a factor, or an error that names the nearest."""
+        if name in self.names:
+            return self.names.index(str(name))
+        near = get_close_matches(str(name), self.names, n=1)
+        if name in self.nodes:
+            hint = f"node {name!r} has no switch of its own"
+            acting = [f.name for f in self.factors if name in f.acts_on]
+            if acting:
+                hint += f": factor {acting[0]!r} acts on it"
+        else:
+            hint = f"there is no factor {name!r:.80}"
+            hint += f"; did you mean {near[0]!r}?" if near else ""
+        raise ModelError(f"{hint}; the factors are {', '.join(self.names)}")
+
+    def intervention(self, levels: Mapping[Any, object]) -> Intervention:
+        """The regime of every node; factors that are not named stay at their first level."""
+        chosen = [0] * len(self.factors)
+        for name, level in levels.items():
+            at = self.factor(name)
+            chosen[at] = self.factors[at].number(level)
+        return tuple(int(regime) for regime in self.numbers.interventions([chosen])[0])
+
+    def numbers_of(self, intervention: Sequence[int]) -> list[int] | None:
+        """Which level every factor is at; None where no levels give these regimes."""
+        found = self.numbers.levels_of(np.array([intervention], dtype=np.int64))[0]
+        return None if (found == NOT_SET).any() else found.tolist()
+
+    def levels(self, intervention: Sequence[int]) -> dict[str, Level]:
+        """The level of every factor; ModelError where no levels give these regimes."""
+        found = self.numbers_of(intervention)
+        if found is None:
+            raise ModelError(f"no levels of the factors give the regimes {list(intervention)}")
+        return {f.name: f.levels[at] for f, at in zip(self.factors, found, strict=True)}
+
+    def switched(self, intervention: Sequence[int]) -> list[str]:
+        """Factors that are not at their first level."""
+        found = self.numbers_of(intervention) or [0] * len(self.factors)
+        return [name for name, level in zip(self.names, found, strict=True) if level]
+
+    def words(self, intervention: Sequence[int]) -> list[str]:
+        """As `switched`, with the level where it is not just on."""
+        levels = self.levels(intervention)
+        return [
+            f.name if f.is_switch else f"{f.name}={levels[f.name]}"
+            for f in self.factors
+            if f.name in self.switched(intervention)
+        ]
+
+    def regime_name(self, node: int, regime: int) -> str:
+        """What a regime of a node is called: natural, intervened, or the levels that give it."""
+        acting = [self.factors[f] for f in self.numbers.acting[node]]
+        if len(acting) == 1 and acting[0].is_switch and acting[0].name == self.nodes[node]:
+            return REGIME_NAMES[regime]
+        if not acting:
+            return REGIME_NAMES[0]
+        chosen = list(product(*(f.levels for f in acting)))[regime]
+        return ", ".join(
+            f"{f.name} {level}" if f.is_switch else f"{f.name}={level}"
+            for f, level in zip(acting, chosen, strict=True)
+        )
+
+    def as_list(self) -> list[dict[str, Any]]:
+        """Plain values, in this order."""
+        return [{"name": factor.name} | factor.as_dict() for factor in self.factors]
+
+
+def _pairs(given: object) -> list[tuple[object, object]]:
+    """From {name: entry}, or from a list of entries that hold their names."""
+    if isinstance(given, Mapping):
+        return list(given.items())
+    if (
+        isinstance(given, Sequence)
+        and not isinstance(given, str)
+        and all(isinstance(entry, Mapping) and "name" in entry for entry in given)
+    ):
+        return [(entry["name"], {k: v for k, v in entry.items() if k != "name"}) for entry in given]
+    raise ModelError(f"factors are names with their levels, not {given!r:.80}")
+
+
+def _factor(name: object, given: object, nodes: tuple[str, ...]) -> Factor:
+    if not isinstance(name, str) or not name.strip():
+        raise ModelError(f"a factor needs a name that is text, not {name!r:.80}")
+    if not isinstance(given, Mapping):
+        raise ModelError(f"factor {name!r}: say {', '.join(ENTRIES)}, not {given!r:.80}")
+    wrong = sorted(set(map(str, given)) - set(ENTRIES))
+    if wrong:
+        raise ModelError(f"factor {name!r}: there is no {wrong[0]!r}; say {', '.join(ENTRIES)}")
+    levels = _levels(name, given.get("levels"))
+    targets = given.get("acts_on")
+    if targets is None:
+        if name not in nodes:
+            raise ModelError(f"factor {name!r} is no node: say which it acts_on")
+        targets = [name]
+    if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
+        raise ModelError(f"factor {name!r}: acts_on is a list of nodes, not {targets!r:.80}")
+    try:
+        acts_on = tuple(nodes[node_index(node, nodes)] for node in targets)
+    except (ModelError, TypeError, ValueError) as error:
+        raise ModelError(f"factor {name!r}: {error}") from None
+    if len(set(acts_on)) < len(acts_on):
+        raise ModelError(f"factor {name!r} acts on a node twice")
+    factor = Factor(name, levels, acts_on)
+    return Factor(name, levels, acts_on, _sets(factor, given.get("sets")))
+
+
+def _levels(name: str, given: object) -> tuple[Level, ...]:
+    if given is None:
+        return OFF_ON
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise ModelError(f"factor {name!r}: levels is a list of names, not {given!r:.80}")
+    levels = tuple(
+        level.item() if isinstance(level, np.generic) else level for level in list(given)
+    )
+    for level in levels:
+        if isinstance(level, bool) or not isinstance(level, str | int | float):
+            raise ModelError(f"factor {name!r}: level {level!r:.60} is neither text nor a number")
+        if isinstance(level, str) and not level.strip():
+            raise ModelError(f"factor {name!r}: a level needs a name")
+        if isinstance(level, float) and not math.isfinite(level):
+            raise ModelError(f"factor {name!r}: level {level} is not finite")
+    if len(levels) < 2:
+        raise ModelError(f"factor {name!r} needs at least two levels to choose from")
+    for at, level in enumerate(levels):
+        if any(_same(level, other) for other in levels[:at]):
+            raise ModelError(f"factor {name!r}: level {level!r} is there twice")
+    return levels
+
+
+def _sets(factor: Factor, given: object) -> tuple[tuple[str, tuple[Level, ...]], ...]:
+    """{node: levels}, or levels for all nodes of the factor."""
+    if given is None:
+        return ()
+    if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
+        raise ModelError(
+            f"factor {factor.name!r}: sets is a list of levels, or node -> levels, "
+            f"not {given!r:.80}"
+        )
+    by_node = given if isinstance(given, Mapping) else dict.fromkeys(factor.acts_on, given)
+    found = []
+    for node, levels in by_node.items():
+        if node not in factor.acts_on:
+            raise ModelError(f"factor {factor.name!r} sets {node!r:.80}, but does not act on it")
+        if isinstance(levels, str) or not isinstance(levels, Sequence):
+            raise ModelError(
+                f"factor {factor.name!r}: sets is a list of levels, not {levels!r:.80}"
+            )
+        chosen = sorted({factor.number(level) for level in levels})
+        if chosen:
+            found.append((str(node), tuple(factor.levels[at] for at in chosen)))
+    return tuple(found)
+
+
+def _is_bit(given: object) -> bool:
+    if isinstance(given, str):
+        return given.strip() in ("0", "1")
+    return isinstance(given, bool | np.bool_ | int | float | np.number) and given in (0, 1)
+
+
+def _same(given: object, level: Level) -> bool:
+    """Numbers by value, also as text; True is no number."""
+    if isinstance(given, bool | np.bool_):
+        return False
+    if isinstance(given, str) and not isinstance(level, str):
+        try:
+            return float(given) == level
+        except ValueError:
+            return False
+    if isinstance(given, int | float | np.number) and isinstance(level, str):
+        return False
+    return bool(given == level) if isinstance(given, str | int | float | np.number) else False

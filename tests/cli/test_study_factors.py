@@ -1,0 +1,63 @@
+"""Factors and levels on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command import run
+
+from causalarms import Study
+
+NODES = ("rate", "selectivity", "heat", "yield")
+
+
+def done(*words: object) -> str:
+    outcome = run("study", *words)
+    assert outcome.code == 0, outcome.err
+    return outcome.out
+
+
+def test_a_study_in_levels(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    done(
+        "create", path, "--nodes", ",".join(NODES), "--reward", "yield",
+        "--factor", "catalyst=old,new,none@rate,selectivity", "--factor", "heat",
+        "--factor", "speed=10,20.5@heat", "--sets", "speed=20.5",
+        "--forbid", "catalyst=new,heat", "--require", "heat=on,speed=20.5",
+        "--cost", "catalyst:none=2", "--cost", "heat=1",
+    )  # fmt: skip
+    asked = json.loads(done("ask", path, "--json"))
+    assert set(asked["levels"]) == {"catalyst", "heat", "speed"}
+    played = "catalyst=none,heat,speed=20.5"
+    done("tell", path, "0", *(f"{node}=1" for node in NODES), "--played", played)
+    with Study.open(path) as study:
+        assert study.settings.costs == {"catalyst": {"none": 2.0}, "heat": 1.0}
+        assert study.ledger().trials[0].intervention == (2, 2, 3, 0)
+        assert study.settings.named.set_regimes[[1, 3], 2].all()
+        for number in range(1, 12):
+            study.tell(study.ask(), [number % 3, number % 5, -number % 4, number % 7])
+    assert "catalyst=none, heat, speed=20.5" in done("history", path)
+    found = json.loads(done("predict", path, "--switch", "catalyst=new", "--json"))
+    assert found["levels"] == {"catalyst": "new", "heat": "off", "speed": 10}
+    assert "switch" in done("best", path)
+    done("show", path)
+    done("report", path, "--out", tmp_path / "r.html")
+    wrong = run("study", "predict", path, "--switch", "catalyst=odd")
+    assert (wrong.code, "no level 'odd'" in wrong.err) == (1, True)
+
+
+def test_wrong_words(tmp_path: Path) -> None:
+    common = ("create", tmp_path / "s.db", "--nodes", "a,b,y", "--reward", "y")
+    for more, code, message in (
+        (("--factor", "a", "--factor", "a=1,2"), 1, "factor 'a' is given twice"),
+        (("--sets", "a=on"), 1, "there is no --factor 'a'"),
+        (("--factor", "a", "--sets", "a"), 2, "factor=level"),
+        (("--cost", "a=1", "--cost", "a:on=2"), 1, "as a whole and by level"),
+        (("--factor", "z@c"), 1, "there is no node 'c'"),
+        (("--forbid", "a=on,a=off"), 1, "factor 'a' is given twice"),
+    ):
+        outcome = run("study", *common, *more)
+        assert outcome.code == code, more
+        assert message in outcome.err, outcome.err
+    assert not list(tmp_path.iterdir())
