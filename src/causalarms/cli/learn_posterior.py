@@ -9,7 +9,7 @@ import numpy as np
 from causalarms.cli.terminal import out, say, table
 from causalarms.graphs import GraphPosterior
 from causalarms.graphs.posterior.convergence import GOOD_R_HAT
-from causalarms.graphs.regime_names import REGIME_NAMES
+from causalarms.sem.regimes import REGIME_NAMES
 
 WORTH_PRINTING = 0.01
 

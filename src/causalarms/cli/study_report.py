@@ -14,7 +14,6 @@ from causalarms.cli.study_screen import summary
 from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.outputs import Mark
 from causalarms.plain_text import printable
 from causalarms.study import Study
@@ -172,7 +171,7 @@ def _checks(study: Study, graph: Graph | None) -> str:
             graph.weights, only,
         )  # fmt: skip
         rows.append(
-            [graph.nodes[node], REGIME_NAMES[regime], str(found.n_samples), in_words(found)]
+            [graph.nodes[node], graph.regime_names[regime], str(found.n_samples), in_words(found)]
         )
     return "<h2>Does the model fit?</h2>" + _table(["node", "regime", "rounds", "verdict"], rows)
 

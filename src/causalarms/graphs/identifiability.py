@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import IdentifiabilityWarning
-from causalarms.graphs.regime_names import mechanism_name, regime_names
-from causalarms.sem.regimes import Counts, regime_counts
+from causalarms.sem.regimes import Counts, mechanism_name, regime_counts, regime_names
 
 
 def warn_of_constant_regimes(

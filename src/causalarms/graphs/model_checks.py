@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from causalarms.graphs.regime_names import regime_names
+from causalarms.sem.regimes import regime_names
 
 FloatArray = npt.NDArray[np.float64]
 

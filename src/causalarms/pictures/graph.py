@@ -10,7 +10,6 @@ from matplotlib.patches import FancyBboxPatch
 
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.pictures import arrows, style
 from causalarms.pictures.arrows import Edge, draw_arrow, line_width, visible_part
 from causalarms.pictures.geometry import MARGIN, Geometry, plan
@@ -20,6 +19,7 @@ from causalarms.pictures.matrices import draw_matrices
 from causalarms.plain_text import printable
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.nodes import node_index
+from causalarms.sem.regimes import REGIME_NAMES
 
 __all__ = ["draw_graph", "draw_matrices", "draw_sem"]
 

@@ -11,10 +11,10 @@ from matplotlib.patches import Patch, Rectangle
 
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.pictures import style
 from causalarms.pictures.labels import number, text_size
 from causalarms.plain_text import printable
+from causalarms.sem.regimes import REGIME_NAMES
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from causalarms.errors import StudyError
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.models.belief import Belief
 from causalarms.policies.base import Policy
+from causalarms.sem.regimes import REGIME_NAMES
 from causalarms.study.beliefs import Beliefs, Bits, FloatArray, believe
 from causalarms.study.best import candidates
 from causalarms.study.trials import Ledger

@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.policies.base import Policy
+from causalarms.sem.regimes import REGIME_NAMES
 from causalarms.study.far_values import far_values
 from causalarms.study.limits import Limits
 from causalarms.study.trials import Ledger, Record
