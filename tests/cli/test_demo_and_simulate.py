@@ -7,11 +7,16 @@ from pathlib import Path
 
 from command import run
 
+from causalarms.study.settings import chosen_policy
+
 
 def test_demo_writes_what_it_says(tmp_path: Path) -> None:
     outcome = run("demo", "--out", tmp_path, "--rounds", 300)
     assert outcome.code == 0
-    assert "Best intervention found by CSL-UCB" in outcome.out
+    assert outcome.err == ""  # nothing moves off a terminal
+    assert "Best intervention found by posterior" in outcome.out
+    for name in ("posterior (is told nothing)", "CSL-UCB (is told nothing)", "LinSEM-TS"):
+        assert name in outcome.out
     for name in ("regret.png", "optimal_share.png", "graph.png", "graph.json", "system.json"):
         assert (tmp_path / name).stat().st_size > 100
 
@@ -20,7 +25,22 @@ def test_demo_json_says_the_same(tmp_path: Path) -> None:
     record = json.loads(run("demo", "--out", tmp_path, "--rounds", 300, "--json").out)
     regret = {p["policy"]: p["regret"] for p in record["policies"]}
     assert regret["linsem-ts"] < regret["ucb"]
-    assert record["found"]["expected"] <= record["best"]["expected"]
+    assert list(regret) == ["posterior", "csl-ucb", "ucb", "linsem-ts"]
+    assert regret["posterior"] < regret["csl-ucb"] < regret["ucb"]
+    found = record["found"]
+    assert found["expected"] <= record["best"]["expected"]
+    assert found["low"] <= found["predicted"] <= found["high"]
+    assert 0 < found["probability"] <= 1
+    assert all(0.5 < edge["probability"] <= 1 for edge in record["edges"])
+
+
+def test_the_demo_plays_the_default_of_a_study() -> None:
+    """Units are estimated and no mean is known: other units and offsets change no decision."""
+    from causalarms.cli.demo import CONTESTANTS
+
+    name, settings = chosen_policy(None, None, changes=False)
+    assert (CONTESTANTS[0].policy, CONTESTANTS[0].settings) == (name, settings)
+    assert settings == {"noise_scale": "estimate"}
 
 
 SMALL = ("--nodes", 3, "--horizon", 120, "--runs", 2, "--jobs", 1)

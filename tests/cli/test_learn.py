@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from command import run
 
-from causalarms import CSL, random_sem
+from causalarms import CSL, GraphPosterior, random_sem
 
 Values = npt.NDArray[Any]
 Rounds = tuple[Values, Values]
@@ -52,15 +52,37 @@ def test_three_ways_give_one_graph(tmp_path: Path, rounds: Rounds) -> None:
     two = write(tmp_path / "two.csv", samples(values) | {"intervened": names})
     three = write(tmp_path / "three.csv", samples(values))
     second = write(tmp_path / "second.csv", dict(zip(NODES, regimes.T.tolist(), strict=True)))
-    outcomes = [
-        run("learn", one, "--noise-mean", 1, "--json"),
-        run("learn", two, "--noise-mean", "a=1,b=1,c=1,y=1", "--json"),
-        run("learn", three, "--interventions", second, "--noise-mean", 1, "--json"),
-    ]
-    edges = [json.loads(outcome.out)["edges"] for outcome in outcomes]
-    expected = CSL().fit(values, interventions=regimes, noise_mean=1.0)
-    assert edges[0] == edges[1] == edges[2]
-    assert len(edges[0]) == expected.adjacency_.sum()
+    learners: dict[str, Any] = {
+        "csl": CSL(), "posterior": GraphPosterior(noise_scale="estimate")
+    }  # fmt: skip
+    for method, learner in learners.items():
+        by_name = ("--method", method, "--json")
+        outcomes = [
+            run("learn", one, "--noise-mean", 1, *by_name),
+            run("learn", two, "--noise-mean", "a=1,b=1,c=1,y=1", *by_name),
+            run("learn", three, "--interventions", second, "--noise-mean", 1, *by_name),
+        ]
+        edges = [json.loads(outcome.out)["edges"] for outcome in outcomes]
+        expected = learner.fit(values, interventions=regimes, noise_mean=1.0)
+        assert edges[0] == edges[1] == edges[2]
+        assert len(edges[0]) == expected.adjacency_.sum()
+
+
+def test_the_default_is_the_posterior_in_units_it_estimates(tmp_path: Path, rounds: Rounds) -> None:
+    values, regimes = rounds
+    factors = np.array([1e-3, 8.0, 1e4, 0.5])
+    flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate(NODES)}
+    plain = write(tmp_path / "plain.csv", samples(values) | flags)
+    other = write(tmp_path / "other.csv", samples(values * factors + [0, 100, -5, 3]) | flags)
+    found, again = (json.loads(run("learn", path, "--json").out) for path in (plain, other))
+    assert found["method"] == again["method"] == "posterior"
+    expected = GraphPosterior(noise_scale="estimate").fit(values, interventions=regimes)
+    for regime, name in enumerate(("natural", "intervened")):
+        for record in (found, again):
+            np.testing.assert_allclose(
+                record["edge_probability"][name], expected.edge_probability_[regime], atol=1e-6
+            )
+    assert found["warnings"] == again["warnings"] == []
 
 
 def test_outputs_are_written_and_told(tmp_path: Path, rounds: Rounds) -> None:
@@ -75,11 +97,11 @@ def test_outputs_are_written_and_told(tmp_path: Path, rounds: Rounds) -> None:
     assert json.loads(targets[0].read_text())["nodes"] == NODES
 
 
-@pytest.mark.parametrize("method", ["csl", "csl-nw", "csl-literal", "golem", "dagma"])
+@pytest.mark.parametrize("method", ["csl", "csl-nw", "csl-literal", "golem", "dagma", "posterior"])
 def test_every_method_runs(tmp_path: Path, method: str) -> None:
     rng = np.random.default_rng(1)
     regimes = np.repeat([[0], [1]], 60, axis=0) * np.ones((1, 4), dtype=int)
-    if method.startswith("csl"):
+    if method not in ("golem", "dagma"):
         regimes = rng.integers(0, 2, (120, 4))
     values = random_sem(4, seed=1).sample(regimes, rng)
     flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate(NODES)}
@@ -110,12 +132,16 @@ def refusals(tmp_path: Path, values: Values, regimes: Values) -> dict[str, tuple
         "inf": (case("inf", changed("b", 4, "inf")), "row 5 of column 'b' is infinite"),
         "text": (case("text", changed("c", 2, "low")), "row 3 of column 'c' is 'low'"),
         "hole": (case("hole", changed("c", 2, "")), "row 3 of column 'c' is empty"),
-        "regime": (case("regime", changed("do:c", 7, 2)), "node 'c': regime 2"),
+        "regime": (case("regime", changed("do:c", 7, 2.5)), "row 8 of column 'do:c' is '2.5'"),
+        "word": (case("word", changed("do:c", 7, "on")), "row 8 of column 'do:c' is 'on'"),
+        "large": (case("large", changed("do:c", 7, 255)), "row 8 of column 'do:c' is '255'"),
+        "minus": (case("minus", changed("do:c", 7, -1)), "row 8 of column 'do:c' is '-1'"),
+        "gone": (case("gone", changed("do:c", 7, "")), "row 8 of column 'do:c' is empty"),
         "constant": (case("constant", good | {"b": [3.0] * 160}), "node 'b' is constant"),
         "twins": (case("twins", good | {"b": good["a"]}), "'a' and 'b' are identical"),
         "unknown": (case("unknown", good | {"do:q": [0] * 160}), "there is no node 'q'"),
         "who": (case("who", good | {"intervened": ["z"] * 160}), "names 'z', which is no node"),
-        "few": (case("few", {k: v[:4] for k, v in (good | flags).items()}), "samples for 3"),
+        "few": (case("few", {k: v[:4] for k, v in (good | flags).items()}), "at least 6 rows"),
         "empty": (empty, "is empty"),
         "header": (header, "a header and no rows"),
         "ragged": (ragged, "line 3: 1 cells for 2 columns"),
@@ -131,6 +157,14 @@ def test_refusals_name_the_place_and_write_nothing(tmp_path: Path, rounds: Round
         assert message in outcome.err, (name, outcome.err)
         assert "Traceback" not in outcome.err
         assert not target.exists()
+
+
+def test_csl_refuses_too_few_samples(tmp_path: Path, rounds: Rounds) -> None:
+    few = {name: list(rounds[0][:4, i]) for i, name in enumerate(NODES)}
+    flags = {f"do:{n}": list(rounds[1][:4, i]) for i, n in enumerate(NODES)}
+    outcome = run("learn", write(tmp_path / "few.csv", few | flags), "--method", "csl")
+    assert outcome.code == 1
+    assert "samples for 3" in outcome.err
 
 
 def test_a_cyclic_prior_is_refused(tmp_path: Path, rounds: Rounds) -> None:
@@ -158,13 +192,16 @@ def test_an_unwritable_target_is_refused(tmp_path: Path, rounds: Rounds) -> None
 
 @pytest.mark.skipif(not SACHS.exists(), reason="the real data are not here")
 def test_real_data_get_an_honest_report() -> None:
-    outcome = run("learn", SACHS, "--json")
-    report = json.loads(outcome.out)
-    found = {(e["parent"], e["child"]) for e in report["edges"]}
+    outcome = run("learn", SACHS, "--method", "csl", "--json")
+    found = {(e["parent"], e["child"]) for e in json.loads(outcome.out)["edges"]}
     assert ("Raf", "Mek") in found
-    assert {u["node"] for u in report["unknown"]} == {"Raf", "PLCg", "Erk", "PKA", "p38", "JNK"}
-    assert any("never varies" in text for text in report["warnings"])
-    assert all(check["gaussian_p"] < 1e-3 for check in report["checks"])
+    for method in ("csl", "posterior"):
+        report = json.loads(run("learn", SACHS, "--method", method, "--json").out)
+        without = {node for node, count in report["regimes"].items() if count == 1}
+        assert without == {"Raf", "PLCg", "Erk", "PKA", "p38", "JNK"}
+        assert report["unknown"] == []
+        assert any("never varies" in text for text in report["warnings"])
+        assert all(check["gaussian_p"] < 1e-3 for check in report["checks"])
     text = run("learn", SACHS).out
     assert "residuals are not Gaussian" in text
     assert "read edges as hypotheses" in text
@@ -189,7 +226,7 @@ def test_the_posterior_prints_probabilities(tmp_path: Path, rounds: Rounds) -> N
     ("method", "option", "owner"),
     [
         ("csl", ["--miss-per-edge", "0.1"], "is for posterior, not for csl"),
-        ("posterior", ["--bootstrap", "3"], "is for CSL, not for posterior"),
+        ("posterior", ["--bootstrap", "3"], "is for CSL, not for posterior: add --method csl"),
         ("golem", ["--forbid", "a->b"], "is for CSL and posterior, not for golem"),
     ],
 )

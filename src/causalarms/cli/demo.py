@@ -1,14 +1,15 @@
 """`causalarms demo`: the main job in small.
 
-An unknown system with named nodes. CSL-UCB and the posterior, which know neither graph nor effects,
-play against vanilla UCB, which ignores causes, and LinSEM-TS, which is told the graph. Then: what
-was found.
+An unknown system with named nodes. The default of a study and the paper's CSL-UCB, which are told
+nothing, play against vanilla UCB, which ignores causes, and LinSEM-TS, which is told the graph and
+the means of the noise. Then: what the default has found, and how sure it is.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -20,23 +21,28 @@ from causalarms.environments.worlds import World
 from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.metrics import graph_errors
+from causalarms.models.belief import Belief, Choice
+from causalarms.models.likely_graph import likely_graph
 from causalarms.outputs import Mark, refuse_output
-from causalarms.policies.base import Policy, Suggestion
-from causalarms.policies.csl_ucb import CSLUCB
+from causalarms.policies.base import Intervention, Policy, Suggestion
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import MARK as SYSTEM
 from causalarms.sem.linear_sem import LinearSEM
+from causalarms.sem.rewards import all_interventions
 from causalarms.simulation.experiment import Contestant, Experiment, trace_record
 from causalarms.simulation.simulate import Trace
 from causalarms.simulation.simulate import simulate as play
+from causalarms.study.settings import chosen_policy
 
 MADE_BY = "causalarms demo"
 NODES = ("feed", "heat", "stirring", "pressure", "catalyst", "cooling", "purity", "yield")
+TOLD = "linsem-ts"  # the means of the noise too: it cannot do without them
+DEFAULT, ITS_SETTINGS = chosen_policy(None, None, changes=False)
 CONTESTANTS = (
-    Contestant("csl-ucb", "CSL-UCB (knows no graph)"),
-    Contestant("posterior", "posterior (knows no graph)"),
+    Contestant(DEFAULT, f"{DEFAULT} (is told nothing)", ITS_SETTINGS),
+    Contestant("csl-ucb", "CSL-UCB (is told nothing)"),
     Contestant("ucb", "vanilla UCB (ignores causes)"),
-    Contestant("linsem-ts", "LinSEM-TS (is told the graph)"),
+    Contestant(TOLD, "LinSEM-TS (is told the graph)"),
 )
 
 
@@ -60,22 +66,33 @@ def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> No
     for path, mark in _marks(folder).items():
         refuse_output(path, mark, force=force)
     sem = random_sem(len(NODES), seed=seed).replace(nodes=NODES, reward="yield")
-    experiment = Experiment(n_nodes=len(NODES), horizon=rounds, seed=seed, contestants=CONTESTANTS)
+    experiment = Experiment(
+        n_nodes=len(NODES),
+        horizon=rounds,
+        knows_noise_mean=False,
+        seed=seed,
+        contestants=CONTESTANTS,
+    )
     if not as_json:
         say(
             f"An unknown system of {sem.n_nodes} nodes ({', '.join(NODES)}); every node can be "
             f"switched, so there are {2**sem.n_nodes} interventions."
         )
         say(f"{rounds} rounds each, compiled on first use:")
-    world, traces, policies = World(sem), [], []
-    for contestant in CONTESTANTS:
-        policy = experiment.policy(contestant, world)
-        traces.append(_play(policy, sem, rounds, seed, contestant.name, quiet=as_json))
-        policies.append(policy)
-    learner = policies[0]
-    assert isinstance(learner, CSLUCB)
-    found = learner.suggest(np.random.default_rng(0))
-    graph = _learned(learner, sem)
+    world = World(sem)
+    telling = dataclasses.replace(experiment, knows_noise_mean=True)
+    policies = [
+        (telling if contestant.policy == TOLD else experiment).policy(contestant, world)
+        for contestant in CONTESTANTS
+    ]
+    traces = [
+        _play(policy, sem, rounds, seed, contestant.name, quiet=as_json)
+        for contestant, policy in zip(CONTESTANTS, policies, strict=True)
+    ]
+    belief = policies[0].belief()
+    assert belief is not None
+    found = _best(belief, sem)
+    graph = likely_graph(belief, sem.nodes, sem.regimes)
     files = _pictures(experiment, world, traces, graph, sem, folder, force)
     if as_json:
         print_json(_record(sem, traces, found, graph, files))
@@ -97,6 +114,8 @@ def _play(
         if live and (t % 10 == 0 or t == rounds):
             _line(console, name, t, total, suggestion.reason)
 
+    if live:
+        _line(console, name, 0, total, "starting")
     trace = play(policy, sem, horizon=rounds, seed=seed, on_round=on_round)
     if live:
         console.file.write("\r\x1b[K")
@@ -114,13 +133,17 @@ def _line(console: Console, name: str, t: int, regret: float, reason: str) -> No
     console.file.flush()
 
 
-def _learned(learner: CSLUCB, sem: LinearSEM) -> Graph:
-    model, adjacency = learner.model, learner.adjacency
-    assert model is not None
-    assert adjacency is not None
-    order = None if model.order is None else tuple(sem.nodes[i] for i in model.order)
-    known = np.ones((2, sem.n_nodes), dtype=bool)
-    return Graph(sem.nodes, adjacency, model.weights, known, order, {})
+class Found(NamedTuple):
+    """The intervention to settle on, and what is believed of it."""
+
+    intervention: Intervention
+    choice: Choice
+
+
+def _best(belief: Belief, sem: LinearSEM) -> Found:
+    rows = all_interventions(sem.n_nodes, sem.regimes)
+    choice = belief.best(rows, sem.reward, np.zeros(len(rows)))
+    return Found(rows[choice.row], choice)
 
 
 def _pictures(
@@ -168,17 +191,20 @@ def _marks(folder: Path) -> dict[Path, Mark]:
     }
 
 
-def _report(sem: LinearSEM, found: Suggestion, graph: Graph, files: list[Path]) -> None:
+def _report(sem: LinearSEM, found: Found, graph: Graph, files: list[Path]) -> None:
     best = sem.best_intervention()
     reward = sem.expected_reward(np.stack([found.intervention, best]))
     say()
-    say(f"Best intervention found by CSL-UCB: {_names(sem, found.intervention)}")
+    predicted = found.choice.reward
+    say(f"Best intervention found by {DEFAULT}: {_names(sem, found.intervention)}")
     say(
-        f"  predicted {sem.nodes[sem.reward]} {found.mean:.2f}, true {reward[0]:.2f}; "
-        f"the true best is {_names(sem, best)} with {reward[1]:.2f}"
+        f"  predicted {sem.nodes[sem.reward]} {predicted.mean:.2f} ({predicted.low:.2f} to "
+        f"{predicted.high:.2f}), true {reward[0]:.2f}; the best with probability "
+        f"{found.choice.probability:.2f}"
     )
+    say(f"  the true best: {_names(sem, best)}, {reward[1]:.2f}")
     rows = []
-    for regime, name in enumerate(("natural", "intervened")):
+    for regime, name in enumerate(graph.regime_names):
         errors = graph_errors(sem.adjacency[regime], graph.adjacency[regime])
         rows.append(
             [
@@ -194,18 +220,18 @@ def _report(sem: LinearSEM, found: Suggestion, graph: Graph, files: list[Path]) 
     out().print(table(["regime", "true edges", "found", "precision", "recall"], rows))
     for edge in graph.edges():
         if edge["child"] == sem.nodes[sem.reward]:
-            regime = 1 if edge["regime"] == "intervened" else 0
+            regime = graph.regime_names.index(edge["regime"])
             true = sem.weights[regime, sem.nodes.index(edge["parent"]), sem.reward]
             say(
                 f"  {edge['parent']} -> {edge['child']} ({edge['regime']}): {edge['weight']:+.2f}, "
-                f"true {true:+.2f}"
+                f"true {true:+.2f}, probability {edge['probability']:.2f}"
             )
     say()
     say("wrote " + ", ".join(str(path) for path in files))
 
 
 def _record(
-    sem: LinearSEM, traces: list[Trace], found: Suggestion, graph: Graph, files: list[Path]
+    sem: LinearSEM, traces: list[Trace], found: Found, graph: Graph, files: list[Path]
 ) -> dict[str, Any]:
     best = sem.best_intervention()
     reward = sem.expected_reward(np.stack([found.intervention, best]))
@@ -221,7 +247,10 @@ def _record(
         ],
         "found": {
             "intervention": found.intervention.tolist(),
-            "predicted": found.mean,
+            "predicted": float(found.choice.reward.mean),
+            "low": float(found.choice.reward.low),
+            "high": float(found.choice.reward.high),
+            "probability": found.choice.probability,
             "expected": float(reward[0]),
         },
         "best": {"intervention": best.tolist(), "expected": float(reward[1])},

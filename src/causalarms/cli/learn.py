@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from causalarms.cli.learn_posterior import posterior_summary, print_posterior
 from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
 from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
 from causalarms.cli.terminal import collected_warnings, err, print_json, say
-from causalarms.errors import DataError
+from causalarms.errors import DataError, IdentifiabilityWarning
 from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
 from causalarms.graphs.csl import Removal
-from causalarms.graphs.inputs import checked_rounds
+from causalarms.graphs.identifiability import open_directions
+from causalarms.graphs.inputs import Rounds, checked_rounds
 from causalarms.sem.interventions import as_interventions
+from causalarms.sem.regimes import MOST_REGIMES, Counts
 from causalarms.tables.rounds import rounds_of
 
 CSL_METHODS: dict[str, dict[str, Any]] = {
@@ -26,24 +35,33 @@ CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl-literal": {"joint": False},
 }
 CONTINUOUS: dict[str, type[GOLEM] | type[DAGMA]] = {"golem": GOLEM, "dagma": DAGMA}
-METHODS = [*CSL_METHODS, *CONTINUOUS, "posterior"]
+METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
 CSL_ONLY = ("max_samples", "standardize", "bootstrap", "few_samples")
 KNOWLEDGE = ("forbid", "require", "tier")
 POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
+METHOD_HELP = "Probabilities of edges, in any units; or CSL of the paper; or GOLEM, DAGMA."
 
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--method", type=click.Choice(METHODS), default="csl", show_default=True)
+@click.option(
+    "--method", type=click.Choice(METHODS), default="posterior", show_default=True, help=METHOD_HELP
+)
 @click.option(
     "--interventions",
     type=click.Path(path_type=Path),
-    help="Second table with a 0/1 column per node.",
+    help="Second table with a column of regimes per node.",
 )
 @click.option(
     "--intervened",
     metavar="COLUMN",
     help="Column that names the intervened nodes, separated by ';'.",
+)
+@click.option(
+    "--regimes",
+    multiple=True,
+    metavar="NODE=K",
+    help="How many regimes a node has (default: those seen); may be repeated.",
 )
 @click.option("--nodes", metavar="A,B,...", help="Columns to use as nodes (default: all others).")
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
@@ -60,20 +78,20 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
 @edges("forbid", "--forbid", "--forbid-edge", words="Edge that cannot be.")
 @edges("require", "--require", "--require-edge", words="Edge that must be.")
 @TIERS
-@click.option("--max-samples", type=SAMPLES, help="At most so many samples per mechanism.")
-@click.option("--standardize", is_flag=True, help="Divide nodes by their standard deviation.")
+@click.option("--max-samples", type=SAMPLES, help="csl: at most so many samples per mechanism.")
+@click.option("--standardize", is_flag=True, help="csl: divide nodes by their standard deviation.")
 @click.option(
     "--few-samples",
     type=click.Choice(["raise", "unknown"]),
     default="raise",
     show_default=True,
-    help="What to do with mechanisms that have too few samples.",
+    help="csl: what to do with mechanisms that have too few samples.",
 )
 @click.option(
     "--bootstrap",
     type=click.IntRange(0, 100_000),
     default=0,
-    help="Refits on part of the rounds, for the stability of edges.",
+    help="csl: refits on part of the rounds, for the stability of edges.",
 )
 @click.option(
     "--miss-per-edge",
@@ -89,10 +107,10 @@ POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
 )
 @click.option(
     "--noise-scale",
-    default="1",
+    default="estimate",
     show_default=True,
     metavar="NUMBER|estimate",
-    help="posterior: about the noise's standard deviation.",
+    help="posterior: about the noise's standard deviation; estimated: any units will do.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option(
@@ -112,6 +130,7 @@ def learn(
     method: str,
     interventions: Path | None,
     intervened: str | None,
+    regimes: tuple[str, ...],
     nodes: str | None,
     ignore: tuple[str, ...],
     skip_incomplete: bool,
@@ -134,9 +153,11 @@ def learn(
 ) -> None:
     """Learn who causes what from a table of rounds (CSV or Parquet).
 
-    Rows are rounds, columns are nodes. Interventions are 0/1 columns do:NAME, or a column
-    'intervened' that names the intervened nodes separated by ';', or a second table. A row with
-    an empty cell is refused by its number, or left out with --skip-incomplete.
+    Rows are rounds, columns are nodes. Interventions are columns do:NAME with the regime of the
+    node (0 natural, 1 intervened, more where there are more settings), or a column 'intervened'
+    that names the intervened nodes separated by ';', or a second table. A node that was never
+    switched has one mechanism. A row with an empty cell is refused by its number, or left out
+    with --skip-incomplete.
     """
     _check_endings(outputs)
     inputs = [path for path in (data, interventions) if path is not None]
@@ -150,15 +171,17 @@ def learn(
         ignore=ignore,
         incomplete="skip" if skip_incomplete else "refuse",
     )
-    found.check_regimes(2)
-    rounds = checked_rounds(found.values, as_interventions(found.regimes, found.nodes), found.nodes)
+    counts = found.shown_regimes(_told_regimes(regimes))
+    rows = as_interventions(found.regimes, found.nodes, counts)
+    rounds = checked_rounds(found.values, rows, found.nodes)
     known = knowledge(tier, forbid, require)
     if method not in CSL_METHODS:
-        _refuse(CSL_ONLY, method, "CSL")
+        _refuse(CSL_ONLY, method, "CSL", "csl")
     if method != "posterior":
-        _refuse(POSTERIOR_ONLY, method, "posterior")
+        _refuse(POSTERIOR_ONLY, method, "posterior", "posterior")
     if method in CONTINUOUS:
-        _refuse(KNOWLEDGE, method, "CSL and posterior")
+        _refuse(KNOWLEDGE, method, "CSL and posterior", "posterior")
+        _refuse_many_regimes(counts, found.nodes, method)
         learner: Any = CONTINUOUS[method]()
     elif method == "posterior":
         learner = GraphPosterior(
@@ -182,10 +205,16 @@ def learn(
     messages: list[str] = []
     with (
         collected_warnings(messages, show=not as_json),
-        _live_line(len(rounds.nodes)) as on_removal,
+        _live_line(len(rounds.nodes), counted=isinstance(learner, CSL)) as on_removal,
     ):
-        extra = (on_removal,) if isinstance(learner, CSL) else ()
-        learner.fit_rounds(rounds, _noise_mean(noise_mean), *extra)
+        _warn_of_never_switched(rounds, counts)
+        mean = _noise_mean(noise_mean)
+        if isinstance(learner, CSL):
+            learner.fit_rounds(rounds, mean, on_removal, counts)
+        elif isinstance(learner, GraphPosterior):
+            learner.fit_rounds(rounds, mean, counts)
+        else:
+            learner.fit_rounds(rounds, mean)
     report = LearnReport.of(learner.result_, rounds, found, method)
     for path in outputs:
         write_graph(learner.result_, path, inputs, force)
@@ -199,19 +228,23 @@ def learn(
 
 
 class _live_line:  # noqa: N801 — reads as a verb where it is used
-    """A bar that moves as nodes find their place in the order; silent off a terminal."""
+    """A bar and the time; it moves as nodes find their place, where that is known (`counted`).
 
-    def __init__(self, n_nodes: int) -> None:
+    Silent off a terminal.
+    """
+
+    def __init__(self, n_nodes: int, *, counted: bool) -> None:
         self._progress = Progress(
             TextColumn("learning"),
             BarColumn(),
             TextColumn("{task.fields[edge]}"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn() if counted else TimeElapsedColumn(),
             console=err(),
             transient=True,
             disable=not err().is_terminal,
         )
-        self._task = self._progress.add_task("learn", total=n_nodes * (n_nodes - 1), edge="")
+        total = n_nodes * (n_nodes - 1) if counted else None
+        self._task = self._progress.add_task("learn", total=total, edge=f"{n_nodes} nodes")
 
     def __enter__(self) -> Callable[[Removal, int], None]:
         self._progress.start()
@@ -224,11 +257,49 @@ class _live_line:  # noqa: N801 — reads as a verb where it is used
         self._progress.update(self._task, advance=1, edge=f"{n_ordered} nodes in order")
 
 
-def _refuse(options: tuple[str, ...], method: str, owner: str) -> None:
+def _refuse(options: tuple[str, ...], method: str, owner: str, instead: str) -> None:
     context = click.get_current_context()
     for name in options:
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} is for {owner}, not for {method}")
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is for {owner}, not for {method}: "
+                f"add --method {instead}"
+            )
+
+
+def _refuse_many_regimes(counts: Counts, nodes: tuple[str, ...], method: str) -> None:
+    for node, count in zip(nodes, counts.tolist(), strict=True):
+        if count > 2:
+            raise DataError(
+                f"node {node!r} has {count} regimes; {method} knows two, posterior and csl any"
+            )
+
+
+def _told_regimes(texts: tuple[str, ...]) -> dict[str, int]:
+    told: dict[str, int] = {}
+    for text in texts:
+        node, _, count = (part.strip() for part in text.rpartition("="))
+        number = int(count) if count.isdecimal() and len(count) < 10 else 0
+        if not node or not 1 <= number <= MOST_REGIMES:
+            raise click.BadParameter(
+                f"{text!r} is not of the form NODE=K, K from 1 to {MOST_REGIMES}",
+                param_hint="--regimes",
+            )
+        if node in told:
+            raise click.BadParameter(f"node {node!r} is given twice", param_hint="--regimes")
+        told[node] = number
+    return told
+
+
+def _warn_of_never_switched(rounds: Rounds, counts: Counts) -> None:
+    """Of a table it is not known whether other nodes could have been switched."""
+    fixed = counts == 1
+    if 1 < fixed.sum() < len(fixed):
+        warnings.warn(
+            open_directions(rounds.regimes, rounds.nodes, fixed),
+            IdentifiabilityWarning,
+            stacklevel=2,
+        )
 
 
 def _check_endings(outputs: tuple[Path, ...]) -> None:

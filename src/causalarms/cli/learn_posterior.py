@@ -1,4 +1,4 @@
-"""What only `--method posterior` can say: how likely edges are that the graph does not have."""
+"""What only the posterior can say: how likely edges are that the graph does not have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from causalarms.cli.terminal import out, say, table
 from causalarms.graphs import GraphPosterior
 from causalarms.graphs.posterior.convergence import GOOD_R_HAT
-from causalarms.graphs.regime_names import REGIME_NAMES
 
 WORTH_PRINTING = 0.01
 
@@ -24,9 +23,9 @@ def posterior_summary(learner: Any) -> dict[str, Any]:
         "chains": None if chains is None else chains._asdict() | {"converged": chains.converged},
         "whole_graph_miss_probability": learner.whole_graph_miss_probability_,
         "largest_dropped_probability": learner.largest_dropped_probability_,
-        "left_out": learner.left_out_,
+        "edges_left_out": learner.left_out_,
         "edge_probability": dict(
-            zip(REGIME_NAMES, learner.edge_probability_.tolist(), strict=True)
+            zip(learner.result_.regime_names, learner.edge_probability_.tolist(), strict=True)
         ),
     }
 
@@ -38,7 +37,7 @@ def print_posterior(learner: Any) -> None:
     absent = ~learner.adjacency_ & learner.known_[:, None, :] & (probability > WORTH_PRINTING)
     rows = [
         [
-            REGIME_NAMES[r],
+            learner.result_.regime_names[r],
             f"{learner.nodes_[p]} -> {learner.nodes_[c]}",
             f"{probability[r, p, c]:.2f}",
         ]

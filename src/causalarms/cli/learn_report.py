@@ -40,7 +40,15 @@ class LearnReport(NamedTuple):
             rounds,
             table.source,
             method,
-            check_mechanisms(values, regimes, nodes, graph.adjacency, graph.weights, graph.known),
+            check_mechanisms(
+                values,
+                regimes,
+                nodes,
+                graph.adjacency,
+                graph.weights,
+                graph.known,
+                graph.regime_names,
+            ),
             varsortability(graph.adjacency.any(axis=0), values.var(axis=0)),
             table.left_out,
         )
@@ -52,6 +60,7 @@ class LearnReport(NamedTuple):
             "n_rounds": len(self.rounds.values),
             "nodes": list(self.graph.nodes),
             "interventions": self.source,
+            "regimes": dict(zip(self.graph.nodes, self.graph.counts.tolist(), strict=True)),
             "left_out": list(self.left_out),
             "order": None if order is None else list(order),
             "edges": self.graph.edges(),
@@ -69,6 +78,7 @@ class LearnReport(NamedTuple):
         )
         for remark in self.left_out:
             say(remark)
+        self._print_regimes()
         measures = list(graph.measures)
         rows = [
             [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]
@@ -78,8 +88,8 @@ class LearnReport(NamedTuple):
         out().print(table(["regime", "edge", "weight", *measures], rows))
         if graph.order is None:
             say(
-                "The two regimes mix into a cycle: some interventions have no expected reward. "
-                "--method csl learns one common order."
+                "The regimes mix into a cycle: some interventions have no expected reward. "
+                "The posterior and --method csl learn one common order."
             )
         else:
             say("order: " + ", ".join(graph.order))
@@ -93,6 +103,16 @@ class LearnReport(NamedTuple):
                 f"varsortability {self.varsortability:.2f} "
                 "(near 1: the variances alone give the order away)"
             )
+
+    def _print_regimes(self) -> None:
+        """Only where not every node has two."""
+        nodes, counts = self.graph.nodes, self.graph.counts.tolist()
+        more = [f"{node} {k}" for node, k in zip(nodes, counts, strict=True) if k > 2]
+        if more:
+            say("regimes: " + ", ".join(more))
+        fixed = [node for node, k in zip(nodes, counts, strict=True) if k == 1]
+        if fixed:
+            say("never switched, one mechanism each, learned from all rounds: " + ", ".join(fixed))
 
     def _print_checks(self) -> None:
         for name, words in (

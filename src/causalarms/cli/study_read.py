@@ -13,6 +13,8 @@ from causalarms.cli.study_screen import show_study
 from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.sem.factors import NamedFactors
 from causalarms.study import Study
+from causalarms.study.beliefs import edges
+from causalarms.study.beliefs import unknown as unknown_of
 from causalarms.study.history import columns
 from causalarms.study.trials import Record
 
@@ -77,27 +79,28 @@ def predict(file: Path, switch: str, as_json: bool) -> None:
 def graph(file: Path, path: Path | None, force: bool, as_json: bool) -> None:
     """The learned edges of every regime."""
     with Study.open(file, read_only=True) as study:
-        found = study.graph()
+        found, named = study.graph(), study.settings.named
     if path is not None:
         found.save(path, inputs=[file], force=force)
     if as_json:
         unknown = [{"regime": r, "node": node} for r, node in found.unknown()]
-        print_json({"nodes": found.nodes, "edges": found.edges(), "unknown": unknown})
+        print_json({"nodes": found.nodes, "edges": edges(found, named), "unknown": unknown})
         return
     rows = [
         [
-            e["regime"],
+            e["when"],
             e["parent"],
             e["child"],
             f"{e['weight']:+.3f}",
             _number(e["standard_error"]),
             _number(e.get("probability")),
         ]
-        for e in found.edges()
+        for e in edges(found, named)
     ]
-    _print(["regime", "parent", "child", "weight", "+-", "probability"], rows)
+    _print(["when", "parent", "child", "weight", "+-", "probability"], rows)
     if found.unknown():
-        say("too few rounds: " + ", ".join(f"{n} ({r})" for r, n in found.unknown()))
+        few = unknown_of(found, named)
+        say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
 
 
 @click.command()

@@ -17,7 +17,9 @@ from causalarms.graphs.graph import Graph
 from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 from causalarms.outputs import Mark
 from causalarms.plain_text import printable
+from causalarms.sem.factors import NamedFactors
 from causalarms.study import Study
+from causalarms.study.beliefs import edges, unknown
 from causalarms.study.history import columns
 
 STYLE = (
@@ -47,7 +49,8 @@ def page(study: Study, name: str) -> str:
         graph = study.graph()
     except StudyError:
         graph = None
-    parts = [_head(facts, name), _best(facts), _rewards(facts), _graph(graph, facts)]
+    parts = [_head(facts, name), _best(facts), _rewards(facts)]
+    parts.append(_graph(graph, facts, study.settings.named))
     parts += [_alarms(facts), _far_values(facts), _checks(study, graph), _trials(study)]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
@@ -112,28 +115,28 @@ def _rewards(facts: dict[str, Any]) -> str:
     return f"<h2>Reward so far</h2>{picture}"
 
 
-def _graph(graph: Graph | None, facts: dict[str, Any]) -> str:
+def _graph(graph: Graph | None, facts: dict[str, Any], named: NamedFactors) -> str:
     if graph is None or not graph.adjacency.any():
         return "<h2>Learned graph</h2><p>Not yet: too few rounds of some mechanism.</p>"
     from causalarms.pictures.graph import draw_graph
 
     rows = [
         [
-            e["regime"],
+            e["when"],
             e["parent"],
             e["child"],
             _shown(e["weight"]),
             _shown(e["standard_error"]),
             _shown(e.get("probability")),
         ]
-        for e in graph.edges()
+        for e in edges(graph, named)
     ]
-    missing = ", ".join(f"{node} ({regime})" for regime, node in graph.unknown())
+    missing = ", ".join(f"{node} ({when})" for node, when in unknown(graph, named))
     note = f"<p>Too few rounds to say anything of {escape(missing)}.</p>" if missing else ""
     picture = _image(draw_graph(graph, reward=facts["reward"]), "who causes whom, per regime")
     return (
         f"<h2>Learned graph</h2>{picture}{note}"
-        + _table(["regime", "parent", "child", "weight", "standard error", "probability"], rows)
+        + _table(["when", "parent", "child", "weight", "standard error", "probability"], rows)
         + f"<p>{WEIGHED if facts['weighs_graphs'] else GIVEN}</p>"
     )
 

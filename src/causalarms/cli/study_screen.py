@@ -10,6 +10,7 @@ from causalarms.cli.study_options import what_to_set
 from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 from causalarms.study import Study
+from causalarms.study.beliefs import edges as edges_of
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
@@ -34,7 +35,7 @@ def show_study(study: Study, *, as_json: bool) -> None:
         words = what_to_set(best, record["factors"])
         say(f"best    switch {words}: {best['reward']:.4g}{interval}{sure}")
     for edge in record["edges"][:EDGES]:
-        say(f"edge    {edge['parent']} -> {edge['child']} ({edge['regime']}) {edge['weight']:+.2f}")
+        say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {edge['weight']:+.2f}")
     if len(record["edges"]) > EDGES:
         say(f"        and {len(record['edges']) - EDGES} more: causalarms study graph")
     for alarm in record["alarms"]:
@@ -65,7 +66,7 @@ def summary(study: Study) -> dict[str, Any]:
     except StudyError:
         best = None
     try:
-        edges = sorted(study.graph().edges(), key=lambda e: -abs(e["weight"]))
+        edges = sorted(edges_of(study.graph(), settings.named), key=lambda e: -abs(e["weight"]))
     except StudyError:
         edges = []
     rewards = [r.values[settings.reward_index] for r in ledger.learnable() if r.values]

@@ -22,10 +22,9 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError
 from causalarms.graphs.acyclicity import ShrinkingGraph
-from causalarms.graphs.regime_names import mechanism_name
 from causalarms.graphs.units import Units
 from causalarms.kernels import kernel
-from causalarms.sem.regimes import existing
+from causalarms.sem.regimes import existing, mechanism_name
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import gram_matrix
 from causalarms.statistics.mutual_information import kraskov, psi_table

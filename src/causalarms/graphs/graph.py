@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
-from causalarms.graphs.regime_names import REGIME_NAMES, regime_names
 from causalarms.outputs import Mark, write_output
-from causalarms.sem.regimes import Counts, existing, regime_counts
+from causalarms.sem.regimes import Counts, existing, regime_counts, regime_names
 from causalarms.tables.write import csv_text
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,9 +28,10 @@ MADE_BY = "`causalarms learn`, `study graph` or `demo`"
 MARKS = {  # of the files that `Graph.save` writes, by their ending
     ".json": Mark(MADE_BY, f'{{\n "format": "{FORMAT}"'.encode()),
     ".csv": Mark(MADE_BY, ",".join(COLUMNS).encode()),
-    ".graphml": Mark(MADE_BY, b"<graphml", b'"natural_known"'),
+    ".graphml": Mark(MADE_BY, b"<graphml", b'_known"'),
     ".dot": Mark(MADE_BY, b"digraph causalarms {"),
 }
+SOLID_AND_DASHED = 2  # regimes that styles of lines tell apart
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -40,7 +41,8 @@ class Graph:
 
     `known` (R, N) says which mechanisms had data: the others are unknown, not without parents.
     `measures` are further numbers per edge (score, stability, probability), each (R, N, N).
-    `regimes` (N,) says how many regimes each node has, None: all R.
+    `regimes` (N,) says how many regimes each node has, None: all R. Of others nothing is shown.
+    `regime_names` are what the R regimes are called, if not natural, intervened, ...
     """
 
     nodes: tuple[str, ...]
@@ -50,15 +52,36 @@ class Graph:
     order: tuple[str, ...] | None  # None where the regimes mix into a cycle
     measures: dict[str, FloatArray]
     regimes: Counts | None = None
+    regime_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n_regimes = len(self.adjacency)
+        names = tuple(self.regime_names) or regime_names(n_regimes)
+        if len(names) != n_regimes or len(set(names)) < n_regimes:
+            raise DataError(
+                f"regime_names must be {n_regimes} different names, one per regime, not {names}"
+            )
+        object.__setattr__(self, "regime_names", names)
 
     @property
-    def regime_names(self) -> tuple[str, ...]:
-        return regime_names(len(self.adjacency))
+    def n_regimes(self) -> int:
+        """R: the most regimes that a node has."""
+        return len(self.adjacency)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many regimes each node has, (N,)."""
+        return regime_counts(self.regimes, len(self.nodes), default=self.n_regimes)
+
+    @cached_property
+    def exists(self) -> BoolArray:
+        """Which mechanisms there are, (R, N)."""
+        return existing(self.counts, self.n_regimes)
 
     def edges(self) -> list[dict[str, Any]]:
         """One record per edge and regime, sorted by regime, child and falling |weight|."""
         records, names = [], self.regime_names
-        for regime, parent, child in np.argwhere(self.adjacency):
+        for regime, parent, child in np.argwhere(self.adjacency & self.exists[:, None, :]):
             records.append(
                 {
                     "regime": names[regime],
@@ -84,45 +107,44 @@ class Graph:
 
     def unknown(self) -> list[tuple[str, str]]:
         """(regime, node) of the mechanisms without data."""
-        unknown = self._exist & ~self.known
+        unknown = self.exists & ~self.known
         return [(self.regime_names[r], self.nodes[i]) for r, i in np.argwhere(unknown)]
 
-    @property
-    def _exist(self) -> BoolArray:
-        """Which mechanisms there are, (R, N)."""
-        counts = regime_counts(self.regimes, len(self.nodes), default=len(self.known))
-        return existing(counts, len(self.known))
-
     def to_networkx(self) -> nx.DiGraph:
-        """The union of all regimes; an edge carries `weight_natural`, `weight_intervened`, ..."""
-        graph = nx.DiGraph()
+        """The union of all regimes; an edge carries `weight_natural`, `weight_intervened`, ...
+
+        Of a regime that a node does not have, neither the node nor an edge to it says anything.
+        """
+        graph, names = nx.DiGraph(), self.regime_names
+        has = {
+            node: [name for r, name in enumerate(names) if self.exists[r, i]]
+            for i, node in enumerate(self.nodes)
+        }
         for i, node in enumerate(self.nodes):
-            graph.add_node(
-                node,
-                **{
-                    f"{name}_known": bool(self.known[r, i])
-                    for r, name in enumerate(self.regime_names)
-                    if self._exist[r, i]
-                },
-            )
+            known = zip(has[node], self.known[:, i].tolist(), strict=False)
+            graph.add_nodes_from([(node, {f"{name}_known": is_known for name, is_known in known})])
         for edge in self.edges():
-            regime = edge["regime"]
+            regime, ends = edge["regime"], (edge["parent"], edge["child"])
             attributes = {
                 f"{key}_{regime}": value
                 for key, value in edge.items()
                 if key not in ("regime", "parent", "child") and value is not None
             }
-            graph.add_edge(edge["parent"], edge["child"], **{regime: True}, **attributes)
-        for _, _, attributes in graph.edges(data=True):
-            for regime in self.regime_names:
+            graph.add_edges_from([(*ends, {regime: True} | attributes)])
+        for _, child, attributes in graph.edges(data=True):
+            for regime in has[child]:
                 attributes.setdefault(regime, False)
         return graph
 
     def to_json(self) -> str:
-        """Nodes, edges with all their numbers, order and unknown mechanisms."""
+        """Nodes and their regimes, edges with all their numbers, order, unknown mechanisms."""
         record = {
             "format": FORMAT,
             "nodes": list(self.nodes),
+            "regimes": {
+                node: list(self.regime_names[:count])
+                for node, count in zip(self.nodes, self.counts.tolist(), strict=True)
+            },
             "order": list(self.order) if self.order else None,
             "edges": self.edges(),
             "unknown": [{"regime": r, "node": node} for r, node in self.unknown()],
@@ -135,25 +157,29 @@ class Graph:
         return csv_text(columns, ([edge[name] for name in columns] for edge in self.edges()))
 
     def to_graphml(self) -> str:
-        """XML; DataError names a node whose name holds what XML cannot."""
-        for node in self.nodes:
-            found = NOT_XML.search(node)
-            if found:
-                raise DataError(
-                    f"node {node!r}: GraphML cannot hold the character {found.group()!r}; "
-                    "save the graph as .json"
-                )
+        """XML; DataError names a node or regime whose name holds what XML cannot."""
+        for what, names in (("node", self.nodes), ("regime", self.regime_names)):
+            for name in names:
+                found = NOT_XML.search(name)
+                if found:
+                    raise DataError(
+                        f"{what} {name!r}: GraphML cannot hold the character {found.group()!r}; "
+                        "save the graph as .json"
+                    )
         return "\n".join(nx.generate_graphml(self.to_networkx())) + "\n"
 
     def to_dot(self) -> str:
-        """Solid edges are natural, dashed ones those of other regimes."""
+        """Solid edges are natural, dashed ones those of other regimes, named where they differ."""
         lines = ["digraph causalarms {", "  rankdir=LR;"]
         lines += [f"  {_quoted(node)};" for node in self.nodes]
         for edge in self.edges():
-            style = "solid" if edge["regime"] == REGIME_NAMES[0] else "dashed"
+            style = "solid" if edge["regime"] == self.regime_names[0] else "dashed"
+            label = f"{edge['weight']:.3g}"
+            if self.n_regimes > SOLID_AND_DASHED:
+                label += f" ({edge['regime']})"
             lines.append(
                 f"  {_quoted(edge['parent'])} -> {_quoted(edge['child'])} "
-                f'[label="{edge["weight"]:.3g}", style={style}];'
+                f"[label={_quoted(label)}, style={style}];"
             )
         return "\n".join([*lines, "}"]) + "\n"
 

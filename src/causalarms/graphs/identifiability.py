@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import IdentifiabilityWarning
-from causalarms.graphs.regime_names import mechanism_name, regime_names
-from causalarms.sem.regimes import Counts, regime_counts
+from causalarms.sem.regimes import Counts, mechanism_name, regime_counts, regime_names
 
 
 def warn_of_constant_regimes(
@@ -23,17 +22,15 @@ def warn_of_constant_regimes(
     counts: Counts | None = None,
     stacklevel: int = 4,
 ) -> None:
-    """`counts` says how many regimes each node has (two); those without a switch are not meant."""
+    """`counts` says how many regimes each node has (two).
+
+    Those without a switch are not meant, unless nothing at all varies.
+    """
     counts = regime_counts(counts, len(nodes))
-    constant = (regimes == regimes[0]).all(axis=0) & (counts > 1)
-    if not constant.any():
+    constant = (regimes == regimes[0]).all(axis=0)
+    if not constant.all() and not constant[counts > 1].any():
         return
-    n_rows = len(regimes)
-    if constant[counts > 1].all():
-        subject = f"no node's regime varies over the {n_rows} rows"
-    else:
-        names = ", ".join(repr(nodes[i]) for i in np.flatnonzero(constant))
-        subject = f"the regime of {names} never varies over the {n_rows} rows"
+    constant &= counts > 1
     unknown = {
         name: [
             nodes[i] for i in np.flatnonzero(constant & (regimes[0] != regime) & (regime < counts))
@@ -41,11 +38,24 @@ def warn_of_constant_regimes(
         for regime, name in enumerate(regime_names(int(counts.max())))
     }
     parts = [f"{', '.join(names)} ({regime})" for regime, names in unknown.items() if names]
-    warnings.warn(
+    unseen = f"; these mechanisms are unknown, not absent: {'; '.join(parts)}" if parts else ""
+    message = open_directions(regimes, nodes, constant) + unseen
+    warnings.warn(message, IdentifiabilityWarning, stacklevel=stacklevel)
+
+
+def open_directions(
+    regimes: npt.NDArray[np.uint8], nodes: tuple[str, ...], constant: npt.NDArray[np.bool_]
+) -> str:
+    """What constant regimes of these nodes mean, in words."""
+    n_rows = len(regimes)
+    if (regimes == regimes[0]).all():
+        subject = f"no node's regime varies over the {n_rows} rows"
+    else:
+        names = ", ".join(repr(nodes[i]) for i in np.flatnonzero(constant))
+        subject = f"the regime of {names} never varies over the {n_rows} rows"
+    return (
         f"{subject}: directions are told apart by varying regimes, so edges between such nodes may "
-        f"be reversed; these mechanisms are unknown, not absent: {'; '.join(parts)}",
-        IdentifiabilityWarning,
-        stacklevel=stacklevel,
+        "be reversed"
     )
 
 

@@ -7,13 +7,14 @@ line) for steadiness.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from causalarms.graphs.regime_names import regime_names
+from causalarms.sem.regimes import regime_names
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -37,9 +38,10 @@ def check_mechanisms(
     adjacency: npt.NDArray[np.bool_],
     weights: FloatArray,
     known: npt.NDArray[np.bool_],
+    names: Sequence[str] = (),
 ) -> list[MechanismCheck]:
-    """One record per known mechanism."""
-    checks, names = [], regime_names(len(known))
+    """One record per known mechanism; `names` are those of the regimes."""
+    checks, names = [], names or regime_names(len(known))
     for regime, node in np.argwhere(known):
         rows = values[regimes[:, node] == regime]
         parents = adjacency[regime, :, node]

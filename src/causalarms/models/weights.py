@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
-from causalarms.graphs.regime_names import mechanism_name
-from causalarms.sem.regimes import Counts, existing, regime_counts
+from causalarms.sem.regimes import Counts, existing, mechanism_name, regime_counts
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import Moments
 from causalarms.statistics.regression import SingularError, regress

@@ -25,7 +25,7 @@ MARGIN = 0.12
 
 @dataclass(frozen=True)
 class Geometry:
-    """Everything both panels share. Lengths are inches from a panel's lower left corner."""
+    """Everything the panels share. Lengths are inches from a panel's lower left corner."""
 
     names: tuple[str, ...]
     name_size: float  # points
@@ -36,8 +36,8 @@ class Geometry:
     routes: dict[tuple[int, int], FloatArray]
 
 
-def plan(nodes: Sequence[str], union: BoolArray) -> Geometry:
-    """Lay out the edges of both regimes together."""
+def plan(nodes: Sequence[str], union: BoolArray, *, n_panels: int = 2) -> Geometry:
+    """Lay out the edges of all regimes together; a single panel has the whole width."""
     n_nodes = len(nodes)
     names = tuple(_shortened(node) for node in nodes)
     name_size = style.TEXT_SIZE if n_nodes < MANY_NODES else style.SMALL_TEXT_SIZE
@@ -46,7 +46,7 @@ def plan(nodes: Sequence[str], union: BoolArray) -> Geometry:
     widest, tallest = 2 * half_sizes.max(axis=0)
     width_needed = len(in_layer) * widest + (len(in_layer) - 1) * ARROW_ROOM + 2 * MARGIN
     column = style.TWO_COLUMNS / 2
-    stacked = len(in_layer) > SIDE_BY_SIDE or width_needed > column
+    stacked = n_panels == 1 or len(in_layer) > SIDE_BY_SIDE or width_needed > column
     crowded = n_nodes >= MANY_NODES
     width = max(style.TWO_COLUMNS, 0.0 if crowded else width_needed) if stacked else column
     height = max(

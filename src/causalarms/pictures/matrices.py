@@ -11,8 +11,8 @@ from matplotlib.patches import Patch, Rectangle
 
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
-from causalarms.graphs.regime_names import REGIME_NAMES
 from causalarms.pictures import style
+from causalarms.pictures.edge_table import draw_edge_table
 from causalarms.pictures.labels import number, text_size
 from causalarms.plain_text import printable
 
@@ -28,32 +28,51 @@ TITLE_ROOM, BAR_ROOM, EDGE_ROOM = 0.3, 0.62, 0.12  # inches
 def draw_matrices(
     graph: Graph, truth_weights: npt.ArrayLike | None = None, *, title: str | None = None
 ) -> Figure:
-    """One map per regime; below them, where given, the true weights (2, N, N).
+    """One map per regime, two in a row; below them, where given, the true weights (R, N, N).
 
     Cells learned wrongly are framed: dotted where an edge is missed, solid where one is extra.
+    More than four regimes give a table of edges.
     """
-    n_nodes = len(graph.nodes)
-    truth = None if truth_weights is None else _weights(truth_weights, n_nodes)
+    truth = None if truth_weights is None else _weights(truth_weights, graph)
+    if graph.n_regimes > style.MOST_PANELS:
+        true_edges = None if truth is None else truth != 0
+        return draw_edge_table(graph, truth=true_edges, title=title)
     learned = np.where(graph.adjacency, np.nan_to_num(graph.weights), 0.0)
     largest = max(np.abs(learned).max(initial=0), 0 if truth is None else np.abs(truth).max())
     largest = float(largest) or 1.0
+    n_columns = min(graph.n_regimes, 2)
+    n_rows = -(-graph.n_regimes // n_columns)
     with style.figure_style():
-        figure, axes = _grid(graph.nodes, n_rows=1 if truth is None else 2, title=title)
-        for regime in (0, 1):
-            image = _draw_map(axes[0][regime], learned[regime], graph.nodes, largest)
-            _hatch_unknown(axes[0][regime], graph.known[regime])
+        figure, grid = _grid(
+            graph.nodes,
+            n_rows=n_rows if truth is None else 2 * n_rows,
+            n_columns=n_columns,
+            title=title,
+        )
+        above, below = grid[: n_rows * n_columns], grid[n_rows * n_columns :]
+        for regime, (name, axes) in enumerate(zip(graph.regime_names, above, strict=False)):
+            known, exists = graph.known[regime], graph.exists[regime]
+            image = _draw_map(axes, learned[regime] * exists, graph.nodes, largest)
+            _hatch(axes, exists & ~known, "no data")
+            _hatch(axes, ~exists, "no such regime")
+            prefix = "" if truth is None else "learned, "
+            _set_title(axes, prefix + name)
             if truth is not None:
-                wrong = (graph.adjacency[regime] != (truth[regime] != 0)) & graph.known[regime]
-                _frame(axes[0][regime], wrong & graph.adjacency[regime], EXTRA)
-                _frame(axes[0][regime], wrong & ~graph.adjacency[regime], MISSED)
-                _draw_map(axes[1][regime], truth[regime], graph.nodes, largest)
-        prefixes = [""] if truth is None else ["learned, ", "true, "]
-        for row, prefix in zip(axes, prefixes, strict=True):
-            for panel, regime_name in zip(row, REGIME_NAMES, strict=True):
-                panel.set_title(prefix + regime_name, fontweight="bold", loc="left", pad=4)
-            row[0].set_ylabel("parent")
-        for panel in axes[-1]:
-            panel.set_xlabel("child")
+                wrong = (graph.adjacency[regime] != (truth[regime] != 0)) & known & exists
+                _frame(axes, wrong & graph.adjacency[regime], EXTRA)
+                _frame(axes, wrong & ~graph.adjacency[regime], MISSED)
+                _draw_map(below[regime], truth[regime] * exists, graph.nodes, largest)
+                _hatch(below[regime], ~exists, "no such regime")
+                _set_title(below[regime], "true, " + name)
+        for part in (above, below):
+            for unused in part[graph.n_regimes :]:
+                unused.remove()
+        used = [part[: graph.n_regimes] for part in (above, below) if part]
+        for part in used:
+            for axes in part[::n_columns]:
+                axes.set_ylabel("parent")
+        for axes in used[-1][-n_columns:]:
+            axes.set_xlabel("child")
         bar = figure.colorbar(image, cax=figure.axes[-1])
         bar.set_label("weight")
         if truth is not None:
@@ -61,50 +80,50 @@ def draw_matrices(
     return figure
 
 
-def _weights(given: npt.ArrayLike, n_nodes: int) -> FloatArray:
-    weights = np.asarray(given, dtype=float)
-    if weights.shape != (2, n_nodes, n_nodes):
-        raise ModelError(
-            f"truth_weights must have shape (2, {n_nodes}, {n_nodes}), not {weights.shape}"
-        )
+def _set_title(axes: Axes, text: str) -> None:
+    axes.set_title(printable(text), fontweight="bold", loc="left", pad=4, parse_math=False)
+
+
+def _weights(given: npt.ArrayLike, graph: Graph) -> FloatArray:
+    weights, shape = np.asarray(given, dtype=float), graph.weights.shape
+    if weights.shape != shape:
+        raise ModelError(f"truth_weights must have shape {shape}, not {weights.shape}")
     return weights
 
 
 def _grid(
-    nodes: tuple[str, ...], *, n_rows: int, title: str | None
-) -> tuple[Figure, list[list[Axes]]]:
-    """Square panels of equal size; the last axes of the figure are the colour bar's."""
+    nodes: tuple[str, ...], *, n_rows: int, n_columns: int, title: str | None
+) -> tuple[Figure, list[Axes]]:
+    """Square panels of equal size, row by row; the last axes of the figure are the colour bar's."""
     names = max(text_size(name, NAME_SIZE)[0] for name in nodes) + 0.1
     left = names + 0.25
     side = (style.TWO_COLUMNS - 2 * left - BAR_ROOM - EDGE_ROOM) / 2
     side = min(side, 0.34 * len(nodes) + 0.4)
     below = names + 0.12
-    width = 2 * (left + side) + EDGE_ROOM + BAR_ROOM
+    width = n_columns * (left + side) + EDGE_ROOM + BAR_ROOM
     title_room = TITLE_ROOM if title else 0.05
     height = n_rows * (side + below + TITLE_ROOM) + title_room + 0.2 + 0.15 * (n_rows - 1)
     figure = Figure(figsize=(width, height))
     if title:
         figure.suptitle(title, y=1 - 0.08 / height, va="top", fontsize=style.TEXT_SIZE + 1)
-    rows = []
+    panels = []
     for row in range(n_rows):
         bottom = height - title_room - (row + 1) * (side + TITLE_ROOM) - row * below
-        rows.append(
-            [
-                figure.add_axes(
-                    (
-                        (left + column * (left + side)) / width,
-                        bottom / height,
-                        side / width,
-                        side / height,
-                    )
+        panels += [
+            figure.add_axes(
+                (
+                    (left + column * (left + side)) / width,
+                    bottom / height,
+                    side / width,
+                    side / height,
                 )
-                for column in (0, 1)
-            ]
-        )
-    bar_left = (2 * (left + side) + 0.12) / width
+            )
+            for column in range(n_columns)
+        ]
+    bar_left = (n_columns * (left + side) + 0.12) / width
     top = height - title_room - TITLE_ROOM
     figure.add_axes((bar_left, bottom / height, 0.11 / width, (top - bottom) / height))
-    return figure, rows
+    return figure, panels
 
 
 def _draw_map(axes: Axes, weights: FloatArray, nodes: tuple[str, ...], largest: float) -> AxesImage:
@@ -134,13 +153,14 @@ def _draw_map(axes: Axes, weights: FloatArray, nodes: tuple[str, ...], largest: 
     return image
 
 
-def _hatch_unknown(axes: Axes, known: BoolArray) -> None:
-    for child in np.flatnonzero(~known).tolist():
+def _hatch(axes: Axes, children: BoolArray, why: str) -> None:
+    """Cover columns of which nothing can be said."""
+    for child in np.flatnonzero(children).tolist():
         axes.add_patch(
             Rectangle(
                 (child - 0.5, -0.5),
                 1,
-                len(known),
+                len(children),
                 facecolor=style.WHITE,
                 edgecolor=style.UNKNOWN,
                 hatch="////",
@@ -149,8 +169,8 @@ def _hatch_unknown(axes: Axes, known: BoolArray) -> None:
         )
         axes.text(
             child,
-            (len(known) - 1) / 2,
-            "no data",
+            (len(children) - 1) / 2,
+            why,
             rotation=90,
             ha="center",
             va="center",

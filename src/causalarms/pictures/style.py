@@ -37,6 +37,7 @@ FOUND = BLACK
 MISSED = ORANGE
 EXTRA = PURPLE
 UNKNOWN = GREY
+ABSENT, ABSENT_TEXT = "#CFCFCF", "#9A9A9A"  # there is no such mechanism
 NODE = PALE_GREY
 REWARD = YELLOW
 
@@ -44,6 +45,8 @@ DIVERGING = LinearSegmentedColormap.from_list("sign", [NEGATIVE, WHITE, POSITIVE
 
 ONE_COLUMN = 3.5  # inches: a column of IEEE's two-column layout
 TWO_COLUMNS = 7.16
+
+MOST_PANELS = 4  # regimes; more do not fit a page, a table holds them
 
 TEXT_SIZE = 8.0  # points
 SMALL_TEXT_SIZE = 6.5

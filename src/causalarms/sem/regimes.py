@@ -76,3 +76,13 @@ def regime_names(n_regimes: int) -> tuple[str, ...]:
     if n_regimes <= len(REGIME_NAMES):
         return REGIME_NAMES[:n_regimes]
     return (REGIME_NAMES[0], *(f"regime {r}" for r in range(1, n_regimes)))
+
+
+def mechanism_name(nodes: Sequence[str], regime: int, node: int, n_regimes: int = 2) -> str:
+    """
+    >>> mechanism_name(["a", "b"], 1, 0)
+    "node 'a' (intervened)"
+    >>> mechanism_name(["a", "b"], 2, 1, 3)
+    "node 'b' (regime 2)"
+    """
+    return f"node {nodes[node]!r} ({regime_names(max(n_regimes, regime + 1))[regime]})"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +15,17 @@ import numpy.typing as npt
 from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, Summary, summary
+from causalarms.models.likely_graph import likely_graph
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
-from causalarms.sem.regimes import existing
-from causalarms.sem.topology import topological_order
+from causalarms.sem.factors import NamedFactors
+from causalarms.sem.regimes import regime_counts
 from causalarms.study.limits import Limits
 from causalarms.study.settings import Settings
 from causalarms.study.trials import Ledger
 
 FloatArray = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.uint8]
-
-LIKELY = 0.5  # probability from which an edge is shown
 
 
 @dataclass(frozen=True)
@@ -85,37 +85,21 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
 
 
 def graph(beliefs: Beliefs) -> Graph:
-    """The likely edges, without a cycle; weights are those of the draws that have the edge."""
-    belief, nodes = beliefs.known, beliefs.settings.nodes
+    """The likely edges; of nodes that this study never switches only the natural ones."""
     settings = beliefs.settings
-    exists = existing(settings.named.regimes)
-    exists[1:, settings.idle] = False  # regimes that this study never plays
-    adjacency = likely_edges(np.where(exists[:, None, :], belief.edge_probability, 0.0))
-    draws = belief.draws
-    present = draws.adjacency.sum(axis=0)
-    weights = np.divide(
-        draws.weights.sum(axis=0), present, where=adjacency & (present > 0), out=_zeros(adjacency)
-    )
-    deviation = np.where(draws.adjacency, draws.weights - weights, 0.0)
-    error = np.sqrt((deviation**2).sum(axis=0) / np.maximum(present, 1))
-    order = topological_order(adjacency.any(axis=0))
-    assert order is not None
-    measures = {
-        "probability": belief.edge_probability,
-        "standard_error": np.where(adjacency, error, np.nan),
-    }
-    known = exists & (belief.counts > 0)
-    return Graph(nodes, adjacency, weights, known, tuple(nodes[i] for i in order), measures)
+    regimes = np.where(settings.idle, 1, settings.named.regimes)
+    return likely_graph(beliefs.known, settings.nodes, regime_counts(regimes, settings.n_nodes))
 
 
-def likely_edges(probability: FloatArray) -> npt.NDArray[np.bool_]:
-    """Edges (R, N, N) more likely than not; the least likely of those that close a cycle go."""
-    adjacency = probability > LIKELY
-    while topological_order(adjacency.any(axis=0)) is None:
-        least = np.where(adjacency, probability, np.inf).argmin()
-        adjacency[np.unravel_index(least, adjacency.shape)] = False
-    return adjacency
+def edges(graph: Graph, named: NamedFactors) -> list[dict[str, Any]]:
+    """The edges of a study's graph; `when` names the levels at which the child has this parent."""
+    return [e | {"when": _when(graph, named, e["child"], e["regime"])} for e in graph.edges()]
 
 
-def _zeros(like: npt.NDArray[np.bool_]) -> FloatArray:
-    return np.zeros(like.shape)
+def unknown(graph: Graph, named: NamedFactors) -> list[tuple[str, str]]:
+    """(node, when) of the mechanisms without data."""
+    return [(node, _when(graph, named, node, regime)) for regime, node in graph.unknown()]
+
+
+def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
+    return named.regime_name(graph.nodes.index(node), graph.regime_names.index(regime))

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
+from causalarms.sem.regimes import MOST_REGIMES
 
 NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
 SWITCHES = {"false": 0, "true": 1}
-MOST_REGIMES = 2**15
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -75,7 +75,7 @@ class Cells(NamedTuple):
             said = "empty" if cell is None or text == "" else f"{cell!r:.80}"
             raise DataError(
                 f"{self.at(row, column)} is {said}, which is no regime: "
-                "0 is natural, 1 is intervened"
+                f"0 is natural, others are whole numbers up to {MOST_REGIMES - 1}"
             )
         return int(number)
 

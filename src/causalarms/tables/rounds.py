@@ -19,6 +19,7 @@ import numpy.typing as npt
 from causalarms.errors import DataError, ModelError
 from causalarms.sem.factors import OFF_ON, Factor, NamedFactors
 from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.regimes import Counts, regime_counts
 from causalarms.tables.cells import Cells, Columns
 from causalarms.tables.plain import PlainTable
 from causalarms.tables.read import as_frame, read_table
@@ -37,7 +38,7 @@ SEPARATOR = ";"
 
 
 class TableRounds(NamedTuple):
-    """What a table says. How many regimes a node has is not in it: `check_regimes` is told."""
+    """What a table says. It shows regimes that were played; a node may have more of them."""
 
     nodes: tuple[str, ...]
     values: npt.NDArray[np.float64]  # (n, N), nan where not measured
@@ -46,17 +47,30 @@ class TableRounds(NamedTuple):
     source: str  # how the interventions were given
     left_out: tuple[str, ...]  # a remark for each kind of rows that are not here
 
+    def shown_regimes(self, told: Mapping[str, int] | None = None) -> Counts:
+        """How many regimes each node has, (N,): as told by name, else the largest seen and 0.
+
+        A node that was never switched has one: all rounds are of its only mechanism.
+        """
+        counts = self.regimes.max(axis=0) + 1
+        for node, count in (told or {}).items():
+            try:
+                counts[node_index(node, self.nodes)] = count
+            except ModelError as error:
+                raise DataError(f"regimes: {error}") from None
+        self.check_regimes(counts.tolist())
+        return regime_counts(counts, len(self.nodes))
+
     def check_regimes(self, n_regimes: int | Sequence[int]) -> None:
         """DataError for a regime that its node does not have."""
         most = np.broadcast_to(n_regimes, len(self.nodes))
         wrong = np.argwhere(self.regimes >= most)
         if len(wrong):
             row, node = wrong[0]
-            has = (
-                "is neither 0 (natural) nor 1 (intervened)"
-                if most[node] == 2
-                else f"is not one of its {most[node]}, which count from 0"
-            )
+            has = {
+                1: "is not one of its 1, which is 0 (natural): it has no switch",
+                2: "is neither 0 (natural) nor 1 (intervened)",
+            }.get(int(most[node]), f"is not one of its {most[node]}, which count from 0")
             raise DataError(
                 f"row {self.rows[row]} of node {self.nodes[node]!r}: "
                 f"regime {self.regimes[row, node]} {has}"

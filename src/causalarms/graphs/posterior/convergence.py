@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ConvergenceWarning
-from causalarms.graphs.regime_names import regime_names
+from causalarms.sem.regimes import regime_names
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from causalarms.errors import IdentifiabilityWarning
 from causalarms.graphs.posterior.kept_graph import KeptGraph
-from causalarms.graphs.regime_names import regime_names
+from causalarms.sem.regimes import regime_names
 
 
 def left_out_edges(
