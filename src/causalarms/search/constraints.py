@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import InfeasibleError, ModelError
+from causalarms.limits import MAX_DRAWN_FROM_LIST, MAX_LISTED, MAX_REGIMES
 from causalarms.search import feasible
-from causalarms.search.factors import MAX_REGIMES, NOT_SET, Factors, Levels
+from causalarms.search.factors import NOT_SET, Factors, Levels
 from causalarms.search.rules import BoolArray, Box, FloatArray, Rules, rules_of
 from causalarms.search.uniform import uniform
 
 Part = tuple[str, int]  # ("allowed", node), ("forbidden", number), ("at_most", 0)
-
-MAX_LISTED = 2**20  # interventions in a list
 
 
 class Constraints:
@@ -141,7 +140,7 @@ class Constraints:
         return None if start is None else (rules, start)
 
     def _start_list(self) -> Levels | None:
-        return self._listed(2**16)
+        return self._listed(MAX_DRAWN_FROM_LIST)
 
     def _listed(self, most: int) -> Levels | None:
         """All allowed levels, remembered; None where more than `most`."""

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import stats
 
 from causalarms.errors import StudyError
+from causalarms.limits import MAX_COMPARED
 from causalarms.models.over_draws import best_of_each
 from causalarms.study.beliefs import Beliefs, Bits
 
-ENUMERABLE = 2**14  # interventions compared draw by draw
 SEARCHED_DRAWS = 40  # whose best interventions are compared where there are more
 NAN = float("nan")
 
@@ -80,7 +80,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
 def candidates(beliefs: Beliefs) -> Bits:
     """All allowed interventions; where they are too many, those that are best in some draw."""
     limits, belief = beliefs.limits, beliefs.belief
-    rows = limits.allowed_rows(ENUMERABLE)
+    rows = limits.allowed_rows(MAX_COMPARED)
     if rows is not None:
         return rows
     assert belief is not None

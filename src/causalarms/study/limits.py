@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import StudyError
-from causalarms.models.best_of_model import MAX_SCORED_NODES
-from causalarms.models.over_draws import MAX_TABLE_NODES
+from causalarms.limits import MAX_SCORED_NODES, MAX_TABLE_NODES
 from causalarms.models.scores import best_score
 from causalarms.policies.base import EXPLORE, Policy, Suggestion
 from causalarms.policies.csl_ucb import CSLUCB

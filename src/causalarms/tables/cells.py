@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
+from causalarms.limits import MAX_REGIMES
 
 NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
 SWITCHES = {"false": 0, "true": 1}
-MOST_REGIMES = 2**15
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -71,7 +71,7 @@ class Cells(NamedTuple):
             number = SWITCHES[text] if isinstance(text, str) and text in SWITCHES else float(text)
         except (TypeError, ValueError, OverflowError):
             number = math.nan
-        if not 0 <= number < MOST_REGIMES or number != int(number):
+        if not 0 <= number < MAX_REGIMES or number != int(number):
             said = "empty" if cell is None or text == "" else f"{cell!r:.80}"
             raise DataError(
                 f"{self.at(row, column)} is {said}, which is no regime: "
