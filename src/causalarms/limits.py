@@ -7,6 +7,7 @@ from __future__ import annotations
 
 # Interventions
 MAX_REGIMES = 256  # of a node: a regime is one byte
+MAX_FEW = 256  # compared one by one by a search: quicker than compiling it
 MAX_COMBINATIONS = 100_000  # of levels of the factors on one node: a table of them is made
 MAX_ENUMERATED_NODES = 24  # all_interventions, ucb, ga-lcb: 2^24 rewards take 128 MiB
 MAX_SCORED_NODES = 20  # all scored by csl-ucb and by learned models with cycles: a million
