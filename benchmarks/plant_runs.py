@@ -1,9 +1,4 @@
-"""One plant run as an engineer would run it, and the truth of what the study showed.
-
-A study cannot say that one switch acts on two nodes. Without that the engineer declares the first
-of them as the switch and keeps the other for a node that is never switched, while in the plant both
-move. `create_study` is the only place that knows.
-"""
+"""One plant run as an engineer would run it, and the truth of what the study showed."""
 
 from __future__ import annotations
 
@@ -50,20 +45,22 @@ class Case:
             return clean_plant(self.seed, number)
         return messy_plant(self.seed, number, changes_at=self.runs // 2)
 
+    def settings_of(self, variant: str) -> dict[str, Any]:
+        """Whoever knows that mechanisms may change says so, unless a policy is named."""
+        watch = variant == MESSY and "policy" not in self.settings
+        return ({"changes": True} if watch else {}) | self.settings
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def create_study(plant: Plant, settings: dict[str, Any]) -> Study:
-    """What the engineer says about the plant: names, the reward, switches and their costs.
-
-    Once a study takes switches that act on several nodes, they are given here by their `acts_on`.
-    """
+    """What the engineer says about the plant: names, the reward, switches and their costs."""
     return Study.create(
         None,
         nodes=plant.nodes,
         reward=plant.reward,
-        intervenable=[switch.name for switch in plant.switches],
+        factors={switch.name: {"acts_on": switch.acts_on} for switch in plant.switches},
         costs={switch.name: switch.cost for switch in plant.switches if switch.cost},
         **settings,
     )
@@ -85,7 +82,7 @@ def run_plant(case: Case, variant: str, number: int) -> dict[str, Any]:
 
 def _desk(case: Case, variant: str, number: int) -> Desk:
     plant = case.plant(variant, number)
-    return Desk(plant, create_study(plant, {"seed": number} | case.settings))
+    return Desk(plant, create_study(plant, {"seed": number} | case.settings_of(variant)))
 
 
 _WARM: set[str] = set()
@@ -116,18 +113,14 @@ class Desk:
         return [trials] if n == 1 else trials
 
     def tell(self, trial: Trial) -> None:
-        row = self.row(trial.intervention)
-        assert row is not None, f"run {trial.number} switches what has no switch: {trial.switch}"
+        row = self.row(trial.levels)
         values = self.plant.measure(trial.number, all_interventions(N_SWITCHES)[row])
         self.study.tell(trial, values)
         self.played[trial.number] = row
 
-    def row(self, intervention: dict[str, int]) -> int | None:
-        """Of the truth; None where a node without a switch is switched."""
-        names = [switch.name for switch in self.plant.switches]
-        if any(position for node, position in intervention.items() if node not in names):
-            return None
-        return index_of([intervention[name] for name in names])
+    def row(self, levels: dict[str, Any]) -> int:
+        """Of the truth."""
+        return index_of([levels[switch.name] == "on" for switch in self.plant.switches])
 
     def measured(self) -> dict[str, Any]:
         truth = self.plant.truth(len(self.played) - 1)
@@ -155,17 +148,14 @@ class Desk:
 
     def _best(self, truth: Truth) -> dict[str, Any]:
         best = self.study.best()
-        row = self.row(best.intervention)
-        allowed = row is not None
-        close = allowed and bool(truth.close[row])
-        loss = float(truth.loss[row]) if allowed else truth.range
+        row = self.row(best.levels)
+        close, loss = bool(truth.close[row]), float(truth.loss[row])
         return {
-            "best_allowed": allowed,
             "best_close": close,
             "best_sure_and_wrong": best.probability >= SURE and not close,
             "best_is_best": loss <= 1e-9 * truth.range,
             "best_probability": _number(best.probability),
-            "best_covered": allowed and bool(best.low <= truth.reward[row] <= best.high),
+            "best_covered": bool(best.low <= truth.reward[row] <= best.high),
             "best_width": (best.high - best.low) / truth.range,
             "best_loss_claimed": _number(best.expected_loss / truth.range),
             "best_loss": loss / truth.range,

@@ -1,10 +1,37 @@
-"""The largest inputs that are read. Larger ones are refused by name, before memory runs out.
+"""How large things may be, in one table: what is larger is searched, sampled or refused by name.
 
-A table is held as text, about 100 bytes a cell.
+Numbers of nodes are of nodes with two regimes; with others, that power of two counts.
 """
 
 from __future__ import annotations
 
+# Interventions
+MAX_REGIMES = 256  # of a node: a regime is one byte
+MAX_FEW = 256  # compared one by one by a search: quicker than compiling it
+MAX_COMBINATIONS = 100_000  # of levels of the factors on one node: a table of them is made
+MAX_ENUMERATED_NODES = 24  # all_interventions, ucb, ga-lcb: 2^24 rewards take 128 MiB
+MAX_SCORED_NODES = 20  # all scored by csl-ucb and by learned models with cycles: a million
+MAX_TABLE_NODES = 15  # all compared by posterior: 20 draws of 2^15 rewards take 5 MiB, 10 ms
+MAX_PATTERN_NODES = 8  # on cycles of a learned model, beyond MAX_SCORED_NODES: 2^8 searches
+MAX_LISTED = 2**20  # allowed ones in a list: 20 MiB with 20 nodes
+MAX_DRAWN_FROM_LIST = 2**16  # allowed ones listed for one random choice: 0.1 s
+MAX_COMPARED = 2**14  # allowed ones that `study.best` compares in each of 400 draws: 50 MiB
+
+# Graphs
+MAX_EXACT_NODES = 16  # posterior sums over all orders: 0.1 s a round, four times that with 18
+MAX_LEARNED_NODES = 13  # weights="learned" takes 3^N steps: 0.15 s a round
+EXACT_BYTES = 2**30  # of the tables of a GraphPosterior: enough for 20 nodes of two regimes
+MAX_SMALL_NODES = 12  # whose exact tables take less memory than chains do, whatever the limit
+MAX_ORDERED_NODES = 20  # whose safest order is found by dynamic programming over 2^N sets
+MAX_CORE_NODES = 62  # parents in nearly all graphs: bits of a set in one integer
+
+# Pictures
+MAX_WEIGHTED_NODES = 12  # numbers on the arrows of larger systems cannot be told apart
+MAX_NUMBERED_NODES = 10  # a number fits into a cell of a matrix up to here
+MAX_LARGE_NODES = 15  # names in full size; smaller type beyond
+MAX_SEPARATED_EDGES = 150  # more overlap whatever is tried, and comparing all pairs takes seconds
+
+# Input. A table is held as text, about 100 bytes a cell.
 TABLE_CELLS = 20_000_000  # rows times columns, e.g. a million rounds of ten nodes with switches
 TABLE_BYTES = 2**29  # of a CSV file
 LOG_BYTES = 2**32  # of an exported study

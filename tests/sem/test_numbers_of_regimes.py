@@ -9,10 +9,11 @@ import pytest
 
 from causalarms import LinearSEM, random_sem, search
 from causalarms.errors import DataError, InfeasibleError, ModelError, SettingError
+from causalarms.limits import MAX_REGIMES
 from causalarms.sem import Constraints, conventions
 from causalarms.sem.best_regimes import neighbours, within
 from causalarms.sem.ensembles import regenerate
-from causalarms.sem.regimes import MOST_REGIMES, existing, regime_counts
+from causalarms.sem.regimes import existing, regime_counts
 from causalarms.sem.rewards import all_interventions, check_enumerable, index_of, intervention_of
 
 MIXED = [1, 3, 2, 4, 2]
@@ -139,7 +140,7 @@ def test_regimes_that_a_node_does_not_have(row: list[float], message: str) -> No
 
 
 def test_settings_that_are_refused() -> None:
-    for wrong in (0, [1, 2], "ab", 2.5, MOST_REGIMES + 1, [2, 2, None]):
+    for wrong in (0, [1, 2], "ab", 2.5, MAX_REGIMES + 1, [2, 2, None]):
         with pytest.raises(SettingError, match="regimes"):
             regime_counts(wrong, 3)
     w = np.zeros((2, 2, 2))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
-from causalarms.sem.regimes import MOST_REGIMES
+from causalarms.limits import MAX_REGIMES
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -17,7 +17,7 @@ class NoChange:
     """A detector that never alarms."""
 
     window = 0
-    n_regimes = MOST_REGIMES  # any number
+    n_regimes = MAX_REGIMES  # any number
 
     def observe(
         self,

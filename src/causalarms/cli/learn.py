@@ -25,8 +25,9 @@ from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
 from causalarms.graphs.csl import Removal
 from causalarms.graphs.identifiability import open_directions
 from causalarms.graphs.inputs import Rounds, checked_rounds
+from causalarms.limits import MAX_REGIMES
 from causalarms.sem.interventions import as_interventions
-from causalarms.sem.regimes import MOST_REGIMES, Counts
+from causalarms.sem.regimes import Counts
 from causalarms.tables.rounds import rounds_of
 
 CSL_METHODS: dict[str, dict[str, Any]] = {
@@ -280,9 +281,9 @@ def _told_regimes(texts: tuple[str, ...]) -> dict[str, int]:
     for text in texts:
         node, _, count = (part.strip() for part in text.rpartition("="))
         number = int(count) if count.isdecimal() and len(count) < 10 else 0
-        if not node or not 1 <= number <= MOST_REGIMES:
+        if not node or not 1 <= number <= MAX_REGIMES:
             raise click.BadParameter(
-                f"{text!r} is not of the form NODE=K, K from 1 to {MOST_REGIMES}",
+                f"{text!r} is not of the form NODE=K, K from 1 to {MAX_REGIMES}",
                 param_hint="--regimes",
             )
         if node in told:

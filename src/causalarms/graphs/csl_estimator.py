@@ -20,8 +20,9 @@ from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.graphs.stability import edge_stability
 from causalarms.graphs.units import Units, common_scale, warn_of_wide_scales
+from causalarms.limits import MAX_REGIMES
 from causalarms.rng import generator
-from causalarms.sem.regimes import MOST_REGIMES, Counts, existing
+from causalarms.sem.regimes import Counts, existing
 from causalarms.statistics.dataset import KEPT, Dataset
 from causalarms.statistics.mutual_information import ESTIMATORS
 
@@ -102,7 +103,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         per mechanism. `on_removal(removal, nodes_ordered)` is called after every rejected edge.
         `regimes` says how many regimes each node has; None: two, and other regimes are refused.
         """
-        rounds = as_rounds(X, interventions, most_regimes=2 if regimes is None else MOST_REGIMES)
+        rounds = as_rounds(X, interventions, most_regimes=2 if regimes is None else MAX_REGIMES)
         return self.fit_rounds(rounds, noise_mean, on_removal, regimes)
 
     def fit_rounds(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
+from causalarms.limits import MAX_PATTERN_NODES, MAX_SCORED_NODES
 from causalarms.models.scores import best_score, score_interventions
 from causalarms.models.weights import MechanismWeights
 from causalarms.search import Constraints, best_intervention
@@ -25,8 +26,6 @@ from causalarms.sem.topology import ancestors, topological_order
 
 Intervention = npt.NDArray[np.uint8]
 
-MAX_SCORED_NODES = 20  # a million interventions
-MAX_PATTERN_NODES = 8  # 256 searches
 NOT_COUNTED = -1
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
+from causalarms.limits import MAX_TABLE_NODES
 from causalarms.search import Constraints, best_intervention
 from causalarms.sem.best_regimes import allowed_arms, neighbours, within
 from causalarms.sem.regimes import Counts, n_interventions, regime_counts
@@ -24,7 +25,6 @@ from causalarms.sem.rewards import expected_values, intervention_of, reward_tabl
 FloatArray = npt.NDArray[np.float64]
 Intervention = npt.NDArray[np.uint8]
 
-MAX_TABLE_NODES = 15  # of two regimes: 20 draws of 2^15 rewards: 5 MiB, 10 ms
 MAX_ROWS = 2**MAX_TABLE_NODES  # allowed interventions that are compared one by one
 BUDGET = 5_000  # tree nodes per draw; a starting point need not be proven
 CLIMBS = 10  # starting points from which one node at a time is flipped

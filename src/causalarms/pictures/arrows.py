@@ -20,7 +20,7 @@ FloatArray = npt.NDArray[np.float64]
 GAP = 0.015  # inches between a node and the tip of an arrow
 RIM = 1.0  # points of white around a line
 THINNEST, THICKEST = 0.7, 2.2  # points
-MANY_EDGES = 35  # in a panel
+FULL_WIDTH = 35  # arrows in a panel; more are drawn thinner
 HEAD_LAYER = 1000  # over all shafts
 
 
@@ -57,7 +57,7 @@ class Edge(NamedTuple):
 
 def line_width(strength: float, n_edges: int) -> float:
     """Points; `strength` is |weight| as a share of the largest one, all thinner in a thicket."""
-    thinning = np.clip(np.sqrt(MANY_EDGES / max(n_edges, 1)), 0.4, 1.0)
+    thinning = np.clip(np.sqrt(FULL_WIDTH / max(n_edges, 1)), 0.4, 1.0)
     return float(thinning * (THINNEST + (THICKEST - THINNEST) * strength))
 
 

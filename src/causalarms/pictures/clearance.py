@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.limits import MAX_SEPARATED_EDGES
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 ROUNDS = 8
-MANY_EDGES = 150  # a picture this dense cannot be saved by care: one start, few rounds
 FREE_DISTANCE = 0.13  # of the drawing's height: a node's half height and some air
 TOUCH_COST = 8.0  # an arrow through a node, in crossings of two arrows
 NEIGHBOUR_COST = 1000.0  # nodes must not overlap, whatever the arrows wish
@@ -28,7 +29,7 @@ def clear_heights(
     n_nodes = len(across)
     if n_nodes < 2 or not len(edges):
         return start
-    if len(edges) > MANY_EDGES:
+    if len(edges) > MAX_SEPARATED_EDGES:
         return _descend(across, start, edges, node_width, 2)
     starts = [start]
     rank = np.argsort(np.argsort(across, kind="stable"), kind="stable")

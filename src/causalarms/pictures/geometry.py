@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.limits import MAX_LARGE_NODES
 from causalarms.pictures import style
 from causalarms.pictures.labels import text_size
 from causalarms.pictures.layout import assign_layers, layered_layout
@@ -17,7 +18,6 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 LONGEST_NAME = 16
-MANY_NODES = 16  # smaller type from here on
 SIDE_BY_SIDE = 5  # layers that fit a single column
 ARROW_ROOM = 0.42  # between the nodes of two layers
 MARGIN = 0.12
@@ -40,14 +40,14 @@ def plan(nodes: Sequence[str], union: BoolArray, *, n_panels: int = 2) -> Geomet
     """Lay out the edges of all regimes together; a single panel has the whole width."""
     n_nodes = len(nodes)
     names = tuple(_shortened(node) for node in nodes)
-    name_size = style.TEXT_SIZE if n_nodes < MANY_NODES else style.SMALL_TEXT_SIZE
+    name_size = style.TEXT_SIZE if n_nodes <= MAX_LARGE_NODES else style.SMALL_TEXT_SIZE
     half_sizes = np.array([_half_size(name, name_size) for name in names])
     in_layer = np.bincount(assign_layers(union))
     widest, tallest = 2 * half_sizes.max(axis=0)
     width_needed = len(in_layer) * widest + (len(in_layer) - 1) * ARROW_ROOM + 2 * MARGIN
     column = style.TWO_COLUMNS / 2
     stacked = n_panels == 1 or len(in_layer) > SIDE_BY_SIDE or width_needed > column
-    crowded = n_nodes >= MANY_NODES
+    crowded = n_nodes > MAX_LARGE_NODES
     width = max(style.TWO_COLUMNS, 0.0 if crowded else width_needed) if stacked else column
     height = max(
         1.3 + 0.13 * n_nodes, in_layer.max() * (tallest + (0.1 if crowded else 0.25)) + 2 * MARGIN

@@ -13,6 +13,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
+from causalarms.limits import MAX_WEIGHTED_NODES
 from causalarms.pictures import arrows, style
 from causalarms.pictures.arrows import Edge, draw_arrow, line_width, visible_part
 from causalarms.pictures.edge_table import draw_edge_table
@@ -29,7 +30,6 @@ __all__ = ["draw_graph", "draw_matrices", "draw_sem"]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 
-LABELLED_NODES = 12  # numbers on the arrows of larger systems cannot be told apart
 TOLERATED_OVERLAP = 0.12  # of a number's box, which is mostly air at its rim
 NODE_LAYER, LABEL_LAYER = arrows.HEAD_LAYER + 1, arrows.HEAD_LAYER + 10
 TITLE_ROOM, PANEL_TITLE_ROOM = 0.28, 0.24  # inches
@@ -134,7 +134,7 @@ def _edges(graph: Graph, truth: BoolArray | None, regime: int, geometry: Geometr
 
 def _all_labels(panels: list[list[Edge]], geometry: Geometry) -> list[Labels]:
     """Numbers on all arrows of all panels or, where they would overlap, on none."""
-    if len(geometry.names) <= LABELLED_NODES:
+    if len(geometry.names) <= MAX_WEIGHTED_NODES:
         labels = [_labels(edges, geometry, numbers=True) for edges in panels]
         if all(label.overlap <= TOLERATED_OVERLAP for label in labels):
             return labels

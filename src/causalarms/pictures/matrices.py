@@ -11,6 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
+from causalarms.limits import MAX_NUMBERED_NODES
 from causalarms.pictures import style
 from causalarms.pictures.edge_table import draw_edge_table
 from causalarms.pictures.labels import number, text_size
@@ -19,7 +20,6 @@ from causalarms.plain_text import printable
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-NUMBERED_NODES = 10  # a number fits into a cell up to here
 EXTRA, MISSED = "-", ":"  # frames of wrong cells
 NAME_SIZE = 6.0  # points
 TITLE_ROOM, BAR_ROOM, EDGE_ROOM = 0.3, 0.62, 0.12  # inches
@@ -139,7 +139,7 @@ def _draw_map(axes: Axes, weights: FloatArray, nodes: tuple[str, ...], largest: 
     axes.vlines(grid, -0.5, n_nodes - 0.5, color=style.PALE_GREY, lw=0.4)
     for parent, child in np.argwhere(weights).tolist():
         weight = float(weights[parent, child])
-        numbered = n_nodes <= NUMBERED_NODES
+        numbered = n_nodes <= MAX_NUMBERED_NODES
         text = number(weight) if numbered else "\u2212" if weight < 0 else ""
         axes.text(
             child,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.limits import MAX_SEPARATED_EDGES
 from causalarms.pictures.ports import spread_ends
 
 FloatArray = npt.NDArray[np.float64]
@@ -19,7 +20,6 @@ POINTS = 49
 AIR = 0.07  # wanted between an arrow and a foreign node
 RIM = 0.08  # inches kept free inside a panel's border
 PARALLEL_AIR = 0.065  # nearer than this, two arrows look like one
-MANY_EDGES = 150  # beyond it arrows overlap anyway, and comparing all pairs takes seconds
 
 
 def choose_routes(
@@ -36,7 +36,7 @@ def choose_routes(
     bends = np.zeros(len(edges))
     done: list[int] = []
     for edge in np.argsort(lengths, kind="stable"):  # short ones have the least freedom
-        beside = curves[done] if len(edges) <= MANY_EDGES else curves[:0]
+        beside = curves[done] if len(edges) <= MAX_SEPARATED_EDGES else curves[:0]
         options = [bent(ends[edge, 0], ends[edge, 1], bend) for bend in BENDS]
         obstacles = _obstacles(options, centres, half_sizes, edges[edge], room)
         tidiness = [

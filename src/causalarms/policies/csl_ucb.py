@@ -38,8 +38,8 @@ from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.posterior.settings import edge_masks
 from causalarms.graphs.units import Units
+from causalarms.limits import MAX_SCORED_NODES
 from causalarms.models.belief import Belief, belief_given_graph
-from causalarms.models.best_of_model import MAX_SCORED_NODES
 from causalarms.models.candidates import candidates
 from causalarms.models.confidence import FORMS
 from causalarms.models.scores import Scores, best_score, score_interventions

@@ -39,6 +39,7 @@ from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.graphs.posterior.settings import edge_masks, per_mechanism
 from causalarms.graphs.units import Units
+from causalarms.limits import MAX_EXACT_NODES, MAX_LEARNED_NODES
 from causalarms.models.belief import Belief, in_units_of_data
 from causalarms.models.over_draws import (
     Optimistic,
@@ -76,8 +77,6 @@ from causalarms.statistics.recent_rounds import RecentRounds
 
 METHODS = ("auto", "exact", "sampled")
 GIVEN, LEARNED = WEIGHTS = ("given", "learned")
-MAX_EXACT_NODES = 16
-MAX_LEARNED_NODES = 13  # 0.15 s a round
 MOST_DRAWS = 10_000
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`

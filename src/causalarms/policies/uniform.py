@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from causalarms.limits import MAX_TABLE_NODES
 from causalarms.policies.base import EXPLORE, FloatArray, Intervention, Policy, Suggestion
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import allowed_arms
 from causalarms.sem.regimes import Counts, all_two, n_interventions
 from causalarms.sem.rewards import intervention_of
 
-FEW = 2**15  # interventions that are listed rather than drawn by their factors
+FEW = 2**MAX_TABLE_NODES  # interventions that are listed rather than drawn by their factors
 DRAWN = 100
 
 

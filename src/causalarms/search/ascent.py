@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from causalarms.kernels import inlined, kernel
+from causalarms.kernels import inlined, inner
 from causalarms.search.factors import Levels
 from causalarms.search.problem import SHARED, Problem, System, Tables, option_at, permitted
 from causalarms.search.rules import FloatArray, IntArray
@@ -21,14 +21,14 @@ MOST_KICKED = 15  # factors
 REPAIRS = 8  # changes of other factors after one that breaks a box
 
 
-@kernel
+@inner
 def value_of(problem: Problem, levels: Levels, mean: FloatArray) -> float:
     """Expected reward minus costs; writes the means."""
     system, tables, root, cost = problem.system, problem.tables, problem.root, problem.cost
     return _value(system, tables, root, cost, levels, mean) - problem.rest_cost
 
 
-@kernel
+@inner
 def _value(
     system: System,
     tables: Tables,
@@ -55,7 +55,7 @@ def _value(
     return value
 
 
-@kernel
+@inner
 def tie_width(problem: Problem, levels: Levels) -> float:
     """Values closer than this count as equal: TIE times sum_k |flow_k| (sum of |terms| of k)."""
     system, tables, cost = problem.system, problem.tables, problem.cost
@@ -85,7 +85,7 @@ def changes(count: IntArray, levels: Levels) -> int:
     return total
 
 
-@kernel
+@inner
 def may_set(problem: Problem, levels: Levels, d: int, level: int, n_changes: int) -> bool:
     """Whether one factor may change its level, all others as they are."""
     if not problem.domain[d, level]:
@@ -101,7 +101,7 @@ def may_set(problem: Problem, levels: Levels, d: int, level: int, n_changes: int
     return allowed
 
 
-@kernel
+@inner
 def climb(problem: Problem, levels: Levels, mean: FloatArray, flow: FloatArray) -> float:
     """Sweep until no change of one factor that is allowed helps; `levels` are and stay allowed."""
     system, tables, root = problem.system, problem.tables, problem.root
@@ -166,7 +166,7 @@ def _added(system: System, k: int, o: int, mean: FloatArray) -> float:
     return added
 
 
-@kernel
+@inner
 def _try_levels(problem: Problem, levels: Levels, d: int, value: float, mean: FloatArray) -> float:
     """The best level of one factor, whatever it acts on; `value` is without the rest's cost."""
     system, tables, root, cost = problem.system, problem.tables, problem.root, problem.cost
@@ -220,7 +220,7 @@ def kick(problem: Problem, levels: Levels, times: int, random: IntArray) -> None
                 levels[:] = before
 
 
-@kernel
+@inner
 def _repair(problem: Problem, levels: Levels, kept: int, random: IntArray) -> bool:
     """Change other factors until everything is allowed again."""
     n_depths, n_levels = problem.domain.shape
@@ -254,7 +254,7 @@ def _repair(problem: Problem, levels: Levels, kept: int, random: IntArray) -> bo
     return False
 
 
-@kernel
+@inner
 def tidy(problem: Problem, levels: Levels) -> float:
     """Factors back to their first level where they have no effect; returns the value."""
     domain, cost, root = problem.domain, problem.cost, problem.root
@@ -279,7 +279,7 @@ def tidy(problem: Problem, levels: Levels) -> float:
     return value
 
 
-@kernel
+@inner
 def kicked_climb(
     problem: Problem, start: Levels, restarts: int, kicks: int, random: IntArray
 ) -> tuple[Levels, float]:

@@ -20,6 +20,7 @@ from causalarms.errors import ModelError
 from causalarms.search.ascent import TIE
 from causalarms.search.constraints import Constraints, unconstrained
 from causalarms.search.factors import Levels
+from causalarms.search.few import best_of_few
 from causalarms.search.rules import BoolArray, FloatArray, IntArray, Rules
 from causalarms.search.stages import Posed, Solved, reaches, solve
 
@@ -33,7 +34,7 @@ class Best(NamedTuple):
     levels: Levels  # (F,) of the factors
     value: float  # expected reward minus costs
     gap: float  # no other intervention is better by more than this
-    nodes: int  # tree nodes looked at
+    nodes: int  # of the tree that were looked at; where few are allowed, all of them
     exact: bool  # the gap is zero: it is the best
 
 
@@ -138,7 +139,12 @@ def _question(
 
 
 def _best(question: Question, rules: Rules, start: Levels, budget: int) -> Found:
-    solved = solve(question.under(rules, keep_all=False), start, 1, True, budget)
+    posed = question.under(rules, keep_all=False)
+    few = best_of_few(posed)
+    if few is not None:
+        levels, value, compared = few
+        return Found(levels, value, 0.0, compared)
+    solved = solve(posed, start, 1, True, budget)
     found = _found(solved.levels[0], float(solved.values[0]), solved)
     return _first_of_equals(question, rules, found, solved.tie, budget) if solved.tied else found
 

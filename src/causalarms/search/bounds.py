@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from causalarms.kernels import inlined, kernel
+from causalarms.kernels import inlined, inner, kernel
 from causalarms.search.problem import MANY, TWO, Problem, System
 from causalarms.search.rules import FloatArray, IntArray
 
@@ -126,7 +126,7 @@ def upper(
     return total, mixed
 
 
-@kernel
+@inner
 def mixture(
     system: System, ranges: Ranges, options: Options, k: int, ck: float, left: int, price: float
 ) -> tuple[float, float]:
@@ -184,7 +184,7 @@ def mixture(
     return over - inner, changes
 
 
-@kernel
+@inner
 def best_price(
     system: System,
     ranges: Ranges,

@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import InfeasibleError, ModelError
+from causalarms.limits import MAX_DRAWN_FROM_LIST, MAX_LISTED, MAX_REGIMES
 from causalarms.search import feasible
-from causalarms.search.factors import MAX_REGIMES, NOT_SET, Factors, Levels
-from causalarms.search.rules import BoolArray, Box, FloatArray, Rules, rules_of
+from causalarms.search.factors import NOT_SET, Factors, Levels
+from causalarms.search.rules import BoolArray, Box, FloatArray, Rules, keeps, rules_of
 from causalarms.search.uniform import uniform
 
 Part = tuple[str, int]  # ("allowed", node), ("forbidden", number), ("at_most", 0)
-
-MAX_LISTED = 2**20  # interventions in a list
 
 
 class Constraints:
@@ -102,7 +101,7 @@ class Constraints:
 
     def allows_levels(self, levels: npt.ArrayLike) -> BoolArray:
         """Which of these rows (n, F) may be set."""
-        return _keeps(self.rules, np.asarray(levels))
+        return keeps(self.rules, np.asarray(levels))
 
     def cost(self, interventions: npt.ArrayLike) -> FloatArray:
         """What each of these rows (n, N) costs."""
@@ -193,7 +192,7 @@ class Constraints:
         return None if start is None else (rules, start)
 
     def _start_list(self) -> Levels | None:
-        return self._listed(2**16)
+        return self._listed(MAX_DRAWN_FROM_LIST)
 
     def _listed(self, most: int) -> Levels | None:
         """All allowed levels, remembered; None where more than `most`."""
@@ -277,17 +276,6 @@ def _not_found() -> ModelError:
         f"no allowed intervention was found in {feasible.MAX_STEPS} steps, and it is not proven "
         "that there is none: simplify the constraints"
     )
-
-
-def _keeps(rules: Rules, levels: npt.NDArray[np.integer]) -> BoolArray:
-    factors = np.arange(len(rules.domain))
-    kept = rules.domain[factors, levels].all(axis=1)
-    kept &= (levels != 0).sum(axis=1) <= rules.limit
-    for box in range(rules.n_boxes):
-        span = range(rules.box_start[box], rules.box_start[box + 1])
-        inside = [rules.box_levels[at, levels[:, rules.box_factor[at]]] for at in span]
-        kept &= ~np.logical_and.reduce(inside)
-    return kept
 
 
 def _rows(interventions: npt.ArrayLike, n_nodes: int) -> npt.NDArray[np.integer]:

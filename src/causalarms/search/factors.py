@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
+from causalarms.limits import MAX_COMBINATIONS, MAX_REGIMES
 
 Levels = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]
 
-MAX_REGIMES = 256  # a regime is one byte
-MAX_COMBINATIONS = 100_000  # of the factors on one node
 NOT_SET = -1  # in decoded levels: no level of this factor gives these regimes
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from causalarms.kernels import inlined, kernel
+from causalarms.kernels import inlined, inner, kernel
 from causalarms.search.factors import Levels
 from causalarms.search.rules import BoolArray, FloatArray, IntArray, Rules
 
@@ -286,7 +286,7 @@ def pose(
     return problem
 
 
-@kernel
+@inner
 def _possible(rules: Rules, n_regimes: int, n_nodes: int) -> BoolArray:
     """Which regimes a node can have, by the domains of its factors alone."""
     possible = np.zeros((n_nodes, n_regimes), np.bool_)
@@ -304,7 +304,7 @@ def _possible(rules: Rules, n_regimes: int, n_nodes: int) -> BoolArray:
     return possible
 
 
-@kernel
+@inner
 def weigh_options(
     problem: Problem, k: int, level: IntArray, option_cost: FloatArray, option_count: IntArray
 ) -> None:
@@ -354,7 +354,7 @@ def option_at(tables: Tables, k: int, levels: Levels) -> int:
     return tables.option[at]
 
 
-@kernel
+@inner
 def permitted(problem: Problem, levels: Levels, d: int, decided: int) -> bool:
     """No box that holds depth d is broken by the depths before `decided`."""
     for box in range(len(problem.box_start) - 1):
@@ -370,7 +370,7 @@ def permitted(problem: Problem, levels: Levels, d: int, decided: int) -> bool:
     return True
 
 
-@kernel
+@inner
 def comes_first(problem: Problem, levels: Levels, other: Levels) -> int:
     """1 if lexicographically before the other, -1 if after, 0 if equal."""
     for d in problem.by_label:

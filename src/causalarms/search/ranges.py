@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from causalarms.kernels import kernel
+from causalarms.kernels import inner, kernel
 from causalarms.search.bounds import Options, Ranges, best_price, options_at_root, upper
 from causalarms.search.problem import Problem, System
 from causalarms.search.rules import FloatArray, IntArray
@@ -48,7 +48,7 @@ def find_ranges(problem: Problem, known: Ranges, budget: int) -> int:
     return nodes
 
 
-@kernel
+@inner
 def highest(
     system: System,
     ranges: Ranges,
@@ -111,7 +111,7 @@ def highest(
     return best_leaf, size
 
 
-@kernel
+@inner
 def _push(heap: IntArray, n_heap: int, keys: FloatArray, item: int) -> int:
     at = n_heap
     heap[at] = item
@@ -122,7 +122,7 @@ def _push(heap: IntArray, n_heap: int, keys: FloatArray, item: int) -> int:
     return n_heap + 1
 
 
-@kernel
+@inner
 def _pop(heap: IntArray, n_heap: int, keys: FloatArray) -> int:
     n_heap -= 1
     heap[0] = heap[n_heap]

@@ -68,3 +68,15 @@ def rules_of(
 
 def _starts(parts: Sequence[Sequence[object]]) -> IntArray:
     return np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+
+
+def keeps(rules: Rules, levels: npt.NDArray[np.integer]) -> BoolArray:
+    """Which rows of levels (n, F) may be set."""
+    factors = np.arange(len(rules.domain))
+    kept = rules.domain[factors, levels].all(axis=1)
+    kept &= (levels != 0).sum(axis=1) <= rules.limit
+    for box in range(rules.n_boxes):
+        span = range(rules.box_start[box], rules.box_start[box + 1])
+        inside = [rules.box_levels[at, levels[:, rules.box_factor[at]]] for at in span]
+        kept &= ~np.logical_and.reduce(inside)
+    return kept

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from causalarms.kernels import inlined, kernel
+from causalarms.kernels import inlined, inner, kernel
 from causalarms.search.ascent import changes, climb, may_set, tidy, value_of
 from causalarms.search.bounds import (
     Options,
@@ -189,7 +189,7 @@ def _settle(
     return constant
 
 
-@kernel
+@inner
 def _weigh(problem: Problem, d: int, level_of: IntArray, options: Options) -> None:
     """What the level of a shared factor means for the positions that are not settled after it."""
     act_start, act_depth = problem.tables.act_start, problem.tables.act_depth
@@ -200,7 +200,7 @@ def _weigh(problem: Problem, d: int, level_of: IntArray, options: Options) -> No
                 break
 
 
-@kernel
+@inner
 def _leave_out(
     problem: Problem,
     ranges: Ranges,
@@ -241,7 +241,7 @@ def _leave_out(
             open_levels[level] = least != 0.0 or most != 0.0
 
 
-@kernel
+@inner
 def _sort(keys: FloatArray, order: IntArray) -> None:
     """Indices of the keys, largest first; among equals the smallest index first."""
     for at in range(len(keys)):
@@ -252,7 +252,7 @@ def _sort(keys: FloatArray, order: IntArray) -> None:
         order[place] = at
 
 
-@kernel
+@inner
 def _largest_open(bound: FloatArray, turn: IntArray, tried: IntArray, depth: int) -> float:
     largest = -np.inf
     for d in range(depth + 1):
@@ -261,7 +261,7 @@ def _largest_open(bound: FloatArray, turn: IntArray, tried: IntArray, depth: int
     return largest
 
 
-@kernel
+@inner
 def offer(problem: Problem, pool: Pool, levels: Levels, value: float, tie: float) -> None:
     """Put levels into the pool where they belong; once only."""
     m = len(pool.values)
@@ -283,7 +283,7 @@ def offer(problem: Problem, pool: Pool, levels: Levels, value: float, tie: float
         pool.values[place] = value
 
 
-@kernel
+@inner
 def offer_neighbours(problem: Problem, pool: Pool, distinct: bool, tie: float) -> None:
     """Put everything that differs in one factor from one of the pool into the pool."""
     found, mean = 0, np.empty(len(problem.root))

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
+from causalarms.limits import MAX_ENUMERATED_NODES
 from causalarms.search import Constraints
 from causalarms.search.constraints import unconstrained
 from causalarms.sem.regimes import Counts, existing, regime_counts
-from causalarms.sem.rewards import MAX_ENUMERATED_NODES, indices_of
+from causalarms.sem.rewards import indices_of
 
 Intervention = npt.NDArray[np.uint8]
 

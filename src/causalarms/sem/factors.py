@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
+from causalarms.limits import MAX_REGIMES
 from causalarms.search.factors import NOT_SET, Factors
 from causalarms.sem.nodes import node_index
-from causalarms.sem.regimes import MOST_REGIMES, REGIME_NAMES, Counts, existing
+from causalarms.sem.regimes import REGIME_NAMES, Counts, existing
 
 Level = str | int | float
 Intervention = tuple[int, ...]
@@ -95,11 +96,11 @@ class NamedFactors:
         for node in nodes:
             acting = [f for f in factors if node in f.acts_on]
             combinations = math.prod(len(f.levels) for f in acting)
-            if combinations > MOST_REGIMES:
+            if combinations > MAX_REGIMES:
                 words = ", ".join(f.name for f in acting)
                 raise ModelError(
                     f"node {node!r} would have {combinations} regimes, one per combination of the "
-                    f"levels of {words}; at most {MOST_REGIMES}"
+                    f"levels of {words}; at most {MAX_REGIMES}"
                 )
         numbers = Factors.acting_on(
             levels=[len(f.levels) for f in factors],

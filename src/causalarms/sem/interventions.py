@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
-from causalarms.sem.regimes import MOST_REGIMES, Counts, regime_counts
+from causalarms.limits import MAX_REGIMES
+from causalarms.sem.regimes import Counts, regime_counts
 
 
 def as_interventions(
@@ -41,8 +42,8 @@ def as_interventions(
 
 
 def _why(n_regimes: int) -> str:
-    if n_regimes == MOST_REGIMES:
-        return f"is no whole number from 0 (natural) to {MOST_REGIMES - 1}"
+    if n_regimes == MAX_REGIMES:
+        return f"is no whole number from 0 (natural) to {MAX_REGIMES - 1}"
     if n_regimes == 1:
         return "is not 0 (natural), and the node has 1 regime: it has no switch"
     if n_regimes == 2:

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from causalarms.checks import whole
 from causalarms.errors import SettingError
+from causalarms.limits import MAX_REGIMES
 
 BoolArray = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 
-MOST_REGIMES = 255  # interventions are rows of bytes
 REGIME_NAMES = ("natural", "intervened")
 
 
@@ -44,7 +44,7 @@ def regime_counts(given: object, n_nodes: int, *, default: int = 2) -> Counts:
 
 
 def _count(given: object) -> int:
-    return whole("regimes", given, least=1, most=MOST_REGIMES)
+    return whole("regimes", given, least=1, most=MAX_REGIMES)
 
 
 def existing(regimes: Counts, n_regimes: int | None = None) -> BoolArray:

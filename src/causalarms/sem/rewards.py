@@ -17,12 +17,11 @@ import numpy.typing as npt
 
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
+from causalarms.limits import MAX_ENUMERATED_NODES
 from causalarms.sem.regimes import Counts, all_two, n_interventions, regime_counts
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-MAX_ENUMERATED_NODES = 24  # of two regimes: 2^24 rewards are 128 MiB
 
 
 @kernel

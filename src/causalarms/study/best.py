@@ -10,11 +10,11 @@ import numpy as np
 from scipy import stats
 
 from causalarms.errors import StudyError
+from causalarms.limits import MAX_COMPARED
 from causalarms.models.over_draws import best_of_each
 from causalarms.sem.factors import Level
 from causalarms.study.beliefs import Beliefs, Bits
 
-ENUMERABLE = 2**14  # interventions compared draw by draw
 SEARCHED_DRAWS = 40  # whose best interventions are compared where there are more
 NAN = float("nan")
 
@@ -83,8 +83,8 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
 def candidates(beliefs: Beliefs) -> Bits:
     """All allowed interventions; where they are too many, those that are best in some draw."""
     allowed, belief = beliefs.settings.constraints, beliefs.belief
-    if allowed.count(ENUMERABLE) is not None:
-        return allowed.interventions(ENUMERABLE)
+    if allowed.count(MAX_COMPARED) is not None:
+        return allowed.interventions(MAX_COMPARED)
     assert belief is not None
     found = best_of_each(
         belief.first(SEARCHED_DRAWS), beliefs.settings.reward_index, allowed=allowed

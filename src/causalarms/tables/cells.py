@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
-from causalarms.sem.regimes import MOST_REGIMES
+from causalarms.limits import MAX_REGIMES
 
 NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
 SWITCHES = {"false": 0, "true": 1}
@@ -71,11 +71,11 @@ class Cells(NamedTuple):
             number = SWITCHES[text] if isinstance(text, str) and text in SWITCHES else float(text)
         except (TypeError, ValueError, OverflowError):
             number = math.nan
-        if not 0 <= number < MOST_REGIMES or number != int(number):
+        if not 0 <= number < MAX_REGIMES or number != int(number):
             said = "empty" if cell is None or text == "" else f"{cell!r:.80}"
             raise DataError(
                 f"{self.at(row, column)} is {said}, which is no regime: "
-                f"0 is natural, others are whole numbers up to {MOST_REGIMES - 1}"
+                f"0 is natural, others are whole numbers up to {MAX_REGIMES - 1}"
             )
         return int(number)
 

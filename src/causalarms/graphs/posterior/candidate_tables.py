@@ -34,7 +34,6 @@ BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
 EMPTY = -1  # a slot without a table
-MOST_CORE = 62  # bits of a set in one integer
 HASH = 0x9E3779B97F4A7C15 >> 2  # odd, bits of the golden ratio
 
 

@@ -15,10 +15,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.candidate_tables import EMPTY, MOST_CORE, CandidateTables
+from causalarms.graphs.posterior.candidate_tables import EMPTY, CandidateTables
 from causalarms.graphs.posterior.order_moves import places_of
 from causalarms.graphs.posterior.swept import parent_log_odds
 from causalarms.kernels import kernel
+from causalarms.limits import MAX_CORE_NODES
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -150,7 +151,7 @@ def _assign(
         log_odds[j] = math.log(p / (1.0 - p))
         doubt += min(p, 1.0 - p)
         if p > 0.5:
-            if n_core < MOST_CORE:
+            if n_core < MAX_CORE_NODES:
                 members[n_free + n_core] = j
                 n_core += 1
             else:

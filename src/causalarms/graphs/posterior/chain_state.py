@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
-from causalarms.graphs.posterior.candidate_tables import MOST_CORE
+from causalarms.limits import MAX_CORE_NODES
 from causalarms.sem.regimes import Counts, existing
 
 BoolArray = npt.NDArray[np.bool_]
@@ -36,7 +36,7 @@ def check_chains(
         free, core = int(state["n_free"][regime, node]), int(state["n_core"][regime, node])
         members = state["members"][regime, node, : free + core].tolist()
         distinct = free + core < n and len(set(members)) == len(members) and node not in members
-        room = 1 << free <= pool and (core == 0 or pool >> free <= slots) and core <= MOST_CORE
+        room = 1 << free <= pool and (core == 0 or pool >> free <= slots) and core <= MAX_CORE_NODES
         needed = 0 <= int(state["needed"][regime, node]) < 1 << core
         if not (distinct and room and needed and possible[regime, members[:free], node].all()):
             raise DataError(f"the candidates of node {node} in regime {regime} are none")

@@ -29,8 +29,9 @@ from causalarms.graphs.posterior.open_directions import left_out_edges, warn_of_
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.sampled import SampledPosterior, exact_is_best
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
+from causalarms.limits import MAX_REGIMES
 from causalarms.rng import Seed, generator
-from causalarms.sem.regimes import MOST_REGIMES, existing
+from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
@@ -143,7 +144,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         many regimes each node has; None: two, or as many as the interventions show. A node
         without a switch, regimes 1, has one mechanism that all rounds inform.
         """
-        rounds = as_rounds(X, interventions, most_regimes=MOST_REGIMES)
+        rounds = as_rounds(X, interventions, most_regimes=MAX_REGIMES)
         return self.fit_rounds(rounds, noise_mean, regimes)
 
     def fit_rounds(self, rounds: Rounds, noise_mean: Any = None, regimes: Any = None) -> Self:

@@ -19,6 +19,7 @@ from causalarms.graphs.posterior.feedback_order import feedback_order
 from causalarms.graphs.posterior.orders import best_order
 from causalarms.graphs.posterior.sampled import SampledPosterior
 from causalarms.kernels import kernel
+from causalarms.limits import MAX_ORDERED_NODES
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -26,7 +27,6 @@ IntArray = npt.NDArray[np.int64]
 
 Posterior = ExactPosterior | SampledPosterior
 
-MOST_NODES = 20  # whose orders are searched by dynamic programming
 ABOVE = 1e6  # how much more an edge above the tolerance counts than one below
 
 
@@ -84,7 +84,7 @@ def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -
 def safe_order(probability: FloatArray, tolerance: float) -> IntArray:
     """The order with the least probability on edges against it, those above tolerance first."""
     weighted = probability * np.where(probability > tolerance, ABOVE, 1.0)
-    if probability.shape[1] > MOST_NODES:
+    if probability.shape[1] > MAX_ORDERED_NODES:
         above = np.where(probability > tolerance, probability, 0.0)
         return feedback_order(above.sum(axis=0), weighted.sum(axis=0))
     local = np.zeros((probability.shape[1], 1 << (probability.shape[1] - 1)))

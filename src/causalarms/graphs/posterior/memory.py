@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from causalarms.errors import DataError
-
-DEFAULT_LIMIT = 2**30  # bytes; enough for 20 nodes
+from causalarms.limits import EXACT_BYTES
 
 
 def table_bytes(n_nodes: int, n_regimes: int = 2) -> int:
@@ -23,7 +22,7 @@ def table_bytes(n_nodes: int, n_regimes: int = 2) -> int:
 def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> int:
     """The bytes needed, or a refusal that names them."""
     needed = table_bytes(n_nodes, n_regimes)
-    limit = DEFAULT_LIMIT if limit is None else limit
+    limit = EXACT_BYTES if limit is None else limit
     if needed > limit:
         raise DataError(
             f"the exact posterior of {n_nodes} nodes needs {needed:,} bytes, above the limit of "

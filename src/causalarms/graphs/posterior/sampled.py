@@ -22,11 +22,11 @@ from causalarms.graphs.posterior.chain_state import check_chains
 from causalarms.graphs.posterior.convergence import Diagnostics, diagnose
 from causalarms.graphs.posterior.exact import Draws, OrderedGraph, PointEstimate
 from causalarms.graphs.posterior.first_orders import order_by_spread
-from causalarms.graphs.posterior.memory import DEFAULT_LIMIT
 from causalarms.graphs.posterior.memory import table_bytes as exact_bytes
 from causalarms.graphs.posterior.order_moves import sweep_chains
 from causalarms.graphs.posterior.prior import MechanismPrior
 from causalarms.graphs.posterior.settings import edge_masks, kernel_settings, regimes_of
+from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
 from causalarms.statistics.moments import Moments
@@ -35,7 +35,6 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
-SMALL = 12  # nodes whose exact tables take less memory than chains do
 SPARE, SPARE_BESIDE_CORE = 3, 8  # pools hold 2^(that) tables of all candidates, or beside a core
 GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
 ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
@@ -382,12 +381,12 @@ class SampledPosterior:
 
 def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
     """Do the tables of the exact posterior fit, or are they at least small?"""
-    limit = DEFAULT_LIMIT if memory_limit is None else memory_limit
-    return n_nodes <= SMALL or exact_bytes(n_nodes, n_regimes) <= limit
+    limit = EXACT_BYTES if memory_limit is None else memory_limit
+    return n_nodes <= MAX_SMALL_NODES or exact_bytes(n_nodes, n_regimes) <= limit
 
 
 def _check_memory(n_nodes: int, n_candidates: int, needed: int, limit: int | None) -> None:
-    limit = DEFAULT_LIMIT if limit is None else limit
+    limit = EXACT_BYTES if limit is None else limit
     if needed > limit:
         raise DataError(
             f"chains over the orders of {n_nodes} nodes with {n_candidates} candidates need "
