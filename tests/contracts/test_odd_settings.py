@@ -66,7 +66,7 @@ def test_an_odd_value_is_refused_by_name_or_makes_a_policy(name: str) -> None:
         ({"delta": 1.0}, "delta must lie between 0 and 1, not 1.0"),
         ({"alpha": "x"}, "alpha must be a number of at least 0, not 'x'"),
         ({"alpha": -0.1}, "alpha must be a number of at least 0"),
-        ({"detector": 1}, "detector must be a MechanismGLR or a NoChange, not 1"),
+        ({"detector": 1}, "detector must be a Detector or the name of one, not 1"),
         ({"noise_std": -1}, "noise_std must be finite and above 0"),
         ({"noise_std": 0}, "noise_std must be finite and above 0"),
         ({"joint": 1}, "joint must be True or False, not 1"),
