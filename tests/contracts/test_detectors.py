@@ -1,0 +1,176 @@
+"""What holds for every detector that has a name, and what policies make of any detector."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from causalarms.changes import Alarm, Detector, MechanismGLR, View, detector_names, make_detector
+from causalarms.changes.alarm import ANY
+from causalarms.errors import ModelError, SettingError
+from causalarms.policies.base import Policy
+from causalarms.policies.registry import make_policy
+from causalarms.sem.ensembles import random_sem
+from causalarms.testing.detectors import DETECTOR_PROMISES, DetectorCase, detector_case
+from causalarms.testing.policies import check_policy
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in detector_names()} | {
+    "evidence with outliers": ("evidence", {"outliers": True}),
+    "paper, narrow": ("paper", {"max_window": 12, "start_after": 0, "zeta": 1e-6}),
+}
+
+
+@cache
+def case(label: str, n_regimes: int) -> DetectorCase:
+    name, settings = CASES[label]
+    return detector_case(partial(make_detector, name, n_nodes=3, n_regimes=n_regimes, **settings))
+
+
+@pytest.mark.parametrize("promise", DETECTOR_PROMISES)
+@pytest.mark.parametrize("n_regimes", [1, 2, 3])
+@pytest.mark.parametrize("label", CASES)
+def test_every_promise_is_kept(label: str, n_regimes: int, promise: str) -> None:
+    DETECTOR_PROMISES[promise](case(label, n_regimes))
+
+
+class Timetable(Detector):
+    """Alarms at given rounds about given mechanisms, whatever it sees; needs no policy's help."""
+
+    def __init__(
+        self, n_nodes: int, alarms: dict[int, list[tuple[int, int]]], *, n_regimes: int = 2
+    ) -> None:
+        super().__init__(n_nodes, n_regimes=n_regimes)
+        self.alarms = alarms
+        self.seen: list[int] = []
+        self.forgotten: list[tuple[int, int]] = []
+
+    def watch(
+        self, round_: int, intervention: np.ndarray, values: np.ndarray, view: View
+    ) -> list[Alarm]:
+        self.seen.append(round_)
+        named = self.alarms.get(round_, [])
+        return [Alarm(round_, regime, node, round_ - 3, 9.0, 4.0) for regime, node in named]
+
+    def forget(self, regime: int, node: int) -> None:
+        self.forgotten.append((regime, node))
+
+    def state(self) -> dict[str, Any]:
+        return {"seen": np.array(self.seen, dtype=np.int64)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.seen = np.asarray(state["seen"]).tolist()
+
+
+EVERY = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+POLICIES: dict[str, dict[str, Any]] = {
+    "csl-ucb": {"horizon": 400},
+    "csl-ucb-cd": {"horizon": 400},
+    "posterior": {"noise_mean": 1.0},
+}
+
+
+def policy_with(name: str, detector: Any, **settings: Any) -> Policy:
+    return make_policy(name, n_nodes=3, detector=detector, **(POLICIES[name] | settings))
+
+
+def played(policy: Policy, n_rounds: int) -> Policy:
+    sem, rng = random_sem(3, seed=1), np.random.default_rng(0)
+    for _ in range(n_rounds):
+        a = policy.ask(rng)
+        policy.tell(a, sem.sample(a[None], rng)[0])
+    return policy
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_detector_of_somebody_else_is_asked_every_round_and_heeded(name: str) -> None:
+    detector = Timetable(3, {30: [(1, 2)], 90: [(ANY, ANY)]})
+    policy = played(policy_with(name, detector), 100)
+    assert detector.seen == list(range(1, 101))
+    assert [(alarm.round, alarm.regime, alarm.node) for alarm in policy.alarms] == [
+        (30, 1, 2),
+        (90, ANY, ANY),
+    ]
+    assert detector.forgotten == [(1, 2), *EVERY]
+    assert policy.watches
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies_keep_their_promises_with_it(name: str) -> None:
+    alarms = {30: [(1, 2)], 61: [(0, 0), (1, 1)], 90: [(ANY, ANY)]}
+    check_policy(lambda: policy_with(name, Timetable(3, alarms)), n_rounds=120)
+
+
+@pytest.mark.parametrize(
+    ("name", "detector"), [("csl-ucb", "whole-graph"), ("csl-ucb", "none"), ("posterior", "none")]
+)
+def test_policies_keep_their_promises_with_detectors_by_name(name: str, detector: str) -> None:
+    check_policy(lambda: policy_with(name, detector), n_rounds=90)
+
+
+def test_the_whole_graph_is_forgotten_by_csl_ucb() -> None:
+    policy = played(policy_with("csl-ucb", Timetable(3, {90: [(ANY, ANY)]})), 90)
+    assert (policy.state()["moments.counts"] == 0).all()
+    assert (policy.state()["data.starts"] == 90).all()
+
+
+def test_the_posterior_keeps_rounds_after_the_change_only() -> None:
+    policy = played(policy_with("posterior", Timetable(3, {90: [(ANY, ANY)]})), 90)
+    assert policy.state()["counts"].sum() == 3 * 3  # three rounds of three nodes
+    belief = policy.belief()
+    assert belief is not None
+    assert (belief.starts == 87).all()
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_none_is_no_change(name: str) -> None:
+    if name != "csl-ucb-cd":
+        assert type(policy_with(name, None).detector).__name__ == "NoChange"
+        assert not policy_with(name, None).watches
+
+
+@pytest.mark.parametrize(
+    ("name", "detector", "message"),
+    [
+        ("posterior", "authors", "MechanismGLR looks at the model; this policy offers prediction"),
+        ("csl-ucb", "evidence", "ChangeEvidence looks at the prediction; this policy offers model"),
+        ("csl-ucb", "cusum", "unknown detector 'cusum'; there are none, authors, paper"),
+        ("csl-ucb-cd", "autors", "unknown detector 'autors'; did you mean 'authors'"),
+        (
+            "csl-ucb",
+            MechanismGLR.authors(4),
+            "for 4 nodes, but there are 3: make it",
+        ),
+        ("csl-ucb", MechanismGLR.authors(2), "for 2 nodes, but there are 3"),
+        ("posterior", MechanismGLR, "detector must be a Detector or the name of one"),
+        ("posterior", 3, "detector must be a Detector or the name of one, not 3"),
+    ],
+)
+def test_what_does_not_fit_is_refused_when_the_policy_is_made(
+    name: str, detector: Any, message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        policy_with(name, detector)
+
+
+def test_too_few_regimes_are_refused_and_as_many_are_fine() -> None:
+    with pytest.raises(SettingError, match="up to 3: make it with n_regimes=3"):
+        policy_with("csl-ucb", MechanismGLR.authors(3), regimes=3)
+    assert policy_with("csl-ucb", "authors", regimes=3).detector.n_regimes == 3
+    assert policy_with("csl-ucb", MechanismGLR.authors(3, n_regimes=4), regimes=3).watches
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ([(2, 0)], "Timetable alarms in round 5 about regime 2 of node 0, which does not exist"),
+        ([(0, 3)], "regime 0 of node 3, which does not exist"),
+        ([(-1, 0)], "regime -1 of node 0, which does not exist"),
+        ([(0, 1), (0, 1)], "regime 0 of node 1 twice"),
+    ],
+)
+def test_alarms_that_cannot_be_are_refused(named: list[tuple[int, int]], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        played(policy_with("csl-ucb", Timetable(3, {5: named})), 5)
