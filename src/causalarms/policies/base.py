@@ -20,7 +20,7 @@ from causalarms.changes.no_change import NoChange
 from causalarms.changes.registry import as_detector
 from causalarms.changes.view import View
 from causalarms.checks import whole
-from causalarms.errors import DataError, ModelError, SettingError
+from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
 from causalarms.policies.state_check import Entry, check_state
 from causalarms.policies.states import nested
@@ -59,7 +59,7 @@ class Policy(ABC):
         n_nodes = whole("n_nodes", n_nodes, least=1)
         reward = whole("reward", reward, least=-n_nodes)
         if not -n_nodes <= reward < n_nodes:
-            raise ModelError(f"there is no node {reward} to be the reward of {n_nodes} nodes")
+            raise SettingError(f"there is no node {reward} to be the reward of n_nodes={n_nodes}")
         self.n_nodes = n_nodes
         self.reward = reward % n_nodes
         self.regimes = regime_counts(regimes, n_nodes)  # (N,) how many each node has

@@ -32,7 +32,7 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import MODEL
 from causalarms.checks import choice, flag, number, optional, share, whole
-from causalarms.errors import DataError, ModelError
+from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.posterior.settings import edge_masks
@@ -110,12 +110,12 @@ class CSLUCB(Policy):
         self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
         least = self.n_regimes * self.min_samples
         if horizon <= least:
-            raise ModelError(
+            raise SettingError(
                 f"a horizon of {horizon} rounds is too short: {least} random rounds "
                 f"are the least that give every mechanism {self.min_samples} samples (min_samples)"
             )
         if max_samples is not None and max_samples < self.min_samples:
-            raise ModelError(
+            raise SettingError(
                 f"max_samples is {max_samples}: a mechanism would never have the "
                 f"{self.min_samples} samples that end the exploration"
             )
@@ -137,7 +137,9 @@ class CSLUCB(Policy):
         self.hold = flag("hold", hold)
         self.allowed, self.required = edge_masks(self.regimes, allowed, required)
         if find_cycle(self.required.any(axis=0)):
-            raise ModelError("no order of the nodes fits the required edges: they contain a cycle")
+            raise SettingError(
+                "no order of the nodes fits the required edges: they contain a cycle"
+            )
         self._use_detector(detector)
         self.n_cyclic = 0  # of those scored at the last refresh, how many have no expected reward
         self._exist = existing(self.regimes)

@@ -17,7 +17,7 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import MODEL
 from causalarms.checks import whole
-from causalarms.errors import ModelError
+from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.learner import WeightLearner
 from causalarms.models.belief import Belief, belief_given_graph
@@ -75,11 +75,11 @@ class ExploreThenCommit(Policy):
         horizon = whole("horizon", horizon, least=1, most=LONGEST)
         n_explore = whole("n_explore", n_explore, least=1, most=MOST_EXPLORED)
         if n_explore < n_nodes + 2:
-            raise ModelError(
+            raise SettingError(
                 f"n_explore: {n_explore} rounds are too few to learn {n_nodes} nodes from"
             )
         if horizon <= 2 * n_explore:
-            raise ModelError(
+            raise SettingError(
                 f"a horizon of {horizon} rounds leaves nothing after {2 * n_explore} rounds of "
                 "exploration; lower n_explore"
             )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import instance, whole
-from causalarms.errors import ModelError, SettingError
+from causalarms.errors import SettingError
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
 from causalarms.sem.linear_sem import LinearSEM
 
@@ -40,7 +40,7 @@ class Oracle(Policy):
         for point in change_points:
             whole("change_points", point, least=0)
         if len(systems) != len(change_points) + 1:
-            raise ModelError(
+            raise SettingError(
                 f"{len(systems)} systems do not fit {len(change_points)} change_points"
             )
         self._change_points = change_points

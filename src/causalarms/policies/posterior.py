@@ -31,7 +31,7 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import PREDICTION
 from causalarms.checks import choice, optional, share, whole
-from causalarms.errors import DataError, ModelError
+from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.mixed import MixedPosterior, strengths_of_weights
@@ -150,7 +150,7 @@ class Posterior(Policy):
         choice("method", method, METHODS)
         choice("weights", weights, WEIGHTS)
         if weights == LEARNED and weight_mean > 0:
-            raise ModelError(
+            raise SettingError(
                 f"weight_mean={weight_mean} is given and weights='learned' asked for: leave one out"
             )
         self.weights = weights
@@ -158,7 +158,7 @@ class Posterior(Policy):
         exact = n_nodes <= MAX_EXACT_NODES or strong
         self.method = ("exact" if exact else "sampled") if method == "auto" else method
         if weights == LEARNED and (self.method == "sampled" or n_nodes > MAX_LEARNED_NODES):
-            raise ModelError(
+            raise SettingError(
                 f"weights='learned' takes 3^N steps of method='exact': at most {MAX_LEARNED_NODES} "
                 f"nodes, not {n_nodes} by method={self.method!r}"
             )

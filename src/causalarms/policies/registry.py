@@ -46,7 +46,7 @@ def csl_ucb_cd(
     """CSL-UCB with the per-mechanism detector of Sec. V (`authors` or `paper` with `zeta`)."""
     n_nodes = whole("n_nodes", n_nodes, least=1)
     share("zeta", zeta)
-    if detector == PAPER:
+    if isinstance(detector, str) and detector == PAPER:
         most = int(regime_counts(regimes, n_nodes).max())
         detector = make_detector(PAPER, n_nodes=n_nodes, n_regimes=most, zeta=zeta)
     return CSLUCB(n_nodes, reward, detector=detector, regimes=regimes, **settings)
