@@ -135,7 +135,7 @@ def _edges(name: str, graph: npt.ArrayLike, regimes: Counts) -> npt.NDArray[np.b
     shape = (*exist.shape, len(regimes))
     if edges.shape != shape:
         raise SettingError(
-            f"{name} must have shape {shape}, as many as regimes and nodes, not {edges.shape}"
+            f"{name} must have shape {shape}, not {edges.shape}: as many as regimes and nodes"
         )
     for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
         raise SettingError(
