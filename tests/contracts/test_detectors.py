@@ -136,7 +136,7 @@ def test_none_is_no_change(name: str) -> None:
     [
         ("posterior", "authors", "MechanismGLR looks at the model; this policy offers prediction"),
         ("csl-ucb", "evidence", "ChangeEvidence looks at the prediction; this policy offers model"),
-        ("csl-ucb", "cusum", "unknown detector 'cusum'; there are none, authors, paper"),
+        ("csl-ucb", "zzz", "unknown detector 'zzz'; there are none, authors, paper"),
         ("csl-ucb-cd", "autors", "unknown detector 'autors'; did you mean 'authors'"),
         (
             "csl-ucb",
