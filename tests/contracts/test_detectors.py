@@ -10,12 +10,25 @@ import pytest
 
 from causalarms.changes import Alarm, Detector, MechanismGLR, View, detector_names, make_detector
 from causalarms.changes.alarm import ANY
-from causalarms.errors import ModelError, SettingError
+from causalarms.errors import DataError, ModelError, SettingError
+from causalarms.graphs.registry import make_learner
+from causalarms.graphs.units import Units
 from causalarms.policies.base import Policy
+from causalarms.policies.detector_views import CommittedView, DatasetView
+from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.policies.registry import make_policy
 from causalarms.sem.ensembles import random_sem
-from causalarms.testing.detectors import DETECTOR_PROMISES, DetectorCase, detector_case
+from causalarms.sem.linear_sem import LinearSEM
+from causalarms.state_entries import WHOLE, Entry
+from causalarms.statistics.dataset import Dataset
+from causalarms.testing.detectors import (
+    DETECTOR_PROMISES,
+    DetectorCase,
+    detector_case,
+    known_weights,
+)
 from causalarms.testing.policies import check_policy
+from causalarms.testing.promises import stored
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in detector_names()} | {
     "evidence with outliers": ("evidence", {"outliers": True}),
@@ -114,6 +127,104 @@ def test_the_whole_graph_is_forgotten_by_csl_ucb() -> None:
     policy = played(policy_with("csl-ucb", Timetable(3, {90: [(ANY, ANY)]})), 90)
     assert (policy.state()["moments.counts"] == 0).all()
     assert (policy.state()["data.starts"] == 90).all()
+
+
+def test_an_alarm_about_all_is_heeded_though_one_mechanism_is_not_fitted_yet() -> None:
+    policy = played(policy_with("csl-ucb", Timetable(3, {90: [(1, 2)], 93: [(ANY, ANY)]})), 95)
+    assert [alarm.round for alarm in policy.alarms] == [90, 93]
+    assert (policy.state()["data.starts"] == 93).all()
+
+
+def commits(detector: Any) -> ExploreThenCommit:
+    return ExploreThenCommit(
+        3, horizon=400, n_explore=20, learner=make_learner("csl"), noise_mean=1.0, detector=detector
+    )
+
+
+def test_whoever_learns_all_at_once_starts_over_after_any_alarm() -> None:
+    detector = Timetable(3, {60: [(1, 2), (0, 0)]})
+    policy = played(commits(detector), 110)
+    assert detector.seen == list(range(1, 111))
+    assert [(alarm.regime, alarm.node) for alarm in policy.alarms] == [(1, 2), (0, 0)]
+    assert detector.forgotten == EVERY
+    assert policy.state()["fitted_round"] == 100  # 40 rounds of exploration after the alarm
+
+
+@pytest.mark.parametrize("kind", ["timetable", "per mechanism", "whole-graph"])
+def test_it_keeps_its_promises_with_every_detector_of_a_model(kind: str) -> None:
+    def make() -> Policy:
+        if kind == "timetable":
+            return commits(Timetable(3, {60: [(1, 2)]}))
+        return commits(MechanismGLR(3, threshold=30.0) if kind == "per mechanism" else kind)
+
+    check_policy(make, n_rounds=120)
+
+
+def test_it_finds_a_changed_mechanism_by_name() -> None:
+    before, rng = random_sem(3, seed=1), np.random.default_rng(0)
+    after = LinearSEM(weights=before.weights, noise_mean=[1.0, 9.0, 1.0])
+    policy = commits(MechanismGLR(3, threshold=30.0))
+    while not policy.alarms and policy.n_told < 100:
+        a = policy.ask(rng)
+        policy.tell(a, (before if policy.n_told < 70 else after).sample(a[None], rng)[0])
+    assert [alarm.node for alarm in policy.alarms] == [1]
+    assert policy.n_told > 70
+
+
+def test_a_view_of_all_rounds() -> None:
+    sem = random_sem(2, seed=1)
+    data = Dataset(2)
+    data.append([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], [[0, 1], [0, 1], [0, 0], [0, 1]])
+    units = Units(np.array([1.0, 0.0]), np.array([2.0, 1.0]))
+    view = DatasetView(known_weights(sem), units, data)
+    one = np.array([0, 1], dtype=np.uint8)
+    assert view.rounds_under(one, 9).tolist() == [[0.0, 2.0], [1.0, 4.0], [3.0, 8.0]]
+    assert view.rounds_under(one, 2).tolist() == [[1.0, 4.0], [3.0, 8.0]]
+    numbers, values = view.rounds_of(0, 0, 2)
+    assert (numbers.tolist(), values.tolist()) == ([3, 4], [[2.0, 6.0], [3.0, 8.0]])
+    data.forget(1, 1, start=1)
+    assert view.rounds_under(one, 9).tolist() == [[1.0, 4.0], [3.0, 8.0]]
+    assert DatasetView(None, units, data).offers == ()
+    with pytest.raises(ModelError, match="must say so in `needs`"):
+        DatasetView(None, units, data).model()
+
+
+def test_a_view_of_one_intervention() -> None:
+    sem, recent = random_sem(2, seed=1), np.ones((3, 2))
+    committed, other = np.array([0, 1], dtype=np.uint8), np.array([1, 1], dtype=np.uint8)
+    view = CommittedView(sem.regimes, known_weights(sem), np.ones(2), committed, recent)
+    assert view.rounds_under(committed, 3).shape == (3, 2)
+    assert view.rounds_under(other, 3).shape == (0, 2)
+    assert view.scaled(np.array([1.0, 3.0])).tolist() == [0.0, 2.0]
+
+
+class Debt(Timetable):
+    """A number that falls: a fresh state shows that it counts rounds."""
+
+    def state(self) -> dict[str, Any]:
+        return {"debt": -len(self.seen)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.seen = [1] * -state["debt"]
+
+
+class DeclaredDebt(Debt):
+    def entries(self, n_told: int) -> dict[str, Entry]:
+        return {"debt": Entry(WHOLE, low=-n_told, high=0)}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_what_a_detector_declares_of_its_state_counts(name: str) -> None:
+    state = played(policy_with(name, DeclaredDebt(3, {})), 20).state()
+    policy_with(name, DeclaredDebt(3, {})).check_state(stored(state), 20)
+    with pytest.raises(DataError, match=r"detector\.debt holds a number outside"):
+        policy_with(name, Debt(3, {})).check_state(stored(state), 20)
+
+
+def test_a_window_of_nothing_is_refused() -> None:
+    with pytest.raises(SettingError, match="window must be a whole number"):
+        make_detector("whole-graph", n_nodes=3, window=0)
+    assert make_detector("whole-graph", n_nodes=15).window == 30
 
 
 def test_the_posterior_keeps_rounds_after_the_change_only() -> None:
