@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causalarms.changes import Alarm, MechanismGLR, NoChange
+from causalarms.changes import Alarm, MechanismGLR, NoChange, View
 from causalarms.errors import ModelError
 
 N_NODES = 3
 MEAN, STD = np.zeros((2, N_NODES)), np.ones((2, N_NODES))
 
 
-def play(
-    detector: MechanismGLR | NoChange, n_rounds: int, *, change_after: int, seed: int = 0
-) -> list[Alarm]:
+def play(detector: MechanismGLR, n_rounds: int, *, change_after: int, seed: int = 0) -> list[Alarm]:
     """Random regimes; after a round the intervened mechanism of node 1 is another."""
     rng = np.random.default_rng(seed)
     found = []
@@ -124,9 +122,12 @@ def test_a_restored_detector_goes_on_as_the_old_one() -> None:
 
 def test_no_change_never_alarms_and_keeps_nothing() -> None:
     detector = NoChange()
-    assert play(detector, 100, change_after=10) == []
-    detector.rebuild(0, 0, np.arange(3), np.zeros(3))
+    view = View(np.full(N_NODES, 2))
+    for t in range(1, 100):
+        assert detector.watch(t, np.zeros(N_NODES, dtype=np.uint8), np.full(N_NODES, t), view) == []
+    detector.model_changed(view)
     detector.forget(0, 0)
+    assert not detector.watches
     detector.restore(detector.state())
     assert (detector.state(), detector.window) == ({}, 0)
 

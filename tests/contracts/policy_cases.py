@@ -5,15 +5,14 @@ The world changes after round 220, so that detectors have something to find.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from causalarms import random_sem
 from causalarms.environments import World, switching_world
-from causalarms.policies.base import Policy, Suggestion
+from causalarms.policies.base import Policy
 from causalarms.policies.registry import (
     accepted_settings,
     make_policy,
@@ -21,14 +20,13 @@ from causalarms.policies.registry import (
     policy_names,
 )
 from causalarms.rng import stream
+from causalarms.testing.policies import PolicyCase, Round
 
 N_NODES = 4
 HORIZON = 400
 N_ROUNDS = 300
 SEM = random_sem(N_NODES, seed=5)
 WORLD = switching_world(SEM, [220], np.random.default_rng(1))
-
-Round = tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "golem-mab": {"n_explore": 30},
@@ -84,22 +82,11 @@ def history(label: str) -> tuple[Round, ...]:
     return tuple(rounds)
 
 
+@cache
+def case(label: str) -> PolicyCase:
+    return PolicyCase(partial(build, label), history(label))
+
+
 def told(label: str, n_rounds: int) -> Policy:
     """A fresh policy that was told the first rounds of its history."""
-    policy = build(label)
-    for a, x in history(label)[:n_rounds]:
-        policy.tell(a, x)
-    return policy
-
-
-def assert_same_state(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Bit for bit, nan equal to itself."""
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        np.testing.assert_array_equal(value, other[name], err_msg=name, strict=True)
-
-
-def assert_same_suggestion(one: Suggestion, other: Suggestion) -> None:
-    np.testing.assert_array_equal(one.intervention, other.intervention)
-    assert one.reason == other.reason
-    np.testing.assert_array_equal(one[2:], other[2:])
+    return case(label).told(n_rounds)

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from causalarms import CSL, DAGMA, GOLEM, GraphPosterior, Study, make_policy, random_sem
-from causalarms.errors import CausalArmsError, ModelError, StudyError
+from causalarms.changes.registry import REGISTRY as DETECTORS
+from causalarms.changes.registry import detector_names, make_detector
+from causalarms.errors import DataError, ModelError, SettingError, StudyError
+from causalarms.graphs.registry import learner_names, learner_settings, make_learner
 from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
 
 SEM = random_sem(3, seed=1)
@@ -41,12 +44,142 @@ def test_an_odd_value_is_refused_by_name_or_makes_a_policy(name: str) -> None:
         for value in ODD:
             try:
                 policy = build(name, **{setting: value})
-            except CausalArmsError as error:
+            except SettingError as error:
                 refusals.append(str(error))
             else:
                 assert policy.ask(np.random.default_rng(0)).shape == (3,)
         assert all(setting in message for message in refusals), refusals
         assert len(refusals) >= 5, setting
+
+
+@pytest.mark.parametrize("name", policy_names())
+@pytest.mark.parametrize("setting", ["n_nodes", "reward"])
+def test_odd_sizes_are_refused_by_name(name: str, setting: str) -> None:
+    accepted = accepted_settings(policy_factory(name))
+    told: dict[str, Any] = {"horizon": 150, "noise_mean": 1.0} | FITTED.get(name, {})
+    told |= {"graph": SEM.adjacency} if "graph" in accepted else {}
+    told |= {"systems": [SEM]} if "systems" in accepted else {}
+    for value in [
+        "x",
+        2.5,
+        math.nan,
+        1e300,
+        10**400,
+        True,
+        None,
+        [],
+        3 if setting == "reward" else 0,
+    ]:
+        with pytest.raises(SettingError, match=setting):
+            make_policy(name, **(told | {"n_nodes": 3, "reward": 2} | {setting: value}))
+
+
+@pytest.mark.parametrize("name", detector_names())
+def test_an_odd_value_is_refused_by_name_or_makes_a_detector(name: str) -> None:
+    own = DETECTORS.settings_of(DETECTORS.factory(name))
+    for setting in [*own, "n_nodes", "n_regimes"]:
+        refusals = []
+        for value in [v for v in ODD if v != 10**400] + [10**30]:
+            try:
+                assert make_detector(name, **({"n_nodes": 3} | {setting: value})).n_regimes > 0
+            except SettingError as error:
+                refusals.append(str(error))
+        assert all(setting in message for message in refusals), refusals
+        assert len(refusals) >= 5, setting
+
+
+NOT_CHECKED = {"n_jobs", "random_state"}  # joblib's and NumPy's own
+LIKE_ARRAYS: list[Any] = [np.ones((3, 3)), [1, 2, 3], [[1, 2]], (0,), b"x", "x0", 0.5]
+
+
+@pytest.mark.filterwarnings("ignore::causalarms.errors.CausalArmsWarning")
+@pytest.mark.parametrize("name", learner_names())
+def test_an_odd_value_is_refused_by_name_or_learned_with(name: str) -> None:
+    A = np.repeat(np.arange(40) % 2, 3).reshape(-1, 3)
+    X = SEM.sample(A, np.random.default_rng(0))
+    for setting in learner_settings(name):
+        refusals = []
+        for value in [] if setting in NOT_CHECKED else [*ODD, *LIKE_ARRAYS]:
+            try:
+                make_learner(name, **{setting: value}).fit(X, interventions=A)
+            except SettingError as error:
+                refusals.append(str(error))
+        assert all(setting in message for message in refusals), refusals
+        assert setting in NOT_CHECKED or len(refusals) >= 5, setting
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"required": 3}, r"required must be pairs \(parent, child\), not 3"),
+        ({"forbidden": "x0"}, r"forbidden must be pairs \(parent, child\), not 'x0'"),
+        ({"forbidden": ["x0"]}, r"forbidden: an edge is a pair \(parent, child\), not 'x0'"),
+        ({"required": [("x0",)]}, r"required: an edge is a pair \(parent, child\)"),
+        ({"required": [(0, None)]}, "required: a node is a name or a position, not None"),
+        ({"required": [(0, 1.5)]}, "required: a node is a name or a position, not 1.5"),
+        ({"required": [(0, True)]}, "required: a node is a name or a position, not True"),
+        ({"required": [(0, 9)]}, "required: there is no node 9"),
+        ({"forbidden": [("x0", "y")]}, "forbidden: there is no node 'y'"),
+        ({"forbidden": np.zeros((2, 2), int)}, "forbidden: node 'x0' cannot be its own parent"),
+        ({"tiers": ["x0", "x1"]}, "tiers must be lists of nodes, not 'x0'"),
+        ({"tiers": [0, 1]}, "tiers must be lists of nodes, not 0"),
+        ({"tiers": [["x9"]]}, "tiers: there is no node 'x9'"),
+    ],
+)
+@pytest.mark.parametrize("learner", [CSL, GraphPosterior])
+def test_knowledge_that_makes_no_sense_names_its_setting(
+    learner: Any, settings: dict[str, Any], message: str
+) -> None:
+    A = np.repeat(np.arange(40) % 2, 3).reshape(-1, 3)
+    X = SEM.sample(A, np.random.default_rng(0))
+    with pytest.raises(SettingError, match=message):
+        learner(**settings).fit(X, interventions=A)
+
+
+@pytest.mark.parametrize("edges", [np.array([[0, 1]]), iter([("x0", 1)]), [np.array([0, 1])]])
+def test_edges_are_anything_that_can_be_gone_through(edges: Any) -> None:
+    A = np.repeat(np.arange(60) % 2, 3).reshape(-1, 3)
+    X = SEM.sample(A, np.random.default_rng(0))
+    assert CSL(required=edges).fit(X, interventions=A).adjacency_[:, 0, 1].all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"k": 40}, r"at least 41 are needed \(k=40 neighbours\)"),
+        ({"max_samples": 3}, r"\(k=5 neighbours, and max_samples=3 keeps no more\)"),
+    ],
+)
+def test_too_few_samples_by_setting_say_so(settings: dict[str, Any], message: str) -> None:
+    A = np.repeat(np.arange(60) % 2, 3).reshape(-1, 3)
+    with pytest.raises(DataError, match=message):
+        CSL(**settings).fit(SEM.sample(A, np.random.default_rng(0)), interventions=A)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("csl-ucb", {"horizon": 40}, "a horizon of 40 rounds"),
+        ("csl-ucb", {"max_samples": 19}, "max_samples is 19"),
+        ("csl-ucb", {"required": np.ones((3, 3)) - np.eye(3) > 0}, "required edges"),
+        ("posterior", {"weights": "learned", "weight_mean": 1.0}, "weight_mean=1.0"),
+        ("posterior", {"weights": "learned", "method": "sampled"}, "weights='learned'"),
+        ("posterior", {"memory_limit": 5}, "memory_limit"),
+        ("ga-lcb", {"noise_mean": None}, "noise_mean"),
+        ("ga-lcb", {"horizon": 40}, "horizon"),
+        ("golem-mab", {"n_explore": 4}, "n_explore"),
+        ("golem-mab", {"horizon": 60}, "horizon of 60"),
+        ("linsem-ts", {"noise_mean": None}, "noise_mean"),
+        ("linsem-ts", {"regimes": 3}, "as many as regimes and nodes"),
+        ("linsem-ts", {"restarts": [(3, 2)]}, "restarts: graph must have shape"),
+        ("oracle", {"change_points": [4]}, "1 systems do not fit 1 change_points"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused_as_settings(
+    name: str, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        build(name, **settings)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +199,7 @@ def test_an_odd_value_is_refused_by_name_or_makes_a_policy(name: str) -> None:
         ({"delta": 1.0}, "delta must lie between 0 and 1, not 1.0"),
         ({"alpha": "x"}, "alpha must be a number of at least 0, not 'x'"),
         ({"alpha": -0.1}, "alpha must be a number of at least 0"),
-        ({"detector": 1}, "detector must be a MechanismGLR or a NoChange, not 1"),
+        ({"detector": 1}, "detector must be a Detector or the name of one, not 1"),
         ({"noise_std": -1}, "noise_std must be finite and above 0"),
         ({"noise_std": 0}, "noise_std must be finite and above 0"),
         ({"joint": 1}, "joint must be True or False, not 1"),

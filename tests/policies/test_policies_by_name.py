@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from causalarms import make_policy
+from causalarms import make_policy, registry
 from causalarms.errors import ModelError
-from causalarms.policies import registry
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
-from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
+from causalarms.policies.registry import (
+    ENTRY_POINT,
+    accepted_settings,
+    policy_factory,
+    policy_names,
+)
 from causalarms.policies.uniform import RandomPolicy
 
 
@@ -92,7 +96,7 @@ def test_settings_reach_the_parts() -> None:
 
 
 def test_an_unknown_detector_is_refused() -> None:
-    with pytest.raises(ModelError, match="detector must be one of authors, paper, not 'cusum'"):
+    with pytest.raises(ModelError, match="unknown detector 'cusum'; there are none, authors"):
         make_policy("csl-ucb-cd", n_nodes=3, horizon=300, detector="cusum")
 
 
@@ -103,12 +107,12 @@ class TestEntryPoints:
     def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         here = f"{__name__}:strict"
         entries = [
-            EntryPoint("strict", here, registry.ENTRY_POINT),
-            EntryPoint("open", f"{__name__}:open_ended", registry.ENTRY_POINT),
+            EntryPoint("strict", here, ENTRY_POINT),
+            EntryPoint("open", f"{__name__}:open_ended", ENTRY_POINT),
         ]
 
         def entry_points(*, group: str) -> list[EntryPoint]:
-            return entries if group == registry.ENTRY_POINT else []
+            return entries if group == ENTRY_POINT else []
 
         monkeypatch.setattr(registry, "entry_points", entry_points)
 

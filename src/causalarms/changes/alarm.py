@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from causalarms.sem.regimes import Counts, existing
+
+ANY = -1  # in place of regime and node: something changed, nobody knows what
+
 
 class Alarm(NamedTuple):
     """A mechanism no longer produces what its model says."""
@@ -14,3 +20,13 @@ class Alarm(NamedTuple):
     change_point: int  # the last round before the change, as estimated
     statistic: float  # nats
     threshold: float
+
+    def mechanisms(self, regimes: Counts) -> list[tuple[int, int]]:
+        """Those that may have changed (regime, node), of nodes with so many regimes each.
+
+        >>> Alarm(9, ANY, ANY, 5, 30.0, 20.0).mechanisms(np.array([1, 2]))
+        [(0, 0), (0, 1), (1, 1)]
+        """
+        if (self.regime, self.node) != (ANY, ANY):
+            return [(self.regime, self.node)]
+        return [(regime, node) for regime, node in np.argwhere(existing(regimes)).tolist()]

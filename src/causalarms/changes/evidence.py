@@ -19,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
-from causalarms.checks import flag, number, whole
+from causalarms.changes.detector import Detector
+from causalarms.changes.view import PREDICTION, View
+from causalarms.checks import flag, number
 from causalarms.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
@@ -45,7 +47,7 @@ def alarm_level(false_alarms_per_1000_rounds: float, n_nodes: int) -> float:
     return 1000.0 * n_nodes / (false_alarms_per_1000_rounds * OVERSHOOT)
 
 
-class ChangeEvidence:
+class ChangeEvidence(Detector):
     """Shiryaev-Roberts sums of all mechanisms.
 
     false_alarms_per_1000_rounds   of the whole system while nothing changes
@@ -53,6 +55,8 @@ class ChangeEvidence:
                                    then later by some rounds
     n_regimes                      the most that a node has
     """
+
+    needs = (PREDICTION,)
 
     def __init__(
         self,
@@ -62,18 +66,29 @@ class ChangeEvidence:
         outliers: bool = False,
         n_regimes: int = 2,
     ) -> None:
+        super().__init__(n_nodes, n_regimes=n_regimes)
         rate = number(
             "false_alarms_per_1000_rounds", false_alarms_per_1000_rounds, above=0.0, most=100.0
         )
-        self.level = alarm_level(rate, whole("n_nodes", n_nodes, least=1))
+        self.level = alarm_level(rate, self.n_nodes)
         self.largest_ratio = OUTLIER_RATIO if flag("outliers", outliers) else ANY_RATIO
-        n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * n_nodes
-        self.n_regimes = whole("n_regimes", n_regimes, least=1)
-        shape = (self.n_regimes, n_nodes, n_alternatives)
+        n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * self.n_nodes
+        shape = (self.n_regimes, self.n_nodes, n_alternatives)
         self._sums = np.zeros(shape)
         # the last time the likelihood ratio since some round was largest for starting anew
         self._gains = np.zeros(shape)
         self._starts: IntArray = np.zeros(shape, dtype=np.int64)
+
+    def watch(
+        self,
+        round_: int,
+        intervention: npt.NDArray[np.uint8],
+        values: FloatArray,
+        view: View,
+    ) -> list[Alarm]:
+        scores, stds, predictors = view.prediction(intervention, values)
+        scaled = view.scaled(values)
+        return self.observe(round_, intervention, scores, predictors, scaled, stds)
 
     def observe(
         self,

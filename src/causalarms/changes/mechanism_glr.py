@@ -20,20 +20,25 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Detector
+from causalarms.changes.view import MODEL, View
 from causalarms.checks import number, share, whole
-from causalarms.errors import ModelError
+from causalarms.errors import SettingError
 from causalarms.kernels import kernel
+from causalarms.sem.regimes import existing
 
 FloatArray = npt.NDArray[np.float64]
 
 LONGEST_WINDOW = 100_000  # all of it is looked at in every round
 
 
-class MechanismGLR:
+class MechanismGLR(Detector):
     """Alarm where max over s of Psi(s) reaches `threshold` + `per_sample` * samples after s.
 
     `n_regimes` is the most that a node has.
     """
+
+    needs = (MODEL,)
 
     def __init__(
         self,
@@ -46,19 +51,18 @@ class MechanismGLR:
         start_after: int = 0,
         n_regimes: int = 2,
     ) -> None:
-        n_nodes = whole("n_nodes", n_nodes, least=1)
+        super().__init__(n_nodes, n_regimes=n_regimes)
         max_window = whole("max_window", max_window, least=0, most=LONGEST_WINDOW)
         self.min_window = whole("min_window", min_window, least=0)
         if not 2 <= min_window <= max_window:
-            raise ModelError(
+            raise SettingError(
                 f"windows need 2 <= min_window <= max_window, not {min_window} and {max_window}"
             )
         self.threshold = number("threshold", threshold)
         self.per_sample = number("per_sample", per_sample)
         self.window = max_window
         self.start_after = whole("start_after", start_after, least=0)
-        self.n_regimes = whole("n_regimes", n_regimes, least=1)
-        shape = (self.n_regimes, n_nodes)
+        shape = (self.n_regimes, self.n_nodes)
         self._residuals = np.zeros((*shape, max_window))  # rings, by sample number
         self._rounds = np.zeros((*shape, max_window), dtype=np.int64)
         self._counts = np.zeros(shape, dtype=np.int64)
@@ -80,6 +84,17 @@ class MechanismGLR:
             start_after=200,
             n_regimes=n_regimes,
         )
+
+    def watch(
+        self,
+        round_: int,
+        intervention: npt.NDArray[np.uint8],
+        values: FloatArray,
+        view: View,
+    ) -> list[Alarm]:
+        _, noise_mean, noise_std = view.model()
+        whitened = view.whitened(intervention, values)
+        return self.observe(round_, intervention, whitened, noise_mean, noise_std)
 
     def observe(
         self,
@@ -113,6 +128,14 @@ class MechanismGLR:
             value = float(statistic[node] + self.per_sample * samples)
             alarms.append(Alarm(round_, regime, int(node), first - 1, value, limit))
         return alarms
+
+    def model_changed(self, view: View) -> None:
+        """Recent samples are whitened by the new weights."""
+        weights = view.model().weights
+        for regime, node in np.argwhere(existing(view.regimes)).tolist():
+            rounds, samples = view.rounds_of(regime, node, self.window)
+            whitened = samples[:, node] - samples @ weights[regime, :, node]
+            self.rebuild(regime, node, rounds, whitened)
 
     def rebuild(self, regime: int, node: int, rounds: npt.ArrayLike, residuals: FloatArray) -> None:
         """Replace a mechanism's whitened values, e.g. after its weights were estimated anew."""

@@ -8,29 +8,29 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Detector
+from causalarms.changes.view import View
 from causalarms.limits import MAX_REGIMES
 
-FloatArray = npt.NDArray[np.float64]
 
+class NoChange(Detector):
+    """A detector that never alarms, for any number of nodes."""
 
-class NoChange:
-    """A detector that never alarms."""
+    def __init__(self, n_nodes: int = 1, *, n_regimes: int = MAX_REGIMES) -> None:
+        super().__init__(n_nodes, n_regimes=n_regimes)
 
-    window = 0
-    n_regimes = MAX_REGIMES  # any number
+    @property
+    def watches(self) -> bool:
+        return False
 
-    def observe(
+    def watch(
         self,
         round_: int,
-        regimes: npt.NDArray[np.uint8],
-        residuals: FloatArray,
-        noise_mean: FloatArray,
-        noise_std: FloatArray,
+        intervention: npt.NDArray[np.uint8],
+        values: npt.NDArray[np.float64],
+        view: View,
     ) -> list[Alarm]:
         return []
-
-    def rebuild(self, regime: int, node: int, rounds: npt.ArrayLike, residuals: FloatArray) -> None:
-        pass
 
     def forget(self, regime: int, node: int) -> None:
         pass
@@ -39,4 +39,7 @@ class NoChange:
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
+        pass
+
+    def check_fits(self, n_nodes: int, n_regimes: int) -> None:
         pass

@@ -173,7 +173,7 @@ class Chain:
         if len(rows) < needed:
             raise DataError(
                 f"{name} has {len(rows)} samples for {len(candidates)} candidate parents; "
-                f"at least {needed} are needed"
+                f"at least {needed} are needed{_by_settings(data, rule)}"
             )
         center = np.mean if self._intercept else None
         self._data = data
@@ -319,3 +319,9 @@ def _collect(
         order=union.order if union.acyclic else None,
         history=history,
     )
+
+
+def _by_settings(data: Dataset, rule: Rule) -> str:
+    """Which settings ask for more samples, or leave fewer, than there would be."""
+    capped = "" if data.cap is None else f", and max_samples={data.cap} keeps no more"
+    return f" (k={rule.neighbors} neighbours{capped})"

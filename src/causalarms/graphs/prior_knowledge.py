@@ -7,12 +7,13 @@ later one. An edge that would close a cycle with required edges is forbidden by 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.errors import ModelError, SettingError
 from causalarms.sem.nodes import node_index
 from causalarms.sem.topology import ancestors, find_cycle
 
@@ -35,43 +36,60 @@ def edge_constraints(
     (False, True)
     """
     n_nodes = len(nodes)
-    needed = _edge_matrix(required, nodes)
-    banned = _edge_matrix(forbidden, nodes) | _against_tiers(tiers, nodes)
+    needed = _edge_matrix("required", required, nodes)
+    banned = _edge_matrix("forbidden", forbidden, nodes) | _against_tiers(tiers, nodes)
     cycle = find_cycle(needed)
     if cycle:
         names = [nodes[i] for i in [*cycle, cycle[0]]]
-        raise ModelError("the required edges contain the cycle " + " -> ".join(names))
+        raise SettingError("the required edges contain the cycle " + " -> ".join(names))
     for parent, child in np.argwhere(needed & banned)[:1]:
-        raise ModelError(
+        raise SettingError(
             f"edge {nodes[parent]} -> {nodes[child]} is required and forbidden (or against tiers)"
         )
     allowed = ~banned & ~ancestors(needed).T & ~np.eye(n_nodes, dtype=bool)
     return allowed, needed
 
 
-def _edge_matrix(edges: Edges | None, nodes: Sequence[str]) -> BoolArray:
+def _edge_matrix(name: str, edges: Edges | None, nodes: Sequence[str]) -> BoolArray:
     matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
-    for edge in edges or ():
-        if isinstance(edge, str) or len(edge) != 2:
-            raise ModelError(f"an edge is a pair (parent, child), not {edge!r}")
-        parent, child = (node_index(node, nodes) for node in edge)
+    for edge in _listed(name, edges, "pairs (parent, child)"):
+        pair = [] if isinstance(edge, str) or not isinstance(edge, Iterable) else list(edge)
+        if len(pair) != 2:
+            raise SettingError(f"{name}: an edge is a pair (parent, child), not {edge!r}")
+        parent, child = (_position(name, node, nodes) for node in pair)
         if parent == child:
-            raise ModelError(f"node {nodes[parent]!r} cannot be its own parent")
+            raise SettingError(f"{name}: node {nodes[parent]!r} cannot be its own parent")
         matrix[parent, child] = True
     return matrix
 
 
 def _against_tiers(tiers: Tiers | None, nodes: Sequence[str]) -> BoolArray:
     against = np.zeros((len(nodes), len(nodes)), dtype=bool)
-    if tiers is None:
-        return against
     tier_of = np.full(len(nodes), -1)
-    for number, tier in enumerate(tiers):
-        for node in tier:
-            position = node_index(node, nodes)
+    for number, tier in enumerate(_listed("tiers", tiers, "lists of nodes")):
+        for node in _listed("tiers", tier, "lists of nodes"):
+            position = _position("tiers", node, nodes)
             if tier_of[position] >= 0:
-                raise ModelError(f"node {nodes[position]!r} stands in two tiers")
+                raise SettingError(f"tiers: node {nodes[position]!r} stands in two tiers")
             tier_of[position] = number
     placed = tier_of >= 0
     against[:] = (tier_of[:, None] > tier_of[None, :]) & placed[:, None] & placed[None, :]
     return against
+
+
+def _listed(name: str, given: object, of_what: str) -> list[object]:
+    """Anything that can be gone through, but for text; None is nothing."""
+    if given is None:
+        return []
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise SettingError(f"{name} must be {of_what}, not {given!r}")
+    return list(given)
+
+
+def _position(name: str, node: object, nodes: Sequence[str]) -> int:
+    if not isinstance(node, str | Integral) or isinstance(node, bool):
+        raise SettingError(f"{name}: a node is a name or a position, not {node!r}")
+    try:
+        return node_index(node if isinstance(node, str) else int(node), nodes)
+    except ModelError as error:
+        raise SettingError(f"{name}: {error}") from error

@@ -14,11 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Detector, checked_alarms
 from causalarms.changes.misfit import misfits
+from causalarms.changes.no_change import NoChange
+from causalarms.changes.registry import as_detector
+from causalarms.changes.view import View
 from causalarms.checks import whole
-from causalarms.errors import DataError, ModelError, SettingError
+from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
 from causalarms.policies.state_check import Entry, check_state
+from causalarms.policies.states import nested
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import within
@@ -49,6 +54,7 @@ class Policy(ABC):
     """Base of all policies; subclasses say what to play and what to learn from a round."""
 
     keeps_constraints: ClassVar[bool] = True  # False: `suggest` refuses any
+    offers: tuple[str, ...] = ()  # kinds of knowledge a detector may look at (`changes/view.py`)
 
     def __init__(
         self, n_nodes: int, reward: int = -1, *, regimes: npt.ArrayLike | None = None
@@ -56,12 +62,13 @@ class Policy(ABC):
         n_nodes = whole("n_nodes", n_nodes, least=1)
         reward = whole("reward", reward, least=-n_nodes)
         if not -n_nodes <= reward < n_nodes:
-            raise ModelError(f"there is no node {reward} to be the reward of {n_nodes} nodes")
+            raise SettingError(f"there is no node {reward} to be the reward of n_nodes={n_nodes}")
         self.n_nodes = n_nodes
         self.reward = reward % n_nodes
         self.regimes = regime_counts(regimes, n_nodes)  # (N,) how many each node has
         self.n_told = 0
         self.alarms: list[Alarm] = []
+        self.detector: Detector = NoChange()
         self._nodes = node_names(None, n_nodes)
 
     @property
@@ -150,7 +157,7 @@ class Policy(ABC):
     @property
     def watches(self) -> bool:
         """Whether changes of mechanisms are looked for."""
-        return False
+        return self.detector.watches
 
     def belief(
         self, rng: np.random.Generator | None = None, *, draws: int = DRAWS
@@ -188,7 +195,7 @@ class Policy(ABC):
 
     def check_state(self, state: dict[str, Any], n_told: int) -> None:
         """DataError where a state cannot be this policy's, fresh now, after so many rounds."""
-        entries = self._entries(n_told)
+        entries = self._entries(n_told) | nested("detector", self.detector.entries(n_told))
         check_state(
             self.state(), entries, state, n_nodes=self.n_nodes, n_told=n_told,
             n_regimes=self.n_regimes,
@@ -206,12 +213,18 @@ class Policy(ABC):
                 f"node {self._nodes[node]!r} has {self.regimes[node]}"
             )
 
-    def _check_detector(self, n_regimes: int) -> None:
-        if n_regimes < self.n_regimes:
-            raise SettingError(
-                f"detector is for {n_regimes} regimes, but nodes have up to {self.n_regimes}: "
-                f"make it with n_regimes={self.n_regimes}"
-            )
+    def _use_detector(self, given: Detector | str | None) -> None:
+        """One that fits, the name of one, or None where nothing changes."""
+        self.detector = as_detector(
+            given, n_nodes=self.n_nodes, n_regimes=self.n_regimes, offers=self.offers
+        )
+
+    def _watch(self, a: Intervention, x: FloatArray, view: View) -> list[Alarm]:
+        """Alarms of round number `n_told`; none where the view lacks what the detector needs."""
+        if not set(self.detector.needs) <= set(view.offers):
+            return []
+        alarms = self.detector.watch(self.n_told, a, x, view)
+        return checked_alarms(self.detector, alarms, self.n_told, self.regimes)
 
     @abstractmethod
     def _state(self) -> dict[str, Any]: ...

@@ -30,10 +30,10 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
-from causalarms.changes.mechanism_glr import MechanismGLR
-from causalarms.changes.no_change import NoChange
-from causalarms.checks import choice, flag, instance, number, optional, share, whole
-from causalarms.errors import DataError, ModelError, SettingError
+from causalarms.changes.detector import Detector
+from causalarms.changes.view import MODEL
+from causalarms.checks import choice, flag, number, optional, share, whole
+from causalarms.errors import DataError, SettingError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.posterior.settings import edge_masks
@@ -53,6 +53,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.detector_views import DatasetView
 from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
@@ -68,7 +69,6 @@ from causalarms.statistics.moments import Moments, gram_matrix
 NEVER = -1
 NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
 TRADE_OFF = "the best trade-off between a high reward and learning more"
-DETECTORS = (MechanismGLR, NoChange)
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 MODEL_ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
 
@@ -77,7 +77,10 @@ class CSLUCB(Policy):
     """Is told the horizon and, where known, the noise means (and standard deviations).
 
     allowed, required   edges that may be and that must be, (N, N) or (2, N, N) as [.., from, to]
+    detector            one that looks at a model, or its name; None where nothing changes
     """
+
+    offers = (MODEL,)
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class CSLUCB(Policy):
         hold: bool = True,
         allowed: npt.ArrayLike | None = None,
         required: npt.ArrayLike | None = None,
-        detector: MechanismGLR | NoChange | None = None,
+        detector: Detector | str | None = None,
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
@@ -110,12 +113,12 @@ class CSLUCB(Policy):
         self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
         least = self.n_regimes * self.min_samples
         if horizon <= least:
-            raise ModelError(
+            raise SettingError(
                 f"a horizon of {horizon} rounds is too short: {least} random rounds "
                 f"are the least that give every mechanism {self.min_samples} samples (min_samples)"
             )
         if max_samples is not None and max_samples < self.min_samples:
-            raise ModelError(
+            raise SettingError(
                 f"max_samples is {max_samples}: a mechanism would never have the "
                 f"{self.min_samples} samples that end the exploration"
             )
@@ -137,10 +140,11 @@ class CSLUCB(Policy):
         self.hold = flag("hold", hold)
         self.allowed, self.required = edge_masks(self.regimes, allowed, required)
         if find_cycle(self.required.any(axis=0)):
-            raise ModelError("no order of the nodes fits the required edges: they contain a cycle")
-        self.detector = optional(instance, "detector", detector, kinds=DETECTORS) or NoChange()
+            raise SettingError(
+                "no order of the nodes fits the required edges: they contain a cycle"
+            )
+        self._use_detector(detector)
         self.n_cyclic = 0  # of those scored at the last refresh, how many have no expected reward
-        self._check_detector(self.detector.n_regimes)
         self._exist = existing(self.regimes)
         self._data = Dataset(n_nodes, cap=max_samples, regimes=self.regimes)
         self._moments = Moments(n_nodes, cap=max_samples, regimes=self.regimes)
@@ -212,8 +216,8 @@ class CSLUCB(Policy):
         return kept
 
     @property
-    def watches(self) -> bool:
-        return not isinstance(self.detector, NoChange)
+    def _view(self) -> DatasetView:
+        return DatasetView(self._model, self._units, self._data)
 
     def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """Of its own graph, from all rounds since a mechanism's start, whatever `max_samples`."""
@@ -246,22 +250,19 @@ class CSLUCB(Policy):
             self._learn_weights()
 
     def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
-        model = self._model
-        if model is None or isinstance(self.detector, NoChange):
-            return []
-        chosen = np.ascontiguousarray(model.weights[a, :, np.arange(self.n_nodes)].T)
-        z = self._units.apply(x)
-        whitened = z - z @ chosen
-        alarms = self.detector.observe(self.n_told, a, whitened, model.intercept, model.noise_std)
+        alarms = self._watch(a, x, self._view)
         # weights from before the last change of a mechanism say nothing about it
         stale = self._data.starts > self._weights_round
-        return [alarm for alarm in alarms if not stale[alarm.regime, alarm.node]]
+        return [
+            alarm for alarm in alarms if not all(stale[m] for m in alarm.mechanisms(self.regimes))
+        ]
 
     def _forget(self, alarm: Alarm) -> None:
         self.alarms.append(alarm)
-        self._data.forget(alarm.regime, alarm.node)
-        self._moments.forget(alarm.regime, alarm.node)
-        self.detector.forget(alarm.regime, alarm.node)
+        for regime, node in alarm.mechanisms(self.regimes):
+            self._data.forget(regime, node)
+            self._moments.forget(regime, node)
+            self.detector.forget(regime, node)
         self._change_round = self.n_told
 
     def _learn_graph(self) -> None:
@@ -288,7 +289,7 @@ class CSLUCB(Policy):
             self._fitted = samples
         self._weights_round = self.n_told
         self._held = self._choose(self._scores)
-        self._whiten_again()
+        self.detector.model_changed(self._view)
 
     def _fit(self) -> None:
         assert self._adjacency is not None
@@ -377,17 +378,6 @@ class CSLUCB(Policy):
             share = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
             alpha = self._alpha_0 * (1 + np.cos(np.pi * min(share, 1.0))) / 2
         return scores.mean + alpha * scores.width
-
-    def _whiten_again(self) -> None:
-        """The detector judges recent samples by the new weights."""
-        model = self._model
-        if model is None or isinstance(self.detector, NoChange):
-            return
-        for regime, node in np.argwhere(self._exist).tolist():
-            rows = self._data.recent_rows_of(regime, node, self.detector.window)
-            samples = self._units.apply(self._data.values[rows])
-            whitened = samples[:, node] - samples @ model.weights[regime, :, node]
-            self.detector.rebuild(regime, node, rows + 1, whitened)
 
     def _state(self) -> dict[str, Any]:
         model = {} if self._model is None else {f: getattr(self._model, f) for f in MODEL_ARRAYS}

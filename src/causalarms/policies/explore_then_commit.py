@@ -9,16 +9,18 @@ Beyond 20 nodes, learned regimes that mix into large cycles leave the best inter
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
-from causalarms.changes.whole_graph import WholeGraphRatio
-from causalarms.checks import instance, optional, whole
-from causalarms.errors import ModelError
+from causalarms.changes.detector import Detector
+from causalarms.changes.view import MODEL
+from causalarms.checks import whole
+from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
+from causalarms.graphs.learner import WeightLearner
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import best_of_model
 from causalarms.models.weights import MechanismWeights
@@ -31,26 +33,16 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.detector_views import CommittedView
 from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.search.constraints import Constraints
+from causalarms.sem.regimes import existing
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import gram_matrix
 
 MOST_EXPLORED = 1_000_000  # rounds that are kept
-
-
-class Learner(Protocol):
-    """What is needed of a graph learner: `fit`, and these arrays afterwards."""
-
-    weights_: FloatArray
-    intercept_: FloatArray
-    noise_std_: FloatArray
-
-    def fit(
-        self, X: Any, y: None = None, *, interventions: Any = None, noise_mean: Any = None
-    ) -> Self: ...
 
 
 TO_LEARN = "rounds with all switches in one position, from which the graph is learned"
@@ -58,7 +50,12 @@ COMMITTED = "the best setting of the graph that was learned"
 
 
 class ExploreThenCommit(Policy):
-    """Is told the horizon and, where known, the noise means."""
+    """Is told the horizon and, where known, the noise means.
+
+    detector   one that looks at a model, or its name; None where nothing changes
+    """
+
+    offers = (MODEL,)
 
     keeps_constraints: ClassVar[bool] = False  # all switches in one position first
 
@@ -68,10 +65,10 @@ class ExploreThenCommit(Policy):
         reward: int = -1,
         *,
         horizon: int,
-        learner: Learner,
+        learner: WeightLearner,
         noise_mean: npt.ArrayLike | None = None,
         n_explore: int = 300,
-        detector: WholeGraphRatio | None = None,
+        detector: Detector | str | None = None,
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
@@ -82,17 +79,17 @@ class ExploreThenCommit(Policy):
         horizon = whole("horizon", horizon, least=1, most=LONGEST)
         n_explore = whole("n_explore", n_explore, least=1, most=MOST_EXPLORED)
         if n_explore < n_nodes + 2:
-            raise ModelError(
+            raise SettingError(
                 f"n_explore: {n_explore} rounds are too few to learn {n_nodes} nodes from"
             )
         if horizon <= 2 * n_explore:
-            raise ModelError(
+            raise SettingError(
                 f"a horizon of {horizon} rounds leaves nothing after {2 * n_explore} rounds of "
                 "exploration; lower n_explore"
             )
         self.learner = learner
         self.n_explore = n_explore
-        self.detector = optional(instance, "detector", detector, kinds=WholeGraphRatio)
+        self._use_detector(detector)
         self.noise_mean = as_noise_mean(noise_mean, self._nodes)
         self.n_cyclic = 0  # interventions without an expected reward; -1: too many to count
         self.proven = True  # that the committed intervention is the learned model's best
@@ -103,8 +100,7 @@ class ExploreThenCommit(Policy):
         self._arm = np.zeros(n_nodes, dtype=np.uint8)
         self._predicted = float("nan")
         self._fitted_round = 0
-        window = 0 if detector is None else detector.window
-        self._recent = np.zeros((window, n_nodes))
+        self._recent = np.zeros((self.detector.window, n_nodes))  # a ring, under the arm
         self._n_recent = 0
 
     @property
@@ -130,8 +126,9 @@ class ExploreThenCommit(Policy):
         )
 
     @property
-    def watches(self) -> bool:
-        return self.detector is not None
+    def _view(self) -> CommittedView:
+        recent = self._recent[: self._n_recent]
+        return CommittedView(self.regimes, self._model, self._origin, self._arm, recent)
 
     def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """Of the graph it learned, from the rounds it learned it from."""
@@ -149,15 +146,19 @@ class ExploreThenCommit(Policy):
         )
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
-        if self._model is None:
+        if self._model is not None and np.array_equal(a, self._arm) and len(self._recent):
+            self._recent[self._n_recent % len(self._recent)] = x - self._origin
+            self._n_recent += 1
+        alarms = self._watch(a, x, self._view)
+        if alarms:
+            self._start_over(alarms)
+        elif self._model is None:
             regime = int(a[0])
             if (a == regime).all() and self._counts[regime] < self.n_explore:
                 self._samples[regime, self._counts[regime]] = x
                 self._counts[regime] += 1
             if (self._counts == self.n_explore).all():
                 self._commit()
-        elif self.detector is not None and np.array_equal(a, self._arm):
-            self._watch(self.detector, x)
 
     def _commit(self) -> None:
         regimes = np.repeat([0, 1], self.n_explore)[:, None] * np.ones(self.n_nodes, dtype=int)
@@ -171,6 +172,15 @@ class ExploreThenCommit(Policy):
         )
         self._use(fit.weights_, fit.intercept_, fit.noise_std_)
         self._fitted_round = self.n_told
+        self.detector.model_changed(self._view)
+
+    def _start_over(self, alarms: list[Alarm]) -> None:
+        """Whatever has changed: the whole graph is learned at once or not at all."""
+        self.alarms += alarms
+        self._counts[:] = 0
+        self._model = None
+        for regime, node in np.argwhere(existing(self.regimes)).tolist():
+            self.detector.forget(regime, node)
 
     def _use(self, weights: FloatArray, intercept: FloatArray, noise_std: FloatArray) -> None:
         order = topological_order((weights != 0).any(axis=0))
@@ -182,25 +192,6 @@ class ExploreThenCommit(Policy):
         self._arm, self._predicted = best.intervention, best.mean
         self.n_cyclic, self.proven = best.n_cyclic, best.proven
         self._n_recent = 0
-
-    def _watch(self, detector: WholeGraphRatio, x: FloatArray) -> None:
-        assert self._model is not None
-        self._recent[self._n_recent % detector.window] = x - self._origin
-        self._n_recent += 1
-        if self._n_recent < detector.window:
-            return
-        a = self._arm
-        chosen = np.where(a == 1, self._model.weights[1], self._model.weights[0])
-        flow = np.linalg.inv(np.eye(self.n_nodes) - chosen)  # acyclic: det = 1
-        mean = np.where(a == 1, self._model.intercept[1], self._model.intercept[0]) @ flow
-        std = np.where(a == 1, self._model.noise_std[1], self._model.noise_std[0])
-        scaled = std[:, None] * flow
-        statistic = detector.statistic(self._recent, mean, scaled.T @ scaled)
-        if statistic > detector.threshold:
-            round_, first = self.n_told, self.n_told - detector.window
-            self.alarms.append(Alarm(round_, -1, -1, first, statistic, detector.threshold))
-            self._counts[:] = 0
-            self._model = None
 
     def _state(self) -> dict[str, Any]:
         model: dict[str, Any] = {}
@@ -218,6 +209,7 @@ class ExploreThenCommit(Policy):
             "fitted_round": self._fitted_round,
             "origin": self._origin.copy(),
             **nested("model", model),
+            **nested("detector", self.detector.state()),
         }
 
     def _entries(self, n_told: int) -> dict[str, Entry]:
@@ -241,3 +233,4 @@ class ExploreThenCommit(Policy):
         self._recent[:] = state["recent"]
         self._n_recent = int(state["n_recent"])
         self._fitted_round = int(state["fitted_round"])
+        self.detector.restore(unnested("detector", state))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import number, whole
-from causalarms.errors import DataError, ModelError
+from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.units import Units
 from causalarms.kernels import kernel
@@ -77,10 +77,10 @@ class GALCB(Policy):
         n_observe = whole("n_observe", n_observe, least=0, most=MOST_PLANNED)
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
-            raise ModelError("ga-lcb must be told the noise means (noise_mean)")
+            raise SettingError("ga-lcb must be told the noise means (noise_mean)")
         first_stages = cycles * (n_nodes + 1) + n_observe
         if horizon <= first_stages:
-            raise ModelError(
+            raise SettingError(
                 f"a horizon of {horizon} rounds is too short for {first_stages} rounds of "
                 "exploration; lower cycles or n_observe"
             )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import number, whole
-from causalarms.errors import ModelError, SettingError
+from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
@@ -51,11 +51,11 @@ class LinSEMTS(Policy):
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
-        self._graphs = {0: _edges(graph, self.regimes)} | _restarts(restarts, self.regimes)
+        self._graphs = {0: _edges("graph", graph, self.regimes)} | _restarts(restarts, self.regimes)
         self._use(self._graphs[0])
         mean = as_noise_mean(noise_mean, self._nodes, self.n_regimes)
         if mean is None:
-            raise ModelError("linsem-ts must be told the noise means (noise_mean)")
+            raise SettingError("linsem-ts must be told the noise means (noise_mean)")
         self.noise_mean = mean
         prior_std = number("prior_std", prior_std, above=1e-50, most=1e50)
         self.noise_std = number("noise_std", noise_std, above=1e-50, most=1e50)
@@ -113,7 +113,7 @@ class LinSEMTS(Policy):
     def _use(self, graph: npt.NDArray[np.bool_]) -> None:
         order = topological_order(graph.any(axis=0))
         if order is None:
-            raise ModelError("the regimes of the given graph mix into a cycle")
+            raise SettingError("the regimes of the given graph mix into a cycle")
         self._graph, self._order = graph, order
 
     def _state(self) -> dict[str, Any]:
@@ -129,21 +129,26 @@ def _restarts(given: Any, regimes: Counts) -> dict[int, npt.NDArray[np.bool_]]:
         pairs = [(after, graph) for after, graph in given]
     except (TypeError, ValueError) as error:
         raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
-    return {whole("restarts", after, least=0): _edges(graph, regimes) for after, graph in pairs}
+    return {
+        whole("restarts", after, least=0): _edges("restarts: graph", graph, regimes)
+        for after, graph in pairs
+    }
 
 
-def _edges(graph: npt.ArrayLike, regimes: Counts) -> npt.NDArray[np.bool_]:
+def _edges(name: str, graph: npt.ArrayLike, regimes: Counts) -> npt.NDArray[np.bool_]:
     try:
         edges = np.asarray(graph, dtype=float) != 0
     except (TypeError, ValueError, OverflowError) as error:
-        raise SettingError(f"graph must be 0 or 1 per edge, not {graph!r}") from error
+        raise SettingError(f"{name} must be 0 or 1 per edge, not {graph!r}") from error
     exist = existing(regimes)
     shape = (*exist.shape, len(regimes))
     if edges.shape != shape:
-        raise ModelError(f"graph must have shape {shape}, not {edges.shape}")
+        raise SettingError(
+            f"{name} must have shape {shape}, not {edges.shape}: as many as regimes and nodes"
+        )
     for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
-        raise ModelError(
-            f"graph: node {child} has {regimes[child]} regimes, but parents in regime {regime}"
+        raise SettingError(
+            f"{name}: node {child} has {regimes[child]} regimes, but parents in regime {regime}"
         )
     return edges
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import instance, whole
-from causalarms.errors import ModelError, SettingError
+from causalarms.errors import SettingError
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
 from causalarms.search import best_intervention
 from causalarms.search.best import Best
@@ -43,7 +43,7 @@ class Oracle(Policy):
         for point in change_points:
             whole("change_points", point, least=0)
         if len(systems) != len(change_points) + 1:
-            raise ModelError(
+            raise SettingError(
                 f"{len(systems)} systems do not fit {len(change_points)} change_points"
             )
         self._change_points = change_points

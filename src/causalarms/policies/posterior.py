@@ -28,10 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
-from causalarms.changes.evidence import ChangeEvidence
-from causalarms.changes.predictive import predictive_scores
-from causalarms.checks import choice, instance, optional, share, whole
-from causalarms.errors import DataError, ModelError
+from causalarms.changes.detector import Detector
+from causalarms.changes.view import PREDICTION
+from causalarms.checks import choice, optional, share, whole
+from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.graphs.posterior.mixed import MixedPosterior, strengths_of_weights
@@ -55,6 +55,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.detector_views import PredictiveView
 from causalarms.policies.noise_units import (
     FIRST_ROUNDS,
     estimated_units,
@@ -100,10 +101,12 @@ class Posterior(Policy):
                       units of the prior. "estimate": from 8 random rounds, for measurements in
                       units of their own; costs some regret where the noise is of order one
     allowed, required   edges that may be and that must be, (N, N) or (R, N, N) as [.., from, to]
-    detector          finds changed mechanisms; None where nothing changes
+    detector          one that looks at predictions, or its name; None where nothing changes
     probes            interventions after an alarm, random ones and their opposites in turn
     regimes           how many each node has (two); 1: a node without a switch, learned once
     """
+
+    offers = (PREDICTION,)
 
     def __init__(
         self,
@@ -125,7 +128,7 @@ class Posterior(Policy):
         memory_limit: int | None = None,
         allowed: npt.ArrayLike | None = None,
         required: npt.ArrayLike | None = None,
-        detector: ChangeEvidence | None = None,
+        detector: Detector | str | None = None,
         probes: int = 0,
         regimes: npt.ArrayLike | None = None,
     ) -> None:
@@ -141,13 +144,11 @@ class Posterior(Policy):
         self.quantile = share("quantile", quantile, ends="[]")
         self.refresh = whole("refresh", refresh, least=1)
         self.probes = whole("probes", probes, least=0)
-        self.detector = optional(instance, "detector", detector, kinds=ChangeEvidence)
-        if self.detector is not None:
-            self._check_detector(self.detector.n_regimes)
+        self._use_detector(detector)
         choice("method", method, METHODS)
         choice("weights", weights, WEIGHTS)
         if weights == LEARNED and weight_mean > 0:
-            raise ModelError(
+            raise SettingError(
                 f"weight_mean={weight_mean} is given and weights='learned' asked for: leave one out"
             )
         self.weights = weights
@@ -155,7 +156,7 @@ class Posterior(Policy):
         exact = n_nodes <= MAX_EXACT_NODES or strong
         self.method = ("exact" if exact else "sampled") if method == "auto" else method
         if weights == LEARNED and (self.method == "sampled" or n_nodes > MAX_LEARNED_NODES):
-            raise ModelError(
+            raise SettingError(
                 f"weights='learned' takes 3^N steps of method='exact': at most {MAX_LEARNED_NODES} "
                 f"nodes, not {n_nodes} by method={self.method!r}"
             )
@@ -201,7 +202,8 @@ class Posterior(Policy):
         moved = Units(shift=self._units.shift + self._origin, scale=self._units.scale)
         starts = np.zeros_like(self._moments.counts)
         for alarm in self.alarms:
-            starts[alarm.regime, alarm.node] = alarm.change_point
+            for mechanism in alarm.mechanisms(self.regimes):
+                starts[mechanism] = alarm.change_point
         return Belief(
             in_units_of_data(moved, self._posterior.draw(rng, draws), self.regimes),
             self.edge_probability,
@@ -209,10 +211,6 @@ class Posterior(Policy):
             starts,
             weighs_graphs=True,
         )
-
-    @property
-    def watches(self) -> bool:
-        return self.detector is not None
 
     @property
     def _why_random(self) -> str:
@@ -290,7 +288,7 @@ class Posterior(Policy):
         return found._replace(mean=found.mean + float(self._origin[self.reward]))
 
     def _learn(self, a: Intervention, x: FloatArray) -> None:
-        alarms = self._detect(a, x - self._origin)
+        alarms = self._detect(a, x)
         self._moments.add(x - self._origin, a)
         self._recent.add(self.n_told, a, x)
         if self._known["noise_mean"] is None and self.n_told <= FIRST_ROUNDS and not self.alarms:
@@ -319,36 +317,28 @@ class Posterior(Policy):
             self._moments.add(row, regime)
 
     def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
-        if self.detector is None or self._units is None:
+        if self._units is None:
             return []
-        scores, stds = predictive_scores(
-            self._moments.gram,
+        view = PredictiveView(
+            self._units,
+            self._origin,
+            self._moments,
             self._predictors,
             self._settled,
-            a,
-            x,
             per_mechanism(self._known["noise_mean"], self.regimes),
-            per_mechanism(self._known["noise_std"], self.regimes) ** 2,
+            per_mechanism(self._known["noise_std"], self.regimes),
         )
-        return self.detector.observe(
-            self.n_told,
-            a,
-            scores,
-            self._predictors,
-            self._units.apply(x),
-            stds / self._units.scale,
-        )
+        return self._watch(a, x, view)
 
     def _forget(self, alarm: Alarm) -> None:
         """Only rounds after the change count for the mechanism from now on, but for the order."""
-        assert self.detector is not None
         self.alarms.append(alarm)
-        regime, node = alarm.regime, alarm.node
-        self._posterior.retire(regime, node)
-        kept = self._recent.samples(regime, node, after=alarm.change_point) - self._origin
-        self._moments.gram[regime, node] = gram_matrix(np.ascontiguousarray(kept.T))
-        self._moments.counts[regime, node] = len(kept)
-        self.detector.forget(regime, node)
+        for regime, node in alarm.mechanisms(self.regimes):
+            self._posterior.retire(regime, node)
+            kept = self._recent.samples(regime, node, after=alarm.change_point) - self._origin
+            self._moments.gram[regime, node] = gram_matrix(np.ascontiguousarray(kept.T))
+            self._moments.counts[regime, node] = len(kept)
+            self.detector.forget(regime, node)
         self._probes_left = self.probes
 
     def _judge(self) -> None:
@@ -358,7 +348,7 @@ class Posterior(Policy):
         may be its children and are hardly its parents. Where a node may well be either, nothing
         can be said.
         """
-        if self.detector is None:
+        if not self.watches:
             return
         edge = self.edge_probability.max(axis=0)  # (from, to)
         position = np.argsort(self._posterior.most_probable().order)
@@ -367,12 +357,11 @@ class Posterior(Policy):
         self._settled = (np.minimum(edge, edge.T) <= EITHER).all(axis=1)
 
     def _state(self) -> dict[str, Any]:
-        detector = {} if self.detector is None else self.detector.state()
         return {
             **self._moments.state(),
             **nested("posterior", posterior_state(self._posterior)),
             **nested("recent", self._recent.state()),
-            **nested("detector", detector),
+            **nested("detector", self.detector.state()),
             "scale": np.zeros(0) if self._units is None else self._units.scale,
             "shift": np.zeros(0) if self._units is None else self._units.shift,
             "origin": self._origin.copy(),
@@ -400,11 +389,10 @@ class Posterior(Policy):
             raise DataError(f"the units of {self.n_nodes} nodes are missing or too many")
         self._units = Units(shift=shift, scale=scale) if len(scale) else None
         self._posterior = self._make_posterior()
-        check_retired(unnested("posterior", state), self.alarms)
+        check_retired(unnested("posterior", state), self.alarms, self.regimes)
         restore_posterior(self._posterior, unnested("posterior", state))
         self._recent.restore(unnested("recent", state))
-        if self.detector is not None:
-            self.detector.restore(unnested("detector", state))
+        self.detector.restore(unnested("detector", state))
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
         self._predictors = np.array(state["predictors"], dtype=bool)

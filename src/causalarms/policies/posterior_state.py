@@ -14,6 +14,7 @@ from causalarms.graphs.posterior.exact import ExactPosterior
 from causalarms.graphs.posterior.mixed import MixedPosterior
 from causalarms.graphs.posterior.sampled import LARGEST_SEED, SampledPosterior
 from causalarms.policies.state_check import BITS, FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
+from causalarms.sem.regimes import Counts
 from causalarms.statistics.moments import Moments
 
 GENERATOR = "rng"
@@ -64,10 +65,10 @@ def posterior_entries(posterior: AnyPosterior) -> dict[str, Entry]:
     return entries
 
 
-def check_retired(state: dict[str, Any], alarms: Sequence[Alarm]) -> None:
+def check_retired(state: dict[str, Any], alarms: Sequence[Alarm], regimes: Counts) -> None:
     """Every alarm retires its mechanism; those of an exact posterior are part of its state."""
     if "retired" in state:
-        mechanisms = [[alarm.regime, alarm.node] for alarm in alarms]
+        mechanisms = [list(m) for alarm in alarms for m in alarm.mechanisms(regimes)]
         if np.asarray(state["retired"]).tolist() != mechanisms:
             raise DataError("the retired mechanisms are not those of the alarms")
 

@@ -1,24 +1,21 @@
 """Policies by name: which parts make each, and exactly what each is told.
 
-Third parties add names through the entry-point group `causalarms.policies`; an entry is a callable
+Other packages add names through the entry-point group `causalarms.policies`; an entry is a callable
 with the signature of the functions here.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
-from importlib.metadata import entry_points
 from typing import Any
 
 import numpy.typing as npt
 
+from causalarms.changes.detector import Detector
 from causalarms.changes.evidence import ChangeEvidence
-from causalarms.changes.mechanism_glr import MechanismGLR
-from causalarms.changes.whole_graph import WholeGraphRatio
-from causalarms.checks import choice, optional, share, whole
-from causalarms.errors import CausalArmsError, ModelError
+from causalarms.changes.registry import make_detector
+from causalarms.checks import optional, share, whole
+from causalarms.graphs.registry import learner_settings, make_learner
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.explore_then_commit import ExploreThenCommit
@@ -28,34 +25,31 @@ from causalarms.policies.oracle import Oracle
 from causalarms.policies.posterior import Posterior
 from causalarms.policies.ucb import UCB
 from causalarms.policies.uniform import RandomPolicy
+from causalarms.registry import Registry
 from causalarms.sem.regimes import all_two, regime_counts
 
 Factory = Callable[..., Policy]
 
 ENTRY_POINT = "causalarms.policies"
-DETECTORS = ("authors", "paper")
+PAPER = "paper"  # the detector that has a zeta
 
 
 def csl_ucb_cd(
     n_nodes: int,
     reward: int = -1,
     *,
-    detector: str = "authors",
+    detector: Detector | str = "authors",
     zeta: float = 0.01,
     regimes: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Policy:
     """CSL-UCB with the per-mechanism detector of Sec. V (`authors` or `paper` with `zeta`)."""
     n_nodes = whole("n_nodes", n_nodes, least=1)
-    choice("detector", detector, DETECTORS)
     share("zeta", zeta)
-    most = int(regime_counts(regimes, n_nodes).max())
-    glr = (
-        MechanismGLR.authors(n_nodes, n_regimes=most)
-        if detector == "authors"
-        else MechanismGLR.paper(n_nodes, zeta=zeta, start_after=200, n_regimes=most)
-    )
-    return CSLUCB(n_nodes, reward, detector=glr, regimes=regimes, **settings)
+    if isinstance(detector, str) and detector == PAPER:
+        most = int(regime_counts(regimes, n_nodes).max())
+        detector = make_detector(PAPER, n_nodes=n_nodes, n_regimes=most, zeta=zeta)
+    return CSLUCB(n_nodes, reward, detector=detector, regimes=regimes, **settings)
 
 
 def posterior_cd(
@@ -90,12 +84,8 @@ def golem_mab(
     **golem: Any,
 ) -> Policy:
     """GOLEM on n_explore rounds of a = 0 and of a = 1, then commit; settings go to GOLEM."""
-    from causalarms.graphs.continuous.estimators import GOLEM
-
-    learner = GOLEM(**golem)
-    learner.check_settings()
     return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
+        n_nodes, reward, horizon=horizon, learner=_checked("golem", golem), noise_mean=noise_mean,
         n_explore=n_explore, regimes=regimes,
     )  # fmt: skip
 
@@ -113,16 +103,12 @@ def golem_mab_cd(
     **golem: Any,
 ) -> Policy:
     """GOLEM-MAB that starts over when the whole-graph likelihood ratio exceeds the threshold."""
-    from causalarms.graphs.continuous.estimators import GOLEM
-
-    learner = GOLEM(**golem)
-    learner.check_settings()
-    n_nodes = whole("n_nodes", n_nodes, least=1)
-    window = optional(whole, "window", window, least=1) or max(20, 2 * n_nodes)
+    learner = _checked("golem", golem)
+    window = optional(whole, "window", window, least=1)
+    detector = make_detector("whole-graph", n_nodes=n_nodes, window=window, threshold=threshold)
     return ExploreThenCommit(
         n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
-        n_explore=n_explore, regimes=regimes,
-        detector=WholeGraphRatio(n_nodes, window=window, threshold=threshold),
+        n_explore=n_explore, regimes=regimes, detector=detector,
     )  # fmt: skip
 
 
@@ -137,14 +123,17 @@ def dagma_mab(
     **dagma: Any,
 ) -> Policy:
     """As GOLEM-MAB, with DAGMA."""
-    from causalarms.graphs.continuous.estimators import DAGMA
-
-    learner = DAGMA(**dagma)
-    learner.check_settings()
     return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
+        n_nodes, reward, horizon=horizon, learner=_checked("dagma", dagma), noise_mean=noise_mean,
         n_explore=n_explore, regimes=regimes,
     )  # fmt: skip
+
+
+def _checked(learner: str, settings: dict[str, Any]) -> Any:
+    """A learner whose settings are refused now and not at the end of the exploration."""
+    made: Any = make_learner(learner, **settings)
+    made.check_settings()
+    return made
 
 
 POLICIES: dict[str, Factory] = {
@@ -163,22 +152,17 @@ POLICIES: dict[str, Factory] = {
 }
 
 
+REGISTRY = Registry("policy", ENTRY_POINT, POLICIES, Policy, given=("n_nodes", "reward"))
+
+
 def policy_names() -> list[str]:
     """Built-in names first, then those of installed packages."""
-    return list(POLICIES) + sorted(entry.name for entry in entry_points(group=ENTRY_POINT))
+    return REGISTRY.names()
 
 
 def policy_factory(name: str) -> Factory:
     """The callable behind a name."""
-    if name in POLICIES:
-        return POLICIES[name]
-    for entry in entry_points(group=ENTRY_POINT):
-        if entry.name == name:
-            factory: Factory = entry.load()
-            return factory
-    near = get_close_matches(name, policy_names(), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(policy_names())}"
-    raise ModelError(f"unknown policy {name!r}{hint}")
+    return REGISTRY.factory(name)
 
 
 def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
@@ -198,21 +182,8 @@ def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -
         counts = regime_counts(settings["regimes"], whole("n_nodes", n_nodes, least=1))
         if all_two(counts):
             del settings["regimes"]
-    for setting in settings:
-        if setting not in accepted and (accepted or not _takes_anything(factory)):
-            near = get_close_matches(setting, accepted, n=1)
-            own = [name for name in accepted if name != "regimes"]  # all have it, as n_nodes
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {_listed(own)}"
-            raise ModelError(f"policy {name!r} has no setting {setting!r}; {hint}")
-    missing = sorted(required_settings(factory) - set(settings))
-    if missing:
-        raise ModelError(f"policy {name!r} must be told {', '.join(missing)}")
-    try:
-        return factory(n_nodes, reward, **settings)
-    except CausalArmsError:
-        raise
-    except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ModelError(f"policy {name!r} refuses its settings: {error}") from error
+    REGISTRY.check_settings(name, factory, settings, accepted, required_settings(factory))
+    return REGISTRY.call(name, factory, n_nodes, reward, **settings)
 
 
 def accepted_settings(factory: Factory) -> list[str]:
@@ -223,33 +194,14 @@ def accepted_settings(factory: Factory) -> list[str]:
     }
     names: list[str] = []
     for part in (factory, *passes_on.get(factory, ())):
-        for name, parameter in inspect.signature(part).parameters.items():
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in names:
-                names.append(name)
+        names += [name for name in REGISTRY.settings_of(part) if name not in names]
     if factory is posterior_cd:
         names.remove("detector")  # it makes its own
     if factory in (golem_mab, golem_mab_cd, dagma_mab):
-        from causalarms.graphs.continuous.estimators import DAGMA, GOLEM
-
-        names += (DAGMA if factory is dagma_mab else GOLEM)._get_param_names()
+        names += learner_settings("dagma" if factory is dagma_mab else "golem")
     return names
 
 
 def required_settings(factory: Factory) -> set[str]:
     """Names a factory cannot do without."""
-    part = CSLUCB if factory is csl_ucb_cd else factory
-    return {
-        name
-        for name, parameter in inspect.signature(part).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        and parameter.default is inspect.Parameter.empty
-    }
-
-
-def _takes_anything(factory: Factory) -> bool:
-    parameters = inspect.signature(factory).parameters.values()
-    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names) or "none"
+    return REGISTRY.required_of(CSLUCB if factory is csl_ucb_cd else factory)

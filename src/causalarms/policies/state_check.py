@@ -6,29 +6,27 @@ policy (`Policy._entries`), and what ties entries to each other is checked where
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
 from causalarms.errors import DataError
+from causalarms.state_entries import (
+    ARRAYS,
+    BITS,
+    FLAGS,
+    FLOATS,
+    INTEGERS,
+    REAL,
+    WHOLE,
+    Entry,
+)
 
-FLOATS, INTEGERS, BITS, FLAGS = ARRAYS = "<f8", "<i8", "|u1", "|b1"
-WHOLE, REAL = "whole number", "number"  # scalars
+__all__ = ["BITS", "FLAGS", "FLOATS", "INTEGERS", "REAL", "WHOLE", "Entry", "check_state"]
+
 ALARMS = "alarms"
-
-
-class Entry(NamedTuple):
-    """What one entry of a state may be."""
-
-    kind: str
-    shape: tuple[int | None, ...] = ()  # None: any length
-    low: float = -np.inf
-    high: float = np.inf
-    finite: bool = True
-    nan: bool = False
-    optional: bool = False
 
 
 def check_state(

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from causalarms.checks import number, optional, share, whole
-from causalarms.errors import ModelError
+from causalarms.errors import ModelError, SettingError
 from causalarms.models.over_draws import Recommendation
 
 
@@ -43,7 +43,7 @@ class StopRule:
 
     def __post_init__(self) -> None:
         if self.expected_loss is None and self.probability is None:
-            raise ModelError("a stop rule needs an expected_loss or a probability")
+            raise SettingError("a stop rule needs an expected_loss or a probability")
         optional(number, "expected_loss", self.expected_loss, above=0.0)
         optional(share, "probability", self.probability)
         number("tolerance", self.tolerance, least=0.0)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from causalarms.checks import choice, number, whole
-from causalarms.errors import DataError
+from causalarms.errors import DataError, SettingError
 from causalarms.graphs.continuous.adam import adam_direction, move
 from causalarms.graphs.continuous.gradient_fit import (
     MOST_STEPS,
@@ -212,9 +212,9 @@ def check_dagma(
 
 def _check_path(mu: Sequence[float], s: Sequence[float], betas: tuple[float, float]) -> None:
     if len(mu) != len(s) or not len(mu):
-        raise DataError(f"mu and s must be of equal length, got {len(mu)} and {len(s)}")
+        raise SettingError(f"mu and s must be of equal length, got {len(mu)} and {len(s)}")
     for barrier_weight, offset in zip(mu, s, strict=True):
         number("mu", barrier_weight, above=0.0)
         number("s", offset, above=0.0)
     if not all(0 <= beta < 1 for beta in betas):
-        raise DataError(f"betas must lie in [0, 1), got {betas}")
+        raise SettingError(f"betas must lie in [0, 1), got {betas}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from causalarms.errors import DataError
+from causalarms.errors import SettingError
 from causalarms.limits import EXACT_BYTES
 
 
@@ -24,7 +24,7 @@ def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> 
     needed = table_bytes(n_nodes, n_regimes)
     limit = EXACT_BYTES if limit is None else limit
     if needed > limit:
-        raise DataError(
+        raise SettingError(
             f"the exact posterior of {n_nodes} nodes needs {needed:,} bytes, above the limit of "
             f"{limit:,} (memory_limit); every further node doubles it"
         )

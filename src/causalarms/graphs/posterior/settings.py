@@ -43,7 +43,9 @@ def edge_masks(
         mask &= existing(regimes)[:, None, :]
     if (certain & ~possible).any():
         regime, parent, child = np.argwhere(certain & ~possible)[0]
-        raise ModelError(f"edge {parent} -> {child} is required and forbidden ({regime=})")
+        raise SettingError(
+            f"edge {parent} -> {child} is required and forbidden ({regime=}): allowed says no"
+        )
     return possible, certain
 
 

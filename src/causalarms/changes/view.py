@@ -1,0 +1,96 @@
+"""What a detector may look at beside the round itself: what its policy knows.
+
+A detector names the kinds of knowledge it `needs`, a policy those it `offers`. Policies compute
+nothing that is not asked for. Numbers are in the units the policy computes in (`scaled`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.sem.regimes import Counts
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+Intervention = npt.NDArray[np.uint8]
+
+MODEL, PREDICTION = KINDS = ("model", "prediction")
+
+
+class Model(NamedTuple):
+    """A linear system as it is believed now."""
+
+    weights: FloatArray  # (R, N, N) as [regime, parent, child]
+    intercept: FloatArray  # (R, N), the means of the noise
+    noise_std: FloatArray  # (R, N)
+
+    def played(self, intervention: Intervention) -> FloatArray:
+        """Weights of the mechanisms an intervention plays, (N, N) as [parent, child]."""
+        nodes = np.arange(len(intervention))
+        return np.ascontiguousarray(self.weights[intervention, :, nodes].T)
+
+
+class Prediction(NamedTuple):
+    """How surprising a round is to each of its mechanisms (`predictive.py`)."""
+
+    scores: FloatArray  # (N,), N(0, 1) until it changes; nan where it cannot be tested
+    stds: FloatArray  # (N,), with which values were predicted
+    predictors: BoolArray  # (N, N) as [node, predictor]
+
+
+class MechanismRounds(NamedTuple):
+    """Rounds a mechanism was played in, the newest last."""
+
+    numbers: IntArray  # (n,), counted from 1
+    values: FloatArray  # (n, N), scaled
+
+
+class View:
+    """What a policy knows before it learns from the round that is watched.
+
+    This one offers nothing. Policies override what they offer, and `offers` itself.
+    """
+
+    def __init__(self, regimes: Counts) -> None:
+        self.regimes = regimes  # (N,), how many each node has
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """Kinds of knowledge there are at the moment."""
+        return ()
+
+    def scaled(self, values: FloatArray) -> FloatArray:
+        """Values as told, (..., N), in the units of everything else here."""
+        return values
+
+    def model(self) -> Model:
+        """`MODEL`: the system as it is believed now."""
+        raise self._lacks(MODEL)
+
+    def rounds_of(self, regime: int, node: int, most: int) -> MechanismRounds:
+        """`MODEL`: the last rounds of a mechanism, as many as the policy still has."""
+        raise self._lacks(MODEL)
+
+    def rounds_under(self, intervention: Intervention, most: int) -> FloatArray:
+        """`MODEL`: values of the last rounds under this very intervention, (n, N), in any order.
+
+        The round that is watched is one of them.
+        """
+        raise self._lacks(MODEL)
+
+    def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
+        """`PREDICTION`: of a round that is not learned from yet, values as told."""
+        raise self._lacks(PREDICTION)
+
+    def whitened(self, intervention: Intervention, values: FloatArray) -> FloatArray:
+        """`MODEL`: y_i = x_i - w . x_P of every node (eq. whiten_x), (N,), from values as told."""
+        scaled = self.scaled(values)
+        return scaled - scaled @ self.model().played(intervention)
+
+    def _lacks(self, kind: str) -> ModelError:
+        return ModelError(f"a detector that looks at the {kind} must say so in `needs`")

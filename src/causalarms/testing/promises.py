@@ -1,0 +1,78 @@
+"""Promises are functions that raise; what they raise becomes one AssertionError that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+Case = TypeVar("Case")
+
+PLAIN = "biuf"  # kinds of arrays and scalars that a state may hold
+
+
+def keep(promises: Mapping[str, Callable[[Case], None]], case: Case, who: str) -> None:
+    """All of them, one after the other."""
+    if not __debug__:
+        raise AssertionError("python -O switches assertions off: nothing can be checked")
+    for words, promise in promises.items():
+        try:
+            promise(case)
+        except Exception as error:
+            raise AssertionError(f"{who} breaks a promise: {words}\n{_words(error)}") from error
+
+
+def _words(error: Exception) -> str:
+    name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+    return f"{name}{error}".strip()
+
+
+def assert_same_state(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Bit for bit, nan equal to itself."""
+    assert one.keys() == other.keys(), f"entries {sorted(one)} are not {sorted(other)}"
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name, strict=True)
+
+
+def assert_plain(state: Mapping[str, Any]) -> None:
+    """Names, and arrays or scalars of numbers."""
+    for name, value in state.items():
+        assert isinstance(name, str), f"{name!r} is no name"
+        plain = isinstance(value, np.ndarray | np.generic | int | float | bool)
+        assert plain, f"{name} is a {type(value).__name__}, not an array or a number"
+        assert np.asarray(value).dtype.kind in PLAIN, f"{name} holds {np.asarray(value).dtype}"
+
+
+def copied(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Deeply."""
+    return {name: np.array(value) for name, value in state.items()}
+
+
+def stored(state: Mapping[str, Any]) -> dict[str, Any]:
+    """As a study stores it: arrays of their own, numbers of Python."""
+    return {
+        name: value.copy() if isinstance(value, np.ndarray) else np.asarray(value).item()
+        for name, value in state.items()
+    }
+
+
+def assert_kept(state: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
+    """A state that was exported before is what it was."""
+    for name, value in state.items():
+        np.testing.assert_array_equal(value, kept[name], err_msg=f"{name} is no copy: it moved on")
+
+
+@contextmanager
+def global_random_state(seed: int) -> Iterator[None]:
+    """Seeded, and the same afterwards: neither used nor touched, if results do not depend on it."""
+    outside = np.random.get_state(legacy=False)  # noqa: NPY002
+    try:
+        np.random.seed(seed)  # noqa: NPY002
+        before = np.random.get_state(legacy=False)  # noqa: NPY002
+        yield
+        after = np.random.get_state(legacy=False)  # noqa: NPY002
+        np.testing.assert_equal(after, before, err_msg="the global random state was touched")
+    finally:
+        np.random.set_state(outside)  # noqa: NPY002
