@@ -7,34 +7,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.checks import LARGEST, SMALLEST
-from causalarms.errors import DataError, SettingError
+from causalarms.errors import DataError
+from causalarms.graphs.posterior.noise_units import given_scale
 from causalarms.graphs.units import Units
 from causalarms.statistics.moments import Moments
 
 FloatArray = npt.NDArray[np.float64]
 
-ESTIMATE = "estimate"
 FIRST_ROUNDS = 8  # random ones, from which units are estimated
 NOISE_SHARE = 0.3  # of a node's spread under random interventions, for want of a model
 
 
-def given_units(noise_scale: Any, n_nodes: int) -> Units | None:
+def given_units(noise_scale: Any, nodes: tuple[str, ...]) -> Units | None:
     """None where they are to be estimated."""
-    if isinstance(noise_scale, str):
-        if noise_scale != ESTIMATE:
-            raise SettingError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
-        return None
-    try:
-        scale = np.asarray(noise_scale, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        scale = np.full((), np.nan)
-    usable = (scale >= SMALLEST) & (scale <= LARGEST)
-    if scale.shape not in ((), (n_nodes,)) or isinstance(noise_scale, bool) or not usable.all():
-        raise SettingError(
-            f"noise_scale must be a number above 0 or {n_nodes} of them, not {noise_scale!r}"
-        )
-    return Units(shift=np.zeros(n_nodes), scale=np.array(np.broadcast_to(scale, (n_nodes,))))
+    scale = given_scale(noise_scale, nodes)
+    return None if scale is None else Units(shift=np.zeros(len(nodes)), scale=scale.copy())
 
 
 def estimated_units(values: FloatArray, *, center: bool) -> Units:

@@ -171,7 +171,7 @@ class Posterior(Policy):
             "prior": prior,
             "memory_limit": optional(whole, "memory_limit", memory_limit, least=1),
         }
-        self._units = given_units(noise_scale, n_nodes)  # None: not known yet
+        self._units = given_units(noise_scale, self._nodes)  # None: not known yet
         self._origin = np.zeros(n_nodes)  # all but the recent rounds is relative to it
         self._posterior = self._make_posterior()
         self._recent = RecentRounds(n_nodes)

@@ -28,16 +28,24 @@ def noise_units(
     size = safe_sizes(values)
     values = values / size
     shift = values.mean(axis=0) * size if center else np.zeros(len(nodes))
+    scale = given_scale(noise_scale, nodes)
+    if scale is None:
+        return Units(shift=shift, scale=spread_given_others(values) * size)
+    with np.errstate(all="ignore"):
+        _warn_of_far_off_scale(values.std(axis=0) * size / scale, nodes)
+    return Units(shift=shift, scale=scale)
+
+
+def given_scale(noise_scale: Any, nodes: tuple[str, ...]) -> FloatArray | None:
+    """The setting `noise_scale`, (N,); None where it is to be estimated."""
     if isinstance(noise_scale, str):
         if noise_scale != ESTIMATE:
             raise SettingError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
-        return Units(shift=shift, scale=spread_given_others(values) * size)
+        return None
     scale = as_noise_std(noise_scale, nodes, "noise_scale")
     if scale is None or (scale[0] != scale[1]).any():
         raise SettingError(f"noise_scale must be a number or of shape ({len(nodes)},)")
-    with np.errstate(all="ignore"):
-        _warn_of_far_off_scale(values.std(axis=0) * size / scale[0], nodes)
-    return Units(shift=shift, scale=scale[0])
+    return scale[0]
 
 
 def spread_given_others(values: FloatArray) -> FloatArray:
