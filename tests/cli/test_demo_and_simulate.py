@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import run
 
+from causalarms.simulation import Experiment
 from causalarms.study.settings import chosen_policy
 
 
@@ -37,11 +39,23 @@ def test_demo_json_says_the_same(tmp_path: Path) -> None:
 
 def test_the_demo_plays_the_default_of_a_study() -> None:
     """Units are estimated and no mean is known: other units and offsets change no decision."""
-    from causalarms.cli.demo import CONTESTANTS
+    from causalarms.cli.demo import CONTESTANTS, fresh_policies
 
     name, settings = chosen_policy(None, None, changes=False)
     assert (CONTESTANTS[0].policy, CONTESTANTS[0].settings) == (name, settings)
     assert settings == {"noise_scale": "estimate"}
+    experiment = Experiment(n_nodes=3, horizon=200, contestants=CONTESTANTS)
+    world = experiment.world(0)
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 2, (30, 3))
+    X = world.systems[0].sample(A, rng)
+    plain, moved = (fresh_policies(experiment, world)[0] for _ in range(2))
+    for a, x in zip(A, X, strict=True):
+        plain.tell(a, x)
+        moved.tell(a, 8.0 * (x + 1e3))
+    one, other = (policy.suggest(np.random.default_rng(0)) for policy in (plain, moved))
+    assert one.intervention.tolist() == other.intervention.tolist()
+    assert other.mean == pytest.approx(8 * (one.mean + 1e3), rel=1e-9)
 
 
 SMALL = ("--nodes", 3, "--horizon", 120, "--runs", 2, "--jobs", 1)
