@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pytest
 from command import run
 
+from causalarms.simulation import Experiment
 from causalarms.study.settings import chosen_policy
 
 
@@ -36,11 +39,23 @@ def test_demo_json_says_the_same(tmp_path: Path) -> None:
 
 def test_the_demo_plays_the_default_of_a_study() -> None:
     """Units are estimated and no mean is known: other units and offsets change no decision."""
-    from causalarms.cli.demo import CONTESTANTS
+    from causalarms.cli.demo import CONTESTANTS, fresh_policies
 
     name, settings = chosen_policy(None, None, changes=False)
     assert (CONTESTANTS[0].policy, CONTESTANTS[0].settings) == (name, settings)
     assert settings == {"noise_scale": "estimate"}
+    experiment = Experiment(n_nodes=3, horizon=200, contestants=CONTESTANTS)
+    world = experiment.world(0)
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 2, (30, 3))
+    X = world.systems[0].sample(A, rng)
+    plain, moved = (fresh_policies(experiment, world)[0] for _ in range(2))
+    for a, x in zip(A, X, strict=True):
+        plain.tell(a, x)
+        moved.tell(a, 8.0 * (x + 1e3))
+    one, other = (policy.suggest(np.random.default_rng(0)) for policy in (plain, moved))
+    assert one.intervention.tolist() == other.intervention.tolist()
+    assert other.mean == pytest.approx(8 * (one.mean + 1e3), rel=1e-9)
 
 
 SMALL = ("--nodes", 3, "--horizon", 120, "--runs", 2, "--jobs", 1)
@@ -54,6 +69,52 @@ def test_simulate_prints_a_table_and_json(tmp_path: Path) -> None:
     assert (tmp_path / "regret.png").exists()
     record = json.loads(run("simulate", *SMALL, *policies, "--json").out)
     assert [p["policy"] for p in record["policies"]] == ["literal", "random"]
+
+
+@pytest.mark.parametrize("regimes", ["3", "1,3,2"])
+def test_simulate_with_other_regimes(regimes: str, tmp_path: Path) -> None:
+    policies = ("--policy", "posterior", "--policy", "csl-ucb", "--policy", "linsem-ts")
+    changes = ("--changes", 80, "--changed", 1, "--policy", "posterior-cd")
+    path = tmp_path / "results.jsonl"
+    told = (*SMALL, "--regimes", regimes, *policies, *changes, "--results", path, "--json")
+    record = json.loads(run("simulate", *told).out)
+    assert record["settings"]["regimes"] == (3 if regimes == "3" else [1, 3, 2])
+    regret = {p["policy"]: p["regret"] for p in record["policies"]}
+    assert set(regret) == {"posterior", "csl-ucb", "linsem-ts", "posterior-cd"}
+    other = run("simulate", *SMALL, *policies, *changes, "--results", path)
+    assert other.code == 1
+    assert "they differ in regimes" in other.err
+
+
+def test_results_of_two_regimes_have_no_word_of_regimes() -> None:
+    record = json.loads(run("simulate", *SMALL, "--policy", "random", "--json").out)
+    assert "regimes" not in record["settings"]
+
+
+@pytest.mark.parametrize("policy", ["ga-lcb", "golem-mab", "golem-mab-cd", "dagma-mab"])
+def test_policies_of_two_regimes_refuse_others(policy: str) -> None:
+    outcome = run("simulate", *SMALL, "--regimes", "2,3,2", "--policy", policy)
+    assert outcome.code == 1
+    assert "needs two of every node" in outcome.err
+    assert "node 'x1' has 3" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("regimes", "code", "message"),
+    [
+        ("2,3", 1, "regimes must be one number per node: 2 of 3"),
+        ("0", 1, "regimes must be"),
+        ("256", 1, "regimes must be"),
+        ("2,,3", 2, "is no number of regimes"),
+        ("many", 2, "is no number of regimes"),
+        ("9" * 5000, 2, "is no number of regimes"),
+    ],
+)
+def test_wrong_regimes_are_refused(regimes: str, code: int, message: str) -> None:
+    outcome = run("simulate", *SMALL, "--regimes", regimes, "--policy", "random")
+    assert outcome.code == code
+    assert message in " ".join(outcome.err.split())
 
 
 def test_results_are_kept_and_not_mixed(tmp_path: Path) -> None:

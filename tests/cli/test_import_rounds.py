@@ -185,3 +185,8 @@ def test_nothing_of_python_crashes_it() -> None:
 def test_learn_names_the_row_of_a_regime_that_is_not_there(tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", SAMPLES | DO | {"do:heat": [0] * 4 + [1.5] + [0] * 55})
     assert "row 5 of column 'do:heat' is '1.5', which is no regime" in run("learn", table).err
+    table = write(tmp_path / "t.csv", SAMPLES | DO | {"do:heat": [0] * 4 + [2] + [0] * 55})
+    outcome = run("learn", table, "--regimes", "heat=2")
+    assert outcome.code == 1
+    assert "row 5 of node 'heat': regime 2 is neither 0" in outcome.err
+    assert "unknown, for lack of data: heat (regime 1)" in run("learn", table).out

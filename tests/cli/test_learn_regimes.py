@@ -129,6 +129,8 @@ def test_a_table_without_switches(tmp_path: Path, method: str) -> None:
     assert found["unknown"] == []
     assert {edge["regime"] for edge in found["edges"]} == {"natural"}
     assert all(check["n_samples"] == 200 for check in found["checks"])
+    assert found["left_out"] == []  # rows; edges that were given up are said elsewhere
+    assert ("left_out_edges" in found) == (method == "posterior")
     assert any("no node's regime varies over the 200 rows" in text for text in found["warnings"])
     assert not any("these mechanisms are unknown" in text for text in found["warnings"])
 

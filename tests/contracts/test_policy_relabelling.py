@@ -11,49 +11,76 @@ from typing import Any
 import numpy as np
 import pytest
 
-from causalarms import make_policy, random_sem
+from causalarms import LinearSEM, make_policy, random_sem
 
 SEM = random_sem(
     4, seed=8, edge_probability=1.0, noise_mean=[[1.0, 0.8, 1.2, 0.9], [0.3, 1.5, 0.6, 1.4]]
 )
+MIXED = random_sem(
+    4,
+    seed=8,
+    edge_probability=1.0,
+    regimes=[2, 1, 3, 2],
+    noise_mean=[[1.0, 0.8, 1.2, 0.9], [0.3, 0.0, 0.6, 1.4], [0.0, 0.0, 1.9, 0.0]],
+)
 N_ROUNDS, HORIZON = 160, 400
 
 
-def rounds(name: str) -> tuple[np.ndarray, np.ndarray]:
+def rounds(name: str, sem: LinearSEM) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(2)
-    A = rng.integers(0, 2, (N_ROUNDS, 4))
+    A = rng.integers(0, sem.regimes, (N_ROUNDS, 4))
     if name.endswith("mab"):
         A = np.repeat(np.arange(N_ROUNDS) % 2, 4).reshape(-1, 4)
-    return A, SEM.sample(A, rng)
+    return A, sem.sample(A, rng)
 
 
 @pytest.mark.parametrize("order", [[1, 2, 3, 0], [3, 0, 2, 1]], ids=["rotated", "shuffled"])
 @pytest.mark.parametrize(
-    ("name", "settings"),
+    ("name", "settings", "sem"),
     [
-        ("csl-ucb", {"joint": True}),
-        ("csl-ucb", {"joint": False}),
-        ("csl-ucb", {"bound": "valid", "hold": False}),
-        ("csl-ucb-cd", {}),
-        ("golem-mab", {"n_explore": 80}),
-        ("dagma-mab", {"n_explore": 80}),
+        ("csl-ucb", {"joint": True}, SEM),
+        ("csl-ucb", {"joint": False}, SEM),
+        ("csl-ucb", {"bound": "valid", "hold": False}, SEM),
+        ("csl-ucb-cd", {}, SEM),
+        ("csl-ucb", {"joint": True}, MIXED),
+        ("csl-ucb", {"joint": False}, MIXED),
+        ("csl-ucb-cd", {}, MIXED),
+        ("golem-mab", {"n_explore": 80}, SEM),
+        ("dagma-mab", {"n_explore": 80}, SEM),
     ],
-    ids=["joint", "literal", "valid", "cd", "golem", "dagma"],
+    ids=[
+        "joint",
+        "literal",
+        "valid",
+        "cd",
+        "joint mixed",
+        "literal mixed",
+        "cd mixed",
+        "golem",
+        "dagma",
+    ],
 )
 def test_renaming_nodes_renames_the_choice(
-    name: str, settings: dict[str, Any], order: list[int]
+    name: str, settings: dict[str, Any], sem: LinearSEM, order: list[int]
 ) -> None:
-    A, X = rounds(name)
-    mean = SEM.mechanism_mean
+    A, X = rounds(name, sem)
+    mean = sem.mechanism_mean
     plain = make_policy(
-        name, n_nodes=4, reward=SEM.reward, noise_mean=mean, horizon=HORIZON, **settings
+        name,
+        n_nodes=4,
+        reward=sem.reward,
+        noise_mean=mean,
+        horizon=HORIZON,
+        regimes=sem.regimes,
+        **settings,
     )
     renamed = make_policy(
         name,
         n_nodes=4,
-        reward=order.index(SEM.reward),
+        reward=order.index(sem.reward),
         noise_mean=mean[:, order],
         horizon=HORIZON,
+        regimes=sem.regimes[order],
         **settings,
     )
     compared = 0

@@ -107,6 +107,9 @@ def test_more_than_four_regimes_are_a_table(tmp_path: Path) -> None:
         text for text in written if text.replace("\N{MINUS SIGN}", "").replace(".", "").isdigit()
     ]
     assert len(numbers) == sem.adjacency.sum()
+    existing = np.arange(5)[:, None] < sem.regimes
+    rows = np.any(sem.adjacency, axis=0).sum(axis=0).clip(1)  # per child
+    assert written.count(edge_table.NO_EDGE) == (existing * rows).sum() - sem.adjacency.sum()
     assert "empty: the child does not have that regime" in written[-1]
     assert "unknown" not in written[-1]
     save_figure(figure, tmp_path / "graph.png")

@@ -66,13 +66,7 @@ def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> No
     for path, mark in _marks(folder).items():
         refuse_output(path, mark, force=force)
     sem = random_sem(len(NODES), seed=seed).replace(nodes=NODES, reward="yield")
-    experiment = Experiment(
-        n_nodes=len(NODES),
-        horizon=rounds,
-        knows_noise_mean=False,
-        seed=seed,
-        contestants=CONTESTANTS,
-    )
+    experiment = Experiment(n_nodes=len(NODES), horizon=rounds, seed=seed, contestants=CONTESTANTS)
     if not as_json:
         say(
             f"An unknown system of {sem.n_nodes} nodes ({', '.join(NODES)}); every node can be "
@@ -80,11 +74,7 @@ def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> No
         )
         say(f"{rounds} rounds each, compiled on first use:")
     world = World(sem)
-    telling = dataclasses.replace(experiment, knows_noise_mean=True)
-    policies = [
-        (telling if contestant.policy == TOLD else experiment).policy(contestant, world)
-        for contestant in CONTESTANTS
-    ]
+    policies = fresh_policies(experiment, world)
     traces = [
         _play(policy, sem, rounds, seed, contestant.name, quiet=as_json)
         for contestant, policy in zip(CONTESTANTS, policies, strict=True)
@@ -98,6 +88,15 @@ def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> No
         print_json(_record(sem, traces, found, graph, files))
     else:
         _report(sem, found, graph, files)
+
+
+def fresh_policies(experiment: Experiment, world: World) -> list[Policy]:
+    """One per contestant; only who cannot do without the means of the noise is told them."""
+    ignorant = dataclasses.replace(experiment, knows_noise_mean=False)
+    return [
+        (experiment if contestant.policy == TOLD else ignorant).policy(contestant, world)
+        for contestant in experiment.contestants
+    ]
 
 
 def _play(

@@ -23,7 +23,7 @@ def posterior_summary(learner: Any) -> dict[str, Any]:
         "chains": None if chains is None else chains._asdict() | {"converged": chains.converged},
         "whole_graph_miss_probability": learner.whole_graph_miss_probability_,
         "largest_dropped_probability": learner.largest_dropped_probability_,
-        "edges_left_out": learner.left_out_,
+        "left_out_edges": learner.left_out_,
         "edge_probability": dict(
             zip(learner.result_.regime_names, learner.edge_probability_.tolist(), strict=True)
         ),

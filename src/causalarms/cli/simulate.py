@@ -34,6 +34,11 @@ SUMMARY = (
     help="A policy, with settings; may be repeated.  [default: csl-ucb, ucb, linsem-ts]",
 )
 @click.option("--nodes", type=NODES, default=10, show_default=True)
+@click.option(
+    "--regimes",
+    metavar="K|K1,K2,...",
+    help="How many regimes nodes have: one number, or one per node (default: two).",
+)
 @click.option("--horizon", type=SAMPLES, default=1500, show_default=True)
 @click.option("--runs", type=click.IntRange(1, 10**7), default=20, show_default=True)
 @click.option("--changes", metavar="T1,T2,...", help="Rounds after which mechanisms change.")
@@ -75,6 +80,7 @@ SUMMARY = (
 def simulate(
     policies: tuple[str, ...],
     nodes: int,
+    regimes: str | None,
     horizon: int,
     runs: int,
     changes: str | None,
@@ -97,6 +103,7 @@ def simulate(
     """
     experiment = Experiment(
         n_nodes=nodes,
+        regimes=_regimes(regimes),
         horizon=horizon,
         weights=weights,
         edge_probability=edge_probability,
@@ -267,6 +274,18 @@ def marks(folder: Path) -> dict[Path, Mark]:
 
 def _percent(interval: Interval) -> str:
     return f"{100 * interval.value:.1f} % ({100 * interval.low:.0f}-{100 * interval.high:.0f})"
+
+
+def _regimes(text: str | None) -> int | tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        counts = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r:.80} is no number of regimes, nor one per node", param_hint="--regimes"
+        ) from None
+    return counts if len(counts) > 1 else counts[0]
 
 
 def _rounds(text: str | None) -> tuple[int, ...]:
