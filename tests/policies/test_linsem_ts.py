@@ -108,3 +108,23 @@ def test_restarting_forgets_all_and_uses_the_graph_given_for_it() -> None:
         expected = SEM.adjacency if t < 30 else other
         np.testing.assert_array_equal(policy.adjacency, expected)
         assert policy.state()["counts"].sum() == 4 * (t if t < 30 else t - 30)
+
+
+def test_a_dense_system_of_sixty_nodes_keeps_its_digits() -> None:
+    """Normal equations against least squares on the rows, at values up to 10^8."""
+    sem = random_sem(60, seed=1, edge_probability=0.5)
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 2, (200, 60))
+    X, mean = sem.sample(A, rng), sem.mechanism_mean
+    rows = Dataset(60)
+    rows.append(X, A)
+    drawn = draw_weights(
+        Moments.of(rows).gram, sem.adjacency, mean, 1.0, 1.0, np.zeros((2, 60, 60))
+    )
+    for regime, node in np.ndindex(2, 60):
+        parents = np.flatnonzero(sem.adjacency[regime, :, node])
+        samples = rows.samples(regime, node)
+        design = np.vstack([samples[:, parents], np.eye(len(parents))])  # the prior as rows
+        target = np.append(samples[:, node] - mean[regime, node], np.zeros(len(parents)))
+        expected = np.linalg.lstsq(design, target, rcond=None)[0]
+        np.testing.assert_allclose(drawn[regime, parents, node], expected, atol=1e-6)

@@ -13,6 +13,7 @@ from distributed import LocalCluster
 from small_experiment import N_UNITS, RUNS, SMALL, reference, text
 
 from causalarms.errors import CausalArmsError
+from causalarms.simulation import engines
 from causalarms.simulation.monte_carlo import monte_carlo
 
 
@@ -76,3 +77,12 @@ def test_a_scheduler_that_does_not_answer_is_named_soon() -> None:
     with pytest.raises(CausalArmsError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
         monte_carlo(SMALL, runs=1, engine="dask", address="tcp://127.0.0.1:1")
     assert time.monotonic() - start < 15
+
+
+def test_a_cluster_without_workers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "WAIT_FOR_WORKERS", 1.0)
+    with (
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as empty,
+        pytest.raises(CausalArmsError, match="no Dask worker has come to"),
+    ):
+        monte_carlo(SMALL, runs=1, engine="dask", address=empty.scheduler_address)

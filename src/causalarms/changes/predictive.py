@@ -16,9 +16,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.mechanism_weights import cholesky, regressors_of, whiten
-from causalarms.graphs.posterior.parent_scores import normal_equations
 from causalarms.kernels import kernel
+from causalarms.statistics.normal_equations import (
+    cholesky,
+    normal_equations,
+    regressors_of,
+    whiten,
+)
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -40,7 +40,6 @@ def fit_weights(
     *,
     noise_mean: FloatArray | None,  # (R, N)
     noise_std: FloatArray | None = None,  # (R, N), estimated unless given
-    nodes: tuple[str, ...] | None = None,
 ) -> MechanismWeights:
     """Least squares of every mechanism on its parents."""
     n_nodes = adjacency.shape[1]
@@ -53,7 +52,7 @@ def fit_weights(
         try:
             fit = regress(moments.gram[regime, node], node, parents, known)
         except SingularError as error:
-            names = nodes or tuple(f"x{i}" for i in range(n_nodes))
+            names = tuple(f"x{i}" for i in range(n_nodes))
             name = mechanism_name(names, regime, node, len(weights))
             raise DataError(f"{name}: {fit_problem(moments, regime, node)}") from error
         weights[regime, parents, node] = fit.weights[: len(parents)]

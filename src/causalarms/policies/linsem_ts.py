@@ -27,11 +27,20 @@ from causalarms.sem.best_regimes import within
 from causalarms.sem.regimes import Counts, existing
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import Moments
+from causalarms.statistics.normal_equations import (
+    cholesky,
+    normal_equations,
+    regressors_of,
+    solve_transposed,
+    whiten,
+)
 
 ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
 SEARCH_BUDGET = 500_000  # tree nodes per round; where they do not suffice, the best found is played
 
-NO_DIGITS = 1e8  # weights beyond are differences of numbers that agree in all their digits
+# Weights beyond are differences of numbers that agree in all their digits. Where the values of a
+# dense system span 10^11, sums of squares hold none of a small node's; scaling brings none back.
+NO_DIGITS = 1e8
 THOMPSON = "the best setting of one draw of the weights from what is known of them"
 
 
@@ -164,40 +173,23 @@ def draw_weights(
 ) -> FloatArray:
     """One draw of every mechanism's weights from its Gaussian posterior.
 
-    V = precision I + X^T X, mean V^-1 X^T (x_i - nu_i); with V = L L^T the draw is
-    L^-T (L^-1 X^T y + noise_std z).
+    V = precision I + X^T X, mean V^-1 X^T (x_i - nu_i).
     """
     n = graph.shape[1]
     weights = np.zeros(graph.shape)
-    parents = np.empty(n, np.int64)
     for regime in range(len(graph)):  # of regimes that a node does not have it has no edge
         for node in range(n):
-            p = 0
-            for j in range(n):
-                if graph[regime, j, node]:
-                    parents[p] = j
-                    p += 1
-            moments = gram[regime, node]
-            factor, forward = np.zeros((p, p)), np.empty(p)
+            parents = regressors_of(graph[regime, :, node], False)
+            equations = normal_equations(
+                gram[regime, node], node, parents, noise_mean[regime, node], prior_precision, 0.0
+            )
+            p = len(parents)
+            cholesky(equations, p, prior_precision, 0.0, ROUNDING)
+            z = np.empty(p)
+            whiten(equations, p, 0.0, 0.0, 0, z)
             for a in range(p):
-                i = parents[a]
-                for b in range(a + 1):
-                    value = moments[i, parents[b]] + (prior_precision if a == b else 0.0)
-                    for c in range(b):
-                        value -= factor[a, c] * factor[b, c]
-                    if a == b:
-                        # never below the prior; large values of many nodes hide it in rounding
-                        value = max(value, prior_precision, ROUNDING * moments[i, i])
-                    factor[a, b] = np.sqrt(value) if a == b else value / factor[b, b]
-                value = moments[i, node] - noise_mean[regime, node] * moments[i, n]
-                for c in range(a):
-                    value -= factor[a, c] * forward[c]
-                forward[a] = value / factor[a, a]
+                z[a] += noise_std * normals[regime, node, a]
+            solve_transposed(equations, z)
             for a in range(p):
-                forward[a] += noise_std * normals[regime, node, a]
-            for a in range(p - 1, -1, -1):
-                value = forward[a]
-                for c in range(a + 1, p):
-                    value -= factor[c, a] * weights[regime, parents[c], node]
-                weights[regime, parents[a], node] = value / factor[a, a]
+                weights[regime, parents[a], node] = z[a]
     return weights

@@ -1,4 +1,4 @@
-"""Where units run: this process, local processes (joblib), or a Dask cluster.
+"""Where units run: this process, local processes, or a Dask cluster, both by joblib.
 
 Every engine yields results as they finish, in any order, each the same bits as any other engine's.
 """
@@ -15,21 +15,20 @@ from causalarms.errors import CausalArmsError
 Work = tuple[Any, ...]
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+WAIT_FOR_WORKERS = 60.0  # seconds; clusters on demand take some to start one
 
 
 def run_local(
     function: Callable[..., Any], work: Sequence[Work], *, n_jobs: int = -1
 ) -> Iterator[Any]:
     """Local processes with one BLAS thread each; one job stays in this process."""
-    from joblib import Parallel, delayed, parallel_config
+    from joblib import parallel_config
 
     if n_jobs == 1 or len(work) == 1:
         yield from (function(*arguments) for arguments in work)
         return
     with parallel_config(backend="loky", inner_max_num_threads=1):
-        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(
-            delayed(function)(*arguments) for arguments in work
-        )
+        yield from _as_they_finish(function, work, n_jobs=n_jobs)
 
 
 def run_dask(
@@ -44,17 +43,30 @@ def run_dask(
     Units of a worker that dies are run again by another.
     """
     try:
-        from distributed import as_completed
+        import distributed  # noqa: F401
     except ImportError as error:
         raise CausalArmsError("Dask is not installed: pip install 'causalarms[dask]'") from error
-    with _dask_client(address, n_workers) as client:
-        futures = client.map(lambda arguments: function(*arguments), list(work), pure=False)
-        for _, result in as_completed(futures, with_results=True):
-            yield result
+    from joblib import parallel_config
+
+    with _dask_client(address, n_workers), parallel_config(backend="dask"):
+        yield from _as_they_finish(function, work, n_jobs=-1)
+
+
+def _as_they_finish(
+    function: Callable[..., Any], work: Sequence[Work], *, n_jobs: int
+) -> Iterator[Any]:
+    """By the backend that is set; all is handed over at once, so that more workers may join."""
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(
+        n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all"
+    )
+    yield from parallel(delayed(function)(*arguments) for arguments in work)
 
 
 @contextmanager
-def _dask_client(address: str | None, n_workers: int) -> Iterator[Any]:
+def _dask_client(address: str | None, n_workers: int) -> Iterator[None]:
+    """The client that joblib finds while this lasts."""
     from distributed import Client, LocalCluster
 
     if address is not None:
@@ -65,7 +77,11 @@ def _dask_client(address: str | None, n_workers: int) -> Iterator[Any]:
                 f"no Dask scheduler answers at {address}: {error or 'timed out'}"
             ) from error
         with client:
-            yield client
+            try:
+                client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
+            except TimeoutError as error:
+                raise CausalArmsError(f"no Dask worker has come to {address}") from error
+            yield
         return
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
@@ -78,9 +94,9 @@ def _dask_client(address: str | None, n_workers: int) -> Iterator[Any]:
                 dashboard_address="127.0.0.1:0",  # None takes port 8787
                 host="127.0.0.1",
             ) as cluster,
-            Client(cluster) as client,
+            Client(cluster),
         ):
-            yield client
+            yield
     finally:
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})

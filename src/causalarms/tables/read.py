@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,22 +70,6 @@ def read_table(path: str | Path) -> dict[str, list[str]]:
     if not body:
         raise DataError(f"{path} has a header and no rows")
     return {name: [plain(row[i].strip()) for row in body] for i, name in enumerate(header)}
-
-
-def numeric_columns(table: Mapping[str, list[str]], names: list[str]) -> FloatArray:
-    """Some columns of a text table as finite numbers, (n, len(names))."""
-    values = np.empty((len(next(iter(table.values()))), len(names)))
-    for position, name in enumerate(names):
-        for row, cell in enumerate(table[name]):
-            try:
-                values[row, position] = float(cell)
-            except ValueError:
-                raise DataError(
-                    f"row {row + 1} of column {name!r} is "
-                    + (f"{cell!r}, not a number" if cell else "empty")
-                ) from None
-    _check_finite(values, tuple(names), first_row=1)
-    return values
 
 
 def _numbers(column: nw.Series[Any]) -> npt.NDArray[Any]:

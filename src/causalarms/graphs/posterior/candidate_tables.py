@@ -23,11 +23,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.parent_scores import normal_equations, score_supersets
+from causalarms.graphs.posterior.parent_scores import score_supersets
 from causalarms.graphs.posterior.refresh import Settings
 from causalarms.graphs.posterior.subset_sums import subset_log_sums
 from causalarms.graphs.posterior.swept import sizes_of
 from causalarms.kernels import kernel
+from causalarms.statistics.normal_equations import normal_equations
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

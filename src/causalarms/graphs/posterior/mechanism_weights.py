@@ -1,8 +1,7 @@
 """Weights, intercept and noise of a mechanism given its parents: normal-inverse-gamma, exact.
 
-A = X^T X + prior precision = L L^T and L z = X^T y + what the prior mean adds; the mean is L^-T z,
-a draw L^-T (z + s normal). Where weights lie around +mean or -mean, every pattern of signs has
-its own z and sum of squares, and with them its probability.
+Where weights lie around +mean or -mean, every pattern of signs has its own z and sum of squares
+(`statistics/normal_equations.py`), and with them its probability.
 """
 
 from __future__ import annotations
@@ -12,65 +11,18 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.parent_scores import fit_score, normal_equations
+from causalarms.graphs.posterior.parent_scores import fit_score
 from causalarms.kernels import kernel
+from causalarms.statistics.normal_equations import (
+    cholesky,
+    normal_equations,
+    regressors_of,
+    solve_transposed,
+    whiten,
+)
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-
-
-@kernel
-def regressors_of(parents: BoolArray, with_intercept: bool) -> npt.NDArray[np.int64]:
-    """The parents, and N for the intercept, last."""
-    n = len(parents)
-    found = np.empty(n + 1, dtype=np.int64)
-    size = 0
-    for j in range(n):
-        if parents[j]:
-            found[size] = j
-            size += 1
-    if with_intercept:
-        found[size] = n
-        size += 1
-    return found[:size]
-
-
-@kernel
-def cholesky(
-    equations: FloatArray, n_weights: int, weight_precision: float, intercept_precision: float
-) -> None:
-    """L into the lower triangle of all but the last row, the right-hand side.
-
-    No pivot is below the prior precision, but that of huge values may be by rounding.
-    """
-    for a in range(len(equations) - 1):
-        for b in range(a + 1):
-            value = equations[a, b]
-            for c in range(b):
-                value -= equations[a, c] * equations[b, c]
-            if a == b:
-                least = weight_precision if a < n_weights else intercept_precision
-                equations[a, a] = math.sqrt(max(value, least))
-            else:
-                equations[a, b] = value / equations[b, b]
-
-
-@kernel
-def whiten(
-    equations: FloatArray, n_weights: int, mean: float, pull: float, pattern: int, z: FloatArray
-) -> float:
-    """L z = right-hand side; bit a of the pattern makes weight a negative. Returns the squares."""
-    size = len(z)
-    squares = equations[size, size] + n_weights * mean * pull
-    for a in range(size):
-        value = equations[size, a]
-        if a < n_weights:
-            value += -pull if pattern >> a & 1 else pull
-        for c in range(a):
-            value -= equations[a, c] * z[c]
-        z[a] = value / equations[a, a]
-        squares -= z[a] ** 2
-    return max(squares, 0.0)
 
 
 @kernel
@@ -91,15 +43,6 @@ def _pattern_shares(
         shares[pattern] = fit_score(squares, n_samples, noise_shape, known_variance)
     shares = np.exp(shares - shares.max())
     return shares / shares.sum()
-
-
-@kernel
-def _solve(equations: FloatArray, z: FloatArray) -> None:
-    """L^T solution = z, in place."""
-    for a in range(len(z) - 1, -1, -1):
-        for c in range(a + 1, len(z)):
-            z[a] -= equations[c, a] * z[c]
-        z[a] /= equations[a, a]
 
 
 @kernel
@@ -148,7 +91,7 @@ def draw_mechanism(
     std = math.sqrt(variance)
     for a in range(len(z)):
         z[a] += std * normals[regressors[a]]
-    _solve(equations, z)
+    solve_transposed(equations, z)
     weights[:] = 0.0
     for a in range(n_weights):
         weights[regressors[a]] = z[a]
@@ -191,7 +134,7 @@ def mean_mechanism(
     precision = 0.0
     for pattern in range(len(shares)):
         squares = whiten(equations, n_weights, weight_mean, pull, pattern, z)
-        _solve(equations, z)
+        solve_transposed(equations, z)
         for a in range(n_weights):
             weights[regressors[a]] += shares[pattern] * z[a]
         if with_intercept:

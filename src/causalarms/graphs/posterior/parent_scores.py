@@ -14,36 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.kernels import kernel
+from causalarms.statistics.normal_equations import normal_equations
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 LOWEST = -1e250  # nats; finite however small the known variance, so that sums are too
-
-
-@kernel
-def normal_equations(
-    gram: FloatArray,  # (N+1, N+1), the constant last
-    node: int,
-    regressors: npt.NDArray[np.int64],  # nodes, or N for the intercept
-    noise_mean: float,
-    weight_precision: float,
-    intercept_precision: float,
-) -> FloatArray:
-    """Cross products of the regressors and, last, the target x_i - nu_i; prior precision added."""
-    n, size = len(gram) - 1, len(regressors)
-    system = np.empty((size + 1, size + 1))
-    for a in range(size):
-        j = regressors[a]
-        for b in range(size):
-            system[a, b] = gram[j, regressors[b]]
-        system[a, a] += intercept_precision if j == n else weight_precision
-        system[a, size] = gram[j, node] - noise_mean * gram[j, n]
-        system[size, a] = system[a, size]
-    system[size, size] = (
-        gram[node, node] - 2.0 * noise_mean * gram[node, n] + noise_mean**2 * gram[n, n]
-    )
-    return system
 
 
 @kernel

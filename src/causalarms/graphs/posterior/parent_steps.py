@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.graphs.posterior.refresh import Settings
-from causalarms.graphs.posterior.swept import equations_of_all, sizes_of, sweep, toggle_gain
+from causalarms.graphs.posterior.swept import equations_of_all, sizes_of, toggle_gain
 from causalarms.kernels import kernel
+from causalarms.statistics.normal_equations import sweep
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

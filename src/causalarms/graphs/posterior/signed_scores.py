@@ -13,8 +13,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.parent_scores import normal_equations, score_by_size
+from causalarms.graphs.posterior.parent_scores import score_by_size
 from causalarms.kernels import kernel
+from causalarms.statistics.normal_equations import normal_equations
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

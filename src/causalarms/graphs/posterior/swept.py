@@ -13,29 +13,15 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.parent_scores import fit_score, normal_equations, score_by_size
+from causalarms.graphs.posterior.parent_scores import fit_score, score_by_size
 from causalarms.graphs.posterior.refresh import Settings
 from causalarms.kernels import kernel
+from causalarms.statistics.normal_equations import normal_equations, sweep
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 WORTH_A_STEP = 1e-6  # nats; steps that gain less may run in circles by rounding
-
-
-@kernel
-def sweep(matrix: FloatArray, k: int) -> None:
-    """Regressor k enters, or leaves if it is in: pivots of those inside are negative."""
-    pivot = matrix[k, k]
-    enters = pivot > 0.0
-    row = matrix[k].copy()
-    for i in range(len(matrix)):
-        factor = row[i] / pivot
-        for j in range(len(matrix)):
-            matrix[i, j] -= factor * row[j]
-        matrix[i, k] = factor if enters else -factor
-    matrix[k] = matrix[:, k]
-    matrix[k, k] = -1.0 / pivot
 
 
 @kernel
