@@ -45,15 +45,15 @@ class Greedy(Policy):
         best = np.minimum(self.means.argmax(axis=0), self.regimes - 1).astype(np.uint8)
         return Suggestion(best, "exploit", float(self.means.max()), 1.0)
 
-    def _learn(self, a: np.ndarray, x: np.ndarray) -> None:
+    def learn(self, a: np.ndarray, x: np.ndarray) -> None:
         nodes = np.arange(self.n_nodes)
         self.plays[a, nodes] += 1
         self.means[a, nodes] += (x[self.reward] - self.means[a, nodes]) / self.plays[a, nodes]
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         return {"means": self.means.copy(), "plays": self.plays.copy()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         self.means[:] = state["means"]
         self.plays[:] = state["plays"]
 
@@ -71,7 +71,7 @@ class AsksAndCounts(Greedy):
 
 
 class BelievesAndCounts(Greedy):
-    def _belief(self, rng: np.random.Generator, draws: int) -> None:
+    def make_belief(self, rng: np.random.Generator, draws: int) -> None:
         self.plays[0, 0] += 1
 
 
@@ -150,39 +150,39 @@ class KeepsTheArray(Greedy):
         super().tell(intervention, observation)
         self.last = observation
 
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"last": np.array(self.last, dtype=float)}
+    def own_state(self) -> dict[str, Any]:
+        return super().own_state() | {"last": np.array(self.last, dtype=float)}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+    def restore_own(self, state: dict[str, Any]) -> None:
+        super().restore_own(state)
         self.last = state["last"]
 
 
 class ForgetsToRestore(Greedy):
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         self.means[:] = state["means"]
 
 
 class AddsWhenRestored(Greedy):
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         self.means[:] = state["means"]
         self.plays += state["plays"]
 
 
 class NoCopies(Greedy):
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         return {"means": self.means, "plays": self.plays}
 
 
 class SaysText(Greedy):
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"name": "greedy"}
+    def own_state(self) -> dict[str, Any]:
+        return super().own_state() | {"name": "greedy"}
 
 
 class GrowsAnEntry(Greedy):
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         more = {"late": np.zeros(1)} if self.n_told > 50 else {}
-        return super()._state() | more
+        return super().own_state() | more
 
 
 class GlobalDice(Greedy):
@@ -204,11 +204,11 @@ class Unrepeatable(Greedy):
         Unrepeatable.made += 1
         self.number = Unrepeatable.made
 
-    def _state(self) -> dict[str, Any]:
-        return super()._state() | {"number": self.number}
+    def own_state(self) -> dict[str, Any]:
+        return super().own_state() | {"number": self.number}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+    def restore_own(self, state: dict[str, Any]) -> None:
+        super().restore_own(state)
         self.number = state["number"]
 
 

@@ -32,17 +32,17 @@ class Scripted(Policy):
         super().__init__(2)
         self.script = script
 
-    def suggest(self, rng: np.random.Generator) -> Suggestion:
+    def suggest(self, rng: np.random.Generator, **_: Any) -> Suggestion:
         letter = self.script[self.n_told]
         a = np.array([0, int(letter)], dtype=np.uint8)
         return Suggestion(a, "explore" if self.n_told < 2 else "exploit")
 
-    def _learn(self, a: Intervention, x: Any) -> None: ...
+    def learn(self, a: Intervention, x: Any) -> None: ...
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         return {}
 
-    def _restore(self, state: dict[str, Any]) -> None: ...
+    def restore_own(self, state: dict[str, Any]) -> None: ...
 
 
 def trace_of(script: str) -> Trace:

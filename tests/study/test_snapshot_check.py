@@ -152,7 +152,7 @@ def test_a_state_no_round_can_follow_is_ignored(
     """It may show only when the policy goes on from it."""
     with Study.open(path) as study:
         kind, expected = type(study.policy), state_of(study)
-    original = kind._learn
+    original = kind.learn
 
     def fails_on_restored(self, a, x):  # type: ignore[no-untyped-def]
         if self.n_told == 55 and getattr(self, "restored", False):
@@ -163,9 +163,9 @@ def test_a_state_no_round_can_follow_is_ignored(
         self.restored = True
         original_restore(self, state)
 
-    original_restore = kind._restore
-    monkeypatch.setattr(kind, "_learn", fails_on_restored)
-    monkeypatch.setattr(kind, "_restore", restore)
+    original_restore = kind.restore_own
+    monkeypatch.setattr(kind, "learn", fails_on_restored)
+    monkeypatch.setattr(kind, "restore_own", restore)
     with Study.open(path) as study:
         assert state_of(study) == expected
         assert study.snapshot_ignored == "IndexError: out of bounds"

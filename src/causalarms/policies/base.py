@@ -138,10 +138,10 @@ class Policy(ABC):
                 "use other units"
             )
         self.n_told += 1
-        self._learn(a, x)
+        self.learn(a, x)
 
     @abstractmethod
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         """Take in round number `n_told`."""
 
     @property
@@ -152,7 +152,7 @@ class Policy(ABC):
     @property
     def has_model(self) -> bool:
         """Whether there ever is a belief about the whole system."""
-        return type(self)._belief is not Policy._belief
+        return type(self).make_belief is not Policy.make_belief
 
     @property
     def watches(self) -> bool:
@@ -166,9 +166,11 @@ class Policy(ABC):
 
         Without `rng` the same draws every time it is asked after the same rounds.
         """
-        return self._belief(rng or stream(0, "belief", self.n_told), whole("draws", draws, least=1))
+        return self.make_belief(
+            rng or stream(0, "belief", self.n_told), whole("draws", draws, least=1)
+        )
 
-    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """n draws, for those who have a model."""
         return None
 
@@ -182,7 +184,7 @@ class Policy(ABC):
         return {
             "n_told": self.n_told,
             "alarms": np.array(self.alarms, dtype=float).reshape(-1, len(Alarm._fields)),
-        } | self._state()
+        } | self.own_state()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue where `state` was exported, in a policy built with the same arguments."""
@@ -191,17 +193,17 @@ class Policy(ABC):
             Alarm(int(t), int(regime), int(node), int(point), float(value), float(limit))
             for t, regime, node, point, value, limit in np.asarray(state["alarms"])
         ]
-        self._restore(state)
+        self.restore_own(state)
 
     def check_state(self, state: dict[str, Any], n_told: int) -> None:
         """DataError where a state cannot be this policy's, fresh now, after so many rounds."""
-        entries = self._entries(n_told) | nested("detector", self.detector.entries(n_told))
+        entries = self.state_entries(n_told) | nested("detector", self.detector.entries(n_told))
         check_state(
             self.state(), entries, state, n_nodes=self.n_nodes, n_told=n_told,
             n_regimes=self.n_regimes,
         )  # fmt: skip
 
-    def _entries(self, n_told: int) -> dict[str, Entry]:
+    def state_entries(self, n_told: int) -> dict[str, Entry]:
         """Entries of the state whose lengths or ranges a fresh state does not show."""
         return {}
 
@@ -227,7 +229,7 @@ class Policy(ABC):
         return checked_alarms(self.detector, alarms, self.n_told, self.regimes)
 
     @abstractmethod
-    def _state(self) -> dict[str, Any]: ...
+    def own_state(self) -> dict[str, Any]: ...
 
     @abstractmethod
-    def _restore(self, state: dict[str, Any]) -> None: ...
+    def restore_own(self, state: dict[str, Any]) -> None: ...

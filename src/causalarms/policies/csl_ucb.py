@@ -219,7 +219,7 @@ class CSLUCB(Policy):
     def _view(self) -> DatasetView:
         return DatasetView(self._model, self._units, self._data)
 
-    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """Of its own graph, from all rounds since a mechanism's start, whatever `max_samples`."""
         if self._adjacency is None:
             return None
@@ -234,7 +234,7 @@ class CSLUCB(Policy):
             noise_mean=self.noise_mean, regimes=self.regimes,
         )  # fmt: skip
 
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         self._data.add(x, a)
         self._moments.add(x, a)
         for alarm in self._detect(a, x):
@@ -379,7 +379,7 @@ class CSLUCB(Policy):
             alpha = self._alpha_0 * (1 + np.cos(np.pi * min(share, 1.0))) / 2
         return scores.mean + alpha * scores.width
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         model = {} if self._model is None else {f: getattr(self._model, f) for f in MODEL_ARRAYS}
         return {
             **nested("data", self._data.state()),
@@ -392,7 +392,7 @@ class CSLUCB(Policy):
             "shift": self._units.shift.copy(),
         } | ({} if self._adjacency is None else {"adjacency": self._adjacency})
 
-    def _entries(self, n_told: int) -> dict[str, Entry]:
+    def state_entries(self, n_told: int) -> dict[str, Entry]:
         n = self.n_nodes
         mechanisms = self._exist.shape
         matrices = (*mechanisms, n)
@@ -408,7 +408,7 @@ class CSLUCB(Policy):
             "alpha_0": Entry(REAL, low=0),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         self._data.restore(unnested("data", state))
         if len(self._data) != self.n_told:
             raise DataError(f"{len(self._data)} rows are not those of {self.n_told} rounds")

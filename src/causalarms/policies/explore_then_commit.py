@@ -130,7 +130,7 @@ class ExploreThenCommit(Policy):
         recent = self._recent[: self._n_recent]
         return CommittedView(self.regimes, self._model, self._origin, self._arm, recent)
 
-    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """Of the graph it learned, from the rounds it learned it from."""
         if self.adjacency is None:
             return None
@@ -145,7 +145,7 @@ class ExploreThenCommit(Policy):
             self.adjacency, gram, units, starts, rng, draws, noise_mean=self.noise_mean
         )
 
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         if self._model is not None and np.array_equal(a, self._arm) and len(self._recent):
             self._recent[self._n_recent % len(self._recent)] = x - self._origin
             self._n_recent += 1
@@ -193,7 +193,7 @@ class ExploreThenCommit(Policy):
         self.n_cyclic, self.proven = best.n_cyclic, best.proven
         self._n_recent = 0
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         model: dict[str, Any] = {}
         if self._model is not None:
             model = {
@@ -212,7 +212,7 @@ class ExploreThenCommit(Policy):
             **nested("detector", self.detector.state()),
         }
 
-    def _entries(self, n_told: int) -> dict[str, Entry]:
+    def state_entries(self, n_told: int) -> dict[str, Entry]:
         n = self.n_nodes
         return {
             "counts": Entry(INTEGERS, (2,), 0, self.n_explore),
@@ -222,7 +222,7 @@ class ExploreThenCommit(Policy):
             "model.noise_std": Entry(FLOATS, (2, n), 0, optional=True),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         model = unnested("model", state)
         self._origin = np.array(state.get("origin", np.zeros(self.n_nodes)))
         self._model = None

@@ -131,7 +131,7 @@ class GALCB(Policy):
         why = "its reward is known least" if reason == EXPLORE else "its upper bound is the highest"
         return Suggestion(arms[arm], reason, float(mean[arm]), float(width[arm]), why)
 
-    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         adjacency = self.adjacency
         if adjacency is None:
             return None
@@ -159,7 +159,7 @@ class GALCB(Policy):
             a[int(np.argmin(self._n_single))] = 1
         return a
 
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         self._moments.add(x, a)
         self._scored = None
         if self._parents is None:
@@ -257,7 +257,7 @@ class GALCB(Policy):
             self._alive &= upper >= best - self.bound * 2.0 ** (1 - self._phase)
             self._phase += 1
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         known = {} if self._parents is None else {"parents": self._parents}
         return {
             **nested("moments", self._moments.state()),
@@ -269,14 +269,14 @@ class GALCB(Policy):
             "phase": self._phase,
         } | known
 
-    def _entries(self, n_told: int) -> dict[str, Entry]:
+    def state_entries(self, n_told: int) -> dict[str, Entry]:
         return {
             "n_null": Entry(WHOLE, low=0, high=len(self._null)),
             "phase": Entry(WHOLE, low=1, high=1 + np.log2(self.horizon)),
             "parents": Entry(FLAGS, (self.n_nodes, self.n_nodes), optional=True),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         self._scored = None
         self._moments.restore(unnested("moments", state))
         self._null[:] = state["null"]

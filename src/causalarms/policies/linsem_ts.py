@@ -98,7 +98,7 @@ class LinSEMTS(Policy):
         )  # fmt: skip
         return np.where(np.abs(weights) < NO_DIGITS, weights, 0.0)
 
-    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """The graph is told; weights have the normal posterior that the policy draws from."""
         shape, exist = (self.n_regimes, self.n_nodes), existing(self.regimes)
         weights = np.stack([self._draw(rng) for _ in range(draws)])
@@ -113,7 +113,7 @@ class LinSEMTS(Policy):
         starts = np.full(shape, start, dtype=np.int64)
         return Belief(drawn, self._graph.astype(float), self._moments.counts.copy(), starts, False)
 
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         self._moments.add(x, a)
         if self.n_told in self._graphs:
             self._use(self._graphs[self.n_told])
@@ -125,10 +125,10 @@ class LinSEMTS(Policy):
             raise SettingError("the regimes of the given graph mix into a cycle")
         self._graph, self._order = graph, order
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         return self._moments.state()
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
         self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
 

@@ -78,11 +78,11 @@ class Oracle(Policy):
             )
         return self._best_allowed[system, allowed]
 
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         pass
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         return {}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         pass

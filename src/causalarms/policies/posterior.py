@@ -196,7 +196,7 @@ class Posterior(Policy):
         drawn = self._posterior.draw(rng, n)
         return drawn if self._units is None else in_units_of_data(self._units, drawn, self.regimes)
 
-    def _belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         if self._units is None:
             return None
         moved = Units(shift=self._units.shift + self._origin, scale=self._units.scale)
@@ -287,7 +287,7 @@ class Posterior(Policy):
         )
         return found._replace(mean=found.mean + float(self._origin[self.reward]))
 
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         alarms = self._detect(a, x)
         self._moments.add(x - self._origin, a)
         self._recent.add(self.n_told, a, x)
@@ -356,7 +356,7 @@ class Posterior(Policy):
         self._predictors = before & ((edge <= HARDLY) | (edge.T > HARDLY))
         self._settled = (np.minimum(edge, edge.T) <= EITHER).all(axis=1)
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         return {
             **self._moments.state(),
             **nested("posterior", posterior_state(self._posterior)),
@@ -371,7 +371,7 @@ class Posterior(Policy):
             "settled": self._settled.copy(),
         }
 
-    def _entries(self, n_told: int) -> dict[str, Entry]:
+    def state_entries(self, n_told: int) -> dict[str, Entry]:
         n_units = None if self._units is None else self.n_nodes
         return {
             **nested("posterior", posterior_entries(self._posterior)),
@@ -380,7 +380,7 @@ class Posterior(Policy):
             "probes_left": Entry(WHOLE, low=0, high=self.probes),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         self._moments.restore(state)
         self._origin = np.array(state.get("origin", np.zeros(self.n_nodes)))
         scale, shift = np.array(state["scale"]), np.array(state["shift"])

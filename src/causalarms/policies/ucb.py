@@ -83,7 +83,7 @@ class UCB(Policy):
         """Of arms that were not played: as wide as if they had been once."""
         return self.alpha * np.sqrt(np.log(max(self.n_told, 1)) / np.maximum(self._plays, 1))
 
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         arm, value = index_of(a, self.regimes), float(x[self.reward])
         n = int(self._plays[arm])
         self._plays[arm] += 1
@@ -93,17 +93,17 @@ class UCB(Policy):
             self._recent[arm, n % self.window] = value
             self._means[arm] = self._recent[arm, : min(n + 1, self.window)].mean()
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         return {
             "plays": self._plays.copy(),
             "means": self._means.copy(),
             "recent": self._recent.copy(),
         }
 
-    def _entries(self, n_told: int) -> dict[str, Entry]:
+    def state_entries(self, n_told: int) -> dict[str, Entry]:
         return {"recent": Entry(FLOATS, self._recent.shape)}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         if state["plays"].sum() != self.n_told:
             raise DataError(f"{state['plays'].sum()} plays are not those of {self.n_told} rounds")
         self._plays[:] = state["plays"]

@@ -60,11 +60,11 @@ class RandomPolicy(Policy):
         arm = random_intervention(rng, self.regimes, self.kept(allowed))
         return Suggestion(arm, EXPLORE, why="a random setting")
 
-    def _learn(self, a: Intervention, x: FloatArray) -> None:
+    def learn(self, a: Intervention, x: FloatArray) -> None:
         pass
 
-    def _state(self) -> dict[str, Any]:
+    def own_state(self) -> dict[str, Any]:
         return {}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore_own(self, state: dict[str, Any]) -> None:
         pass
