@@ -62,7 +62,9 @@ class Policy(ABC):
         n_nodes = whole("n_nodes", n_nodes, least=1)
         reward = whole("reward", reward, least=-n_nodes)
         if not -n_nodes <= reward < n_nodes:
-            raise SettingError(f"there is no node {reward} to be the reward of n_nodes={n_nodes}")
+            raise SettingError(
+                f"there is no node {reward} to be the reward of {n_nodes} nodes (n_nodes)"
+            )
         self.n_nodes = n_nodes
         self.reward = reward % n_nodes
         self.regimes = regime_counts(regimes, n_nodes)  # (N,) how many each node has

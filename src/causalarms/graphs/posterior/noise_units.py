@@ -42,9 +42,13 @@ def given_scale(noise_scale: Any, nodes: tuple[str, ...]) -> FloatArray | None:
         if noise_scale != ESTIMATE:
             raise SettingError(f"noise_scale must be numbers or 'estimate', not {noise_scale!r}")
         return None
-    scale = as_noise_std(noise_scale, nodes, "noise_scale")
+    n = len(nodes)
+    try:
+        scale = as_noise_std(noise_scale, nodes, "noise_scale")
+    except SettingError as error:
+        raise SettingError(f"{error}; give a number above 0 or {n} of them") from error
     if scale is None or (scale[0] != scale[1]).any():
-        raise SettingError(f"noise_scale must be a number or of shape ({len(nodes)},)")
+        raise SettingError(f"noise_scale must be a number or of shape ({n},): {n} of them above 0")
     return scale[0]
 
 
