@@ -10,6 +10,7 @@ import pytest
 from causalarms import DAGMA, GOLEM, LinearSEM, make_policy, random_sem
 from causalarms.environments import World
 from causalarms.errors import ModelError
+from causalarms.models.best_of_model import NOT_COUNTED
 from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.rng import stream
 
@@ -98,6 +99,14 @@ def test_cyclic_mixtures_are_counted_and_not_played() -> None:
     a = policy.ask(np.random.default_rng(0))
     assert policy.n_cyclic == 2
     assert (a[0], a[1]) != (1, 0)
+    told = policy.suggest(np.random.default_rng(0)).why
+    assert told.endswith("learned; 2 settings were left out, their graph has a cycle")
+    policy.n_cyclic, policy.proven = NOT_COUNTED, False
+    told = policy.suggest(np.random.default_rng(0)).why
+    assert told.endswith(
+        "; many settings were left out, their graph has a cycle; "
+        "a better one may have been overlooked"
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.learner import WeightLearner
 from causalarms.models.belief import Belief, belief_given_graph
-from causalarms.models.best_of_model import best_of_model
+from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
 from causalarms.models.weights import MechanismWeights
 from causalarms.policies.base import (
     EXPLOIT,
@@ -91,7 +91,7 @@ class ExploreThenCommit(Policy):
         self.n_explore = n_explore
         self._use_detector(detector)
         self.noise_mean = as_noise_mean(noise_mean, self._nodes)
-        self.n_cyclic = 0  # interventions without an expected reward; -1: too many to count
+        self.n_cyclic = 0  # interventions without an expected reward; -1: not counted
         self.proven = True  # that the committed intervention is the learned model's best
         self._samples = np.zeros((2, n_explore, n_nodes))
         self._counts = np.zeros(2, dtype=np.int64)
@@ -122,8 +122,17 @@ class ExploreThenCommit(Policy):
             self._arm.copy(),
             EXPLOIT,
             self._predicted + float(self._origin[self.reward]),
-            why=COMMITTED,
+            why=self._why_committed(),
         )
+
+    def _why_committed(self) -> str:
+        words = [COMMITTED]
+        if self.n_cyclic:
+            many = "many" if self.n_cyclic == NOT_COUNTED else f"{self.n_cyclic:,}"
+            words.append(f"{many} settings were left out, their graph has a cycle")
+        if not self.proven:
+            words.append("a better one may have been overlooked")
+        return "; ".join(words)
 
     @property
     def _view(self) -> CommittedView:

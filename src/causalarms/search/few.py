@@ -22,7 +22,7 @@ def best_of_few(posed: Posed) -> tuple[Levels, float, int] | None:
     None where there are many, or where they cost something. What does not reach the reward rests.
     """
     weights, mean, order, reward, rules, _ = posed
-    edges = (weights != 0).any(axis=0)
+    edges: BoolArray = np.any(weights, axis=0)
     reaching = np.arange(len(order)) == reward
     for node in order[::-1]:
         if reaching[node]:
