@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -88,4 +88,5 @@ def graph(beliefs: Beliefs) -> Graph:
     """The likely edges; of nodes that this study never switches only the natural ones."""
     belief, fixed = beliefs.known, beliefs.limits.fixed
     regimes = regime_counts(np.where(fixed, 1, len(belief.counts)), len(fixed))
-    return likely_graph(belief, beliefs.settings.nodes, regimes)
+    found = likely_graph(belief, beliefs.settings.nodes, regimes)
+    return replace(found, regimes=None)  # a switch that is not used: its mechanism is unknown
