@@ -28,7 +28,7 @@ from causalarms.graphs.continuous.dagma import dagma
 from causalarms.graphs.continuous.golem import golem
 from causalarms.graphs.continuous.thresholding import threshold_to_dag
 from causalarms.graphs.metrics import graph_errors
-from causalarms.graphs.posterior.kept_graph import keep_per_edge, keep_whole_graph
+from causalarms.posterior.kept_graph import keep_per_edge, keep_whole_graph
 from causalarms.rng import stream
 
 Array = npt.NDArray[Any]

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from causalarms import LinearSEM, random_sem
-from causalarms.graphs.posterior.exact import ExactPosterior
-from causalarms.graphs.posterior.memory import table_bytes
-from causalarms.graphs.posterior.prior import MechanismPrior
+from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.memory import table_bytes
+from causalarms.posterior.prior import MechanismPrior
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 from timing import readable

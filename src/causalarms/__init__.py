@@ -7,8 +7,9 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
+    from causalarms.graphs import CSL, DAGMA, GOLEM
     from causalarms.policies import make_policy
+    from causalarms.posterior.estimator import GraphPosterior
     from causalarms.sem import LinearSEM, random_sem
     from causalarms.simulation.simulate import simulate
     from causalarms.study import Study
@@ -20,7 +21,7 @@ _HOME = {
     "CSL": "causalarms.graphs",
     "DAGMA": "causalarms.graphs",
     "GOLEM": "causalarms.graphs",
-    "GraphPosterior": "causalarms.graphs",
+    "GraphPosterior": "causalarms.posterior.estimator",
     "LinearSEM": "causalarms.sem",
     "Study": "causalarms.study",
     "make_policy": "causalarms.policies",

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from causalarms import random_sem
-from causalarms.environments import World, switching_world
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import (
     accepted_settings,
@@ -20,6 +19,7 @@ from causalarms.policies.registry import (
     policy_names,
 )
 from causalarms.rng import stream
+from causalarms.simulation.world import World, switching_world
 from causalarms.testing.policies import PolicyCase, Round
 
 N_NODES = 4

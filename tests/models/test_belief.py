@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from causalarms.graphs.posterior.exact import Draws
 from causalarms.models.belief import Belief, summary
+from causalarms.posterior.exact import Draws
 
 ROWS = np.array([[1, 1], [1, 0], [0, 1], [0, 0]], dtype=np.uint8)
 FREE = np.zeros(4)

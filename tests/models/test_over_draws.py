@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from causalarms import random_sem
-from causalarms.graphs.posterior.exact import Draws, ExactPosterior
 from causalarms.models import over_draws
 from causalarms.models.over_draws import most_optimistic, rank_of, recommend, upper_values
+from causalarms.posterior.exact import Draws, ExactPosterior
 from causalarms.sem.rewards import all_interventions, index_of
 from causalarms.statistics.moments import Moments
 

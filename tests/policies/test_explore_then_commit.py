@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from causalarms import DAGMA, GOLEM, LinearSEM, make_policy, random_sem
-from causalarms.environments import World
 from causalarms.errors import ModelError
 from causalarms.models.best_of_model import NOT_COUNTED
 from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.rng import stream
+from causalarms.simulation.world import World
 
 SEM = random_sem(4, seed=5)
 N_EXPLORE = 40

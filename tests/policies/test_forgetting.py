@@ -9,9 +9,9 @@ import pytest
 
 from causalarms import LinearSEM, make_policy, random_sem
 from causalarms.changes import Alarm, MechanismGLR
-from causalarms.environments import World
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.rng import stream
+from causalarms.simulation.world import World
 
 SEM = random_sem(4, seed=5)
 ALARM_ROUND, REGIME, NODE = 120, 1, 2

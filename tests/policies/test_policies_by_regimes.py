@@ -10,7 +10,6 @@ import pytest
 from causalarms import LinearSEM, make_policy, random_sem
 from causalarms.changes import MechanismGLR
 from causalarms.changes.evidence import ChangeEvidence
-from causalarms.environments import switching_world
 from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import accepted_settings, policy_factory
@@ -18,6 +17,7 @@ from causalarms.policies.uniform import random_intervention
 from causalarms.sem.regimes import existing
 from causalarms.sem.rewards import all_interventions
 from causalarms.simulation.simulate import simulate
+from causalarms.simulation.world import switching_world
 from causalarms.study.state_codec import pack, unpack
 
 MIXED = [1, 3, 2, 2]

@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 
 from causalarms import make_policy, random_sem
-from causalarms.environments import World
 from causalarms.errors import DataError, ModelError
 from causalarms.policies.base import Policy
 from causalarms.policies.posterior import Posterior
@@ -18,6 +17,7 @@ from causalarms.search.constraints import Constraints
 from causalarms.sem.ensembles import regenerate
 from causalarms.sem.rewards import all_interventions, index_of, intervention_of
 from causalarms.simulation.simulate import simulate
+from causalarms.simulation.world import World
 
 SEM = random_sem(6, seed=4)
 

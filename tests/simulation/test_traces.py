@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from causalarms import LinearSEM, make_policy, random_sem
-from causalarms.environments import World, switching_world
 from causalarms.errors import ModelError
 from causalarms.policies.base import Intervention, Policy, Suggestion
 from causalarms.simulation.simulate import Trace, simulate
+from causalarms.simulation.world import World, switching_world
 
 
 def two_nodes(natural: float, intervened: float) -> LinearSEM:

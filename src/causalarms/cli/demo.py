@@ -17,7 +17,6 @@ from rich.console import Console
 
 from causalarms.cli.options import FORCE, SEED
 from causalarms.cli.terminal import err, out, print_json, say, table
-from causalarms.environments.worlds import World
 from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.metrics import graph_errors
@@ -32,6 +31,7 @@ from causalarms.sem.rewards import all_interventions
 from causalarms.simulation.experiment import Contestant, Experiment, trace_record
 from causalarms.simulation.simulate import Trace
 from causalarms.simulation.simulate import simulate as play
+from causalarms.simulation.world import World
 from causalarms.study.settings import chosen_policy
 
 MADE_BY = "causalarms demo"

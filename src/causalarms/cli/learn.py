@@ -21,11 +21,12 @@ from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, writ
 from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
 from causalarms.cli.terminal import collected_warnings, err, print_json, say
 from causalarms.errors import DataError, IdentifiabilityWarning
-from causalarms.graphs import CSL, DAGMA, GOLEM, GraphPosterior
+from causalarms.graphs import CSL, DAGMA, GOLEM
 from causalarms.graphs.csl import Removal
 from causalarms.graphs.identifiability import open_directions
 from causalarms.graphs.inputs import Rounds, checked_rounds
 from causalarms.limits import MAX_REGIMES
+from causalarms.posterior.estimator import GraphPosterior
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.regimes import Counts
 from causalarms.tables.rounds import rounds_of

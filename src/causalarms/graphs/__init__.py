@@ -11,7 +11,6 @@ from causalarms.graphs.metrics import GraphErrors, graph_errors, varsortability
 if TYPE_CHECKING:
     from causalarms.graphs.continuous.estimators import DAGMA, GOLEM
     from causalarms.graphs.csl_estimator import CSL
-    from causalarms.graphs.posterior.estimator import GraphPosterior
 
 __all__ = [
     "CSL",
@@ -19,7 +18,6 @@ __all__ = [
     "GOLEM",
     "Graph",
     "GraphErrors",
-    "GraphPosterior",
     "graph_errors",
     "varsortability",
 ]
@@ -30,7 +28,6 @@ _HOME = {
     "CSL": "causalarms.graphs.csl_estimator",
     "DAGMA": "causalarms.graphs.continuous.estimators",
     "GOLEM": "causalarms.graphs.continuous.estimators",
-    "GraphPosterior": "causalarms.graphs.posterior.estimator",
 }
 
 

@@ -17,7 +17,7 @@ LEARNERS = {
     "csl": "causalarms.graphs.csl_estimator:CSL",
     "golem": "causalarms.graphs.continuous.estimators:GOLEM",
     "dagma": "causalarms.graphs.continuous.estimators:DAGMA",
-    "posterior": "causalarms.graphs.posterior.estimator:GraphPosterior",
+    "posterior": "causalarms.posterior.estimator:GraphPosterior",
 }
 REGISTRY: Registry[CanFit] = Registry("learner", ENTRY_POINT, LEARNERS, CanFit)
 

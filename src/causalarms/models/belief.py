@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
-from causalarms.graphs.posterior.exact import Draws
-from causalarms.graphs.posterior.one_graph import draws_given_graph
 from causalarms.graphs.units import Units
 from causalarms.models.over_draws import rewards_of
+from causalarms.posterior.exact import Draws
+from causalarms.posterior.one_graph import draws_given_graph
 from causalarms.sem.regimes import Counts, existing
 from causalarms.sem.rewards import expected_values
 from causalarms.sem.topology import topological_order

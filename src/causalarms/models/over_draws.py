@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_TABLE_NODES
+from causalarms.posterior.exact import Draws
 from causalarms.search import Constraints, best_intervention
 from causalarms.sem.best_regimes import allowed_arms, neighbours, within
 from causalarms.sem.regimes import Counts, n_interventions, regime_counts

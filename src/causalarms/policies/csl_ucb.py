@@ -36,7 +36,6 @@ from causalarms.checks import choice, flag, number, optional, share, whole
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
-from causalarms.graphs.posterior.settings import edge_masks
 from causalarms.graphs.units import Units
 from causalarms.limits import MAX_SCORED_NODES
 from causalarms.models.belief import Belief, belief_given_graph
@@ -58,6 +57,7 @@ from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
+from causalarms.posterior.settings import edge_masks
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import allowed_arms
 from causalarms.sem.regimes import existing, n_interventions

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from causalarms.checks import number, whole
 from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
-from causalarms.graphs.posterior.exact import Draws
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
 from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
+from causalarms.posterior.exact import Draws
 from causalarms.search import best_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import within

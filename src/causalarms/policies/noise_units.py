@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
-from causalarms.graphs.posterior.noise_units import given_scale
 from causalarms.graphs.units import Units
+from causalarms.posterior.noise_units import given_scale
 from causalarms.statistics.moments import Moments
 
 FloatArray = npt.NDArray[np.float64]

@@ -1,7 +1,7 @@
 """`posterior` and `posterior-cd`: optimism over draws of the exact posterior over graphs.
 
 Nobody tells it the topology: it holds the posterior over orders, parent sets, weights and noise of
-all mechanisms (`graphs/posterior`). Every round it draws the whole system `draws` times and plays
+all mechanisms (`posterior`). Every round it draws the whole system `draws` times and plays
 the intervention whose expected reward is highest by the `quantile` of the draws: high where it is
 known to be good, or where enough draws say that it may be. What is merely unlikely costs nothing,
 and what is poorly known keeps being tried until it is known.
@@ -15,7 +15,7 @@ Where the noise means are unknown, values are taken relative to each node's medi
 rounds: the prior of the intercepts lies around it, and adding a constant to a node changes no
 choice.
 
-Beyond 16 nodes orders are sampled instead of summed (`graphs/posterior/sampled.py`), and beyond 15
+Beyond 16 nodes orders are sampled instead of summed (`posterior/sampled.py`), and beyond 15
 the best intervention is searched for instead of enumerated: no certificate.
 """
 
@@ -33,11 +33,6 @@ from causalarms.changes.view import PREDICTION
 from causalarms.checks import choice, optional, share, whole
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
-from causalarms.graphs.posterior.exact import Draws, ExactPosterior
-from causalarms.graphs.posterior.mixed import MixedPosterior, strengths_of_weights
-from causalarms.graphs.posterior.prior import MechanismPrior
-from causalarms.graphs.posterior.sampled import SampledPosterior
-from causalarms.graphs.posterior.settings import edge_masks, per_mechanism
 from causalarms.graphs.units import Units
 from causalarms.limits import MAX_EXACT_NODES, MAX_LEARNED_NODES
 from causalarms.models.belief import Belief, in_units_of_data
@@ -72,6 +67,11 @@ from causalarms.policies.posterior_state import (
 from causalarms.policies.state_check import FLOATS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.posterior.exact import Draws, ExactPosterior
+from causalarms.posterior.mixed import MixedPosterior, strengths_of_weights
+from causalarms.posterior.prior import MechanismPrior
+from causalarms.posterior.sampled import SampledPosterior
+from causalarms.posterior.settings import edge_masks, per_mechanism
 from causalarms.search.constraints import Constraints
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.recent_rounds import RecentRounds

@@ -10,10 +10,10 @@ import numpy as np
 
 from causalarms.changes.alarm import Alarm
 from causalarms.errors import DataError
-from causalarms.graphs.posterior.exact import ExactPosterior
-from causalarms.graphs.posterior.mixed import MixedPosterior
-from causalarms.graphs.posterior.sampled import LARGEST_SEED, SampledPosterior
 from causalarms.policies.state_check import BITS, FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
+from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.mixed import MixedPosterior
+from causalarms.posterior.sampled import LARGEST_SEED, SampledPosterior
 from causalarms.sem.regimes import Counts
 from causalarms.statistics.moments import Moments
 

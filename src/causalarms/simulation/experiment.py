@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from causalarms.changes.misfit import misfits
-from causalarms.environments.worlds import World, switching_world
 from causalarms.errors import ModelError
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import accepted_settings, make_policy, policy_factory
@@ -21,6 +20,7 @@ from causalarms.rng import stream
 from causalarms.sem.ensembles import Ensemble, random_sem
 from causalarms.sem.regimes import regime_counts
 from causalarms.simulation.simulate import Trace, simulate
+from causalarms.simulation.world import World, switching_world
 
 TRUTH = "true"  # as a setting: the policy is told the world's noise_std or restarts
 

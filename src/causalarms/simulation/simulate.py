@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
-from causalarms.environments.worlds import World
 from causalarms.errors import ModelError
 from causalarms.graphs.metrics import graph_errors
 from causalarms.models.over_draws import Recommendation
@@ -18,6 +17,7 @@ from causalarms.policies.base import Policy, Suggestion
 from causalarms.policies.stopping import StopRule
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
+from causalarms.simulation.world import World
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.environments import switching_world
 from causalarms.errors import CausalArmsError, DataError, SettingError
 from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.ensembles import random_sem
+from causalarms.simulation.world import switching_world
 from causalarms.testing.promises import (
     assert_kept,
     assert_plain,

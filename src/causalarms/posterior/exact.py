@@ -1,0 +1,248 @@
+"""`ExactPosterior`: the posterior of Gram moments, kept up to date mechanism by mechanism."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import ModelError
+from causalarms.posterior import refresh
+from causalarms.posterior.edge_probabilities import edge_probabilities
+from causalarms.posterior.memory import check_memory
+from causalarms.posterior.orders import (
+    backward_sums,
+    best_order,
+    forward_sums,
+    restricted_log_sum,
+    without,
+)
+from causalarms.posterior.prior import MechanismPrior
+from causalarms.posterior.prior_sum import log_prior_sum
+from causalarms.posterior.retired import evidence_of_order
+from causalarms.posterior.settings import edge_masks, kernel_settings, regimes_of
+from causalarms.posterior.subset_sums import subset_maxima
+from causalarms.sem.regimes import existing
+from causalarms.statistics.moments import Moments
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+class Draws(NamedTuple):
+    """n draws of everything that is unknown, jointly; unknown noise means are the intercepts."""
+
+    order: IntArray  # (n, N)
+    adjacency: BoolArray  # (n, R, N, N)
+    weights: FloatArray  # (n, R, N, N)
+    intercept: FloatArray  # (n, R, N)
+    noise_std: FloatArray  # (n, R, N)
+
+
+class OrderedGraph(NamedTuple):
+    """An order and a graph per regime inside it, with their joint log posterior probability."""
+
+    order: IntArray  # (N,)
+    adjacency: BoolArray  # (R, N, N)
+    log_probability: float
+
+
+class PointEstimate(NamedTuple):
+    """Posterior means of weights and intercepts given a graph; 1/noise_std^2 is that of 1/s^2."""
+
+    weights: FloatArray  # (R, N, N)
+    intercept: FloatArray  # (R, N)
+    noise_std: FloatArray  # (R, N)
+
+
+class ExactPosterior:
+    """All graphs of the regimes with a common order, given the moments of every mechanism.
+
+    regimes      how many each node has; None: those of the moments, else two
+    noise_mean   (R, N) where it is known, None for an intercept per mechanism
+    noise_std    (R, N) where it is known, None for an inverse gamma prior
+    allowed, required   (N, N) or (R, N, N) as [.., parent, child]
+    memory_limit   in bytes, None for 1 GiB
+
+    Data are in units in which noise has a standard deviation of about one. `update` rescores only
+    mechanisms whose moments changed; everything else is derived from the scores when asked for.
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        moments: Moments | None = None,
+        *,
+        noise_mean: npt.ArrayLike | None = None,
+        noise_std: npt.ArrayLike | None = None,
+        prior: MechanismPrior | None = None,
+        allowed: npt.ArrayLike | None = None,
+        required: npt.ArrayLike | None = None,
+        memory_limit: int | None = None,
+        regimes: npt.ArrayLike | None = None,
+    ) -> None:
+        self.regimes = regimes_of(n_nodes, moments, regimes)
+        n_regimes = int(self.regimes.max())
+        self.n_bytes = check_memory(n_nodes, memory_limit, n_regimes)
+        self.n_nodes = n_nodes
+        self.prior = prior or MechanismPrior()
+        self.allowed, self.required = edge_masks(self.regimes, allowed, required)
+        self.settings = kernel_settings(self.regimes, self.prior, noise_mean, noise_std)
+        n_sets = 1 << (n_nodes - 1)
+        self.scores: FloatArray = np.empty((n_regimes, n_nodes, n_sets))
+        self.within: FloatArray = np.empty((n_regimes, n_nodes, n_sets))  # log sums over subsets
+        self._local: FloatArray = np.empty((n_nodes, n_sets))  # all regimes together, and the past
+        self._past: FloatArray = np.zeros((n_nodes, n_sets))  # of mechanisms that were replaced
+        self._mantissa = np.empty(n_sets)
+        self._exponent = np.empty(n_sets, dtype=np.int32)
+        self._gram: FloatArray = np.full((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
+        self._log_prior_sum: float | None = None
+        self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
+        self.update(Moments(n_nodes, regimes=self.regimes) if moments is None else moments)
+
+    def update(self, moments: Moments) -> int:
+        """Take over these moments; returns how many mechanisms were scored anew."""
+        changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
+        if not changed.any():
+            return 0
+        self._gram = np.array(moments.gram, order="C")
+        refresh.score_mechanisms(
+            self._gram,
+            changed,
+            self.allowed,
+            self.required,
+            *self.settings,
+            self.scores,
+            self._past,
+            self.within,
+            self._local,
+            self._mantissa,
+            self._exponent,
+        )
+        self._forward = forward_sums(self._local)
+        if self._forward[-1] == -np.inf:
+            raise ModelError("no order of the nodes fits the required and forbidden edges")
+        self._edge_probability: FloatArray | None = None
+        return int(changed.sum())
+
+    def retire(self, regime: int, node: int) -> None:
+        """The mechanism was replaced: another one, with other parents, produces what comes next.
+
+        What its samples say about the order stays, for the order outlasts the change: the former
+        mechanism counts as one more mechanism of the node, with parents among the same
+        predecessors. Without it the other mechanisms' samples, in which this node followed
+        its old parents, would be read the wrong way round.
+        """
+        self._past[node] += evidence_of_order(
+            self.within[regime, node],
+            node,
+            self.settings.log_sizes,
+            self.allowed[regime, :, node],
+            self.required[regime, :, node],
+        )
+        self.retired.append((regime, node, self._gram[regime, node].copy()))
+        now = Moments(self.n_nodes, regimes=self.regimes)
+        now.gram[:] = self._gram
+        now.forget(regime, node)
+        self._gram[regime, node] = np.nan  # its sums are to be made anew, whatever it held
+        self.update(now)
+
+    @property
+    def _mechanisms(self) -> list[tuple[int, int]]:
+        """All (regime, node) there are."""
+        return [(int(r), int(i)) for r, i in np.argwhere(existing(self.regimes))]
+
+    @property
+    def gram(self) -> FloatArray:
+        """The moments this is the posterior of, (R, N, N+1, N+1)."""
+        return self._gram
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability density of the data, averaged over the whole prior."""
+        if self._log_prior_sum is None:
+            self._log_prior_sum = log_prior_sum(
+                self.settings.log_sizes, self.allowed, self.required, self.regimes
+            )
+        return float(self._forward[-1]) - self._log_prior_sum
+
+    @property
+    def edge_probability(self) -> FloatArray:
+        """Exact posterior probability of every edge, (R, N, N)."""
+        if self._edge_probability is None:
+            probability = edge_probabilities(
+                self.scores,
+                self.within,
+                self._past,
+                self.settings.regimes,
+                self._forward,
+                backward_sums(self._local),
+                self._mantissa,
+                self._exponent,
+            )
+            probability[self.required] = 1.0  # their sum misses it by rounding
+            probability.setflags(write=False)
+            self._edge_probability = probability
+        return self._edge_probability
+
+    def probability_within(self, kept: BoolArray) -> float:
+        """Exact posterior probability that no edge lies outside `kept` (R, N, N), DAG or not."""
+        bits = 1 << np.arange(self.n_nodes - 1)
+        masks = np.zeros(kept.shape[:2], dtype=np.int64)
+        for regime, node in self._mechanisms:
+            masks[regime, node] = bits @ np.delete(kept[regime, :, node], node)
+        log_sum = restricted_log_sum(self.within, self._past, masks, self.settings.regimes)
+        return float(min(np.exp(log_sum - self._forward[-1]), 1.0))
+
+    def most_probable(self) -> OrderedGraph:
+        """The most probable (order, G_0, G_1, ...) jointly.
+
+        Not quite the most probable graphs alone: those may fit many orders, each of them less
+        probable.
+        """
+        best = self._past.copy()
+        room = self._mantissa
+        for regime, node in self._mechanisms:
+            subset_maxima(self.scores[regime, node], room)
+            best[node] += room
+        order = best_order(best)
+        adjacency, log_score = refresh.best_parents(self.scores, self.settings.regimes, order)
+        log_score += _past_of_order(self._past, order)
+        return OrderedGraph(order, adjacency, float(log_score - self._forward[-1]))
+
+    def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
+        """Independent exact draws of order, parents, weights, intercepts and noise."""
+        size, n_regimes = self.n_nodes, len(self.scores)
+        uniforms = rng.random((n, size, 1 + 2 * n_regimes))
+        shapes = self.settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
+        gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
+        normals = rng.standard_normal((n, n_regimes, size, size + 1))
+        return Draws(
+            *refresh.draw_all(
+                self.scores,
+                self.within,
+                self._local,
+                self._forward,
+                self._gram,
+                *self.settings,
+                uniforms,
+                gammas,
+                normals,
+            )
+        )
+
+    def estimate(self, adjacency: BoolArray) -> PointEstimate:
+        """Posterior means of weights and intercepts given the graphs (R, N, N)."""
+        edges = np.ascontiguousarray(adjacency)
+        return PointEstimate(*refresh.estimate_all(self._gram, *self.settings, edges))
+
+
+def _past_of_order(past: FloatArray, order: IntArray) -> float:
+    """What former mechanisms say of one order."""
+    total, mask = 0.0, 0
+    for node in order.tolist():
+        total += past[node, without(mask, node)]
+        mask |= 1 << node
+    return total

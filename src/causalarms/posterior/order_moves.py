@@ -1,0 +1,121 @@
+"""Markov chains over orders: one node at a time is put where the posterior has it, given the rest.
+
+A move draws an interval of positions, then one of the nodes in it, and then the node's position
+within the interval from its conditional distribution (Gibbs). The interval does not depend on the
+order, so that the posterior over orders is kept exactly. Moving a node changes what it contributes
+itself, and what the nodes it passes do, by one table look-up each; an interval of two positions
+is a swap of neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.kernels import kernel
+from causalarms.posterior.candidate_tables import CandidateTables, term
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@kernel
+def places_of(order: IntArray, place: IntArray) -> None:
+    for position in range(len(order)):
+        place[order[position]] = position
+
+
+@kernel
+def relocate(
+    tables: CandidateTables,
+    order: IntArray,  # (N,) changed in place
+    place: IntArray,  # (N,) its inverse
+    terms: FloatArray,  # (N,) what nodes contribute at present, without the tail
+    low: int,
+    high: int,
+    home: int,  # present position of the node
+    uniform: float,
+    room: FloatArray,  # (3, N)
+) -> bool:
+    """Draw a position in [low, high]; did the node move?"""
+    node = order[home]
+    weight, passed, own = room[0], room[1], room[2]
+    weight[home], own[home] = 0.0, terms[node]
+    for step in (-1, 1):
+        others, tail, position = 0.0, 0.0, home
+        while low <= position + step <= high:
+            position += step
+            other = order[position]
+            place[node], place[other] = position, position - step
+            gained = tables.tail[node, other] - tables.tail[other, node]
+            tail -= step * gained
+            passed[position] = (
+                term(tables, other, place) if tables.linked[node, other] else terms[other]
+            )
+            own[position] = (
+                term(tables, node, place) if tables.linked[other, node] else own[position - step]
+            )
+            others += passed[position] - terms[other]
+            weight[position] = others + own[position] - terms[node] + tail
+        while position != home:
+            place[order[position]] = position
+            position -= step
+        place[node] = home
+    top = -np.inf
+    for position in range(low, high + 1):
+        top = max(top, weight[position])
+    total = 0.0
+    for position in range(low, high + 1):
+        weight[position] = math.exp(weight[position] - top)
+        total += weight[position]
+    chosen, reached = home, 0.0
+    for position in range(low, high + 1):
+        reached += weight[position]
+        if reached > uniform * total:
+            chosen = position
+            break
+    if chosen == home:
+        return False
+    step = 1 if chosen > home else -1
+    position = home
+    while position != chosen:
+        other = order[position + step]
+        order[position], place[other] = other, position
+        terms[other] = passed[position + step]
+        position += step
+    order[chosen], place[node], terms[node] = node, chosen, own[chosen]
+    return True
+
+
+@kernel
+def sweep_chains(
+    tables: CandidateTables,
+    orders: IntArray,  # (chains, N) changed in place
+    uniforms: FloatArray,  # (chains, sweeps, N, 4)
+    widest: IntArray,  # numbers of positions of an interval, one of which is drawn
+    every: int,
+    kept: IntArray,  # (chains, sweeps // every, N) out
+) -> float:
+    """N moves per sweep; the order after every `every` sweeps is kept. Share of nodes moved."""
+    n_chains, n_sweeps, n = uniforms.shape[:3]
+    place = np.empty(n, dtype=np.int64)
+    terms, room = np.empty(n), np.empty((3, n))
+    moved = 0
+    for chain in range(n_chains):
+        order = orders[chain]
+        places_of(order, place)
+        for node in range(n):
+            terms[node] = term(tables, node, place)
+        for sweep in range(n_sweeps):
+            for draw in uniforms[chain, sweep]:
+                width = widest[int(draw[0] * len(widest))]
+                low = int(draw[1] * (n - width + 1))
+                home = low + int(draw[2] * width)
+                moved += relocate(
+                    tables, order, place, terms, low, low + width - 1, home, draw[3], room
+                )
+            if (sweep + 1) % every == 0:
+                kept[chain, sweep // every] = order
+    return moved / max(n_chains * n_sweeps * n, 1)

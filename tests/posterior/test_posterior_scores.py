@@ -1,0 +1,82 @@
+"""Scores of parent sets against the density of the samples and against numerical integration."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from posterior_by_enumeration import INTERCEPT_SCALE, NOISE_SHAPE, WEIGHT_SCALE, log_density
+from scipy import integrate, stats
+from small_systems import posterior_of, rounds
+
+from causalarms.posterior.prior import MechanismPrior
+
+
+@pytest.mark.parametrize("known_mean", [True, False])
+@pytest.mark.parametrize("known_std", [None, 0.7])
+@pytest.mark.parametrize("n_rows", [0, 1, 3, 60])
+@pytest.mark.parametrize("weight_mean", [0.0, 1.25])
+def test_scores_are_the_density_of_the_samples(
+    known_mean: bool, known_std: float | None, n_rows: int, weight_mean: float
+) -> None:
+    sem, X, A = rounds(5, 60, 4)
+    X, A = X[:n_rows], A[:n_rows]
+    mean = sem.noise_mean + 0.25 * np.arange(5) if known_mean else None
+    posterior = posterior_of(
+        X,
+        A,
+        noise_mean=mean,
+        noise_std=known_std,
+        prior=MechanismPrior(weight_mean=weight_mean),
+    )
+    for regime, node in np.ndindex(2, 5):
+        rows = X[A[:, node] == regime]
+        others = [j for j in range(5) if j != node]
+        for size in range(5):
+            for places in combinations(range(4), size):
+                expected = 4 * np.log(0.5)
+                if len(rows):
+                    expected += log_density(
+                        rows[:, node] - (0 if mean is None else mean[node]),
+                        rows[:, [others[k] for k in places]],
+                        intercept=mean is None,
+                        known_std=known_std,
+                        weight_mean=weight_mean,
+                    )
+                score = posterior.scores[regime, node, sum(1 << k for k in places)]
+                np.testing.assert_allclose(score, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_density_itself_is_the_integral_over_weight_and_variance() -> None:
+    """Three samples, one parent: prior times likelihood on a fine grid."""
+    target, parent = np.array([0.4, -1.1, 2.0]), np.array([[0.3], [-0.8], [1.2]])
+
+    log_std = np.linspace(-4, 5, 600)[:, None, None]
+    weight = np.linspace(-1, 1, 1501)[None, :, None] * 12 * WEIGHT_SCALE * np.exp(log_std)
+    std = np.exp(log_std)
+    prior = stats.norm.pdf(weight, 0, WEIGHT_SCALE * std)
+    # density of log std, from that of the variance
+    prior = prior * stats.invgamma.pdf(std**2, NOISE_SHAPE, scale=NOISE_SHAPE) * 2 * std**2
+    joint = prior[:, :, 0]
+    for y, x in zip(target, parent[:, 0], strict=True):
+        joint = joint * stats.norm.pdf(y, x * weight, std)[:, :, 0]
+    total = integrate.trapezoid(
+        integrate.trapezoid(joint, weight[:, :, 0], axis=1), log_std[:, 0, 0]
+    )
+    assert np.log(total) == pytest.approx(log_density(target, parent, intercept=False), abs=1e-4)
+
+
+def test_prior_scales_reach_the_scores() -> None:
+    """Constants of this folder are the package's defaults; other scales give other scores."""
+    prior = MechanismPrior()
+    assert (prior.weight_scale, prior.noise_shape, prior.intercept_scale) == (
+        WEIGHT_SCALE,
+        NOISE_SHAPE,
+        INTERCEPT_SCALE,
+    )
+    _, X, A = rounds(3, 30, 0)
+    default = posterior_of(X, A)
+    for setting in ("weight_scale", "noise_shape", "intercept_scale"):
+        other = posterior_of(X, A, prior=MechanismPrior(**{setting: 3.0}))
+        assert not np.allclose(other.scores, default.scores)
