@@ -134,7 +134,7 @@ def refusals(tmp_path: Path, values: Values, regimes: Values) -> dict[str, tuple
         "hole": (case("hole", changed("c", 2, "")), "row 3 of column 'c' is empty"),
         "regime": (case("regime", changed("do:c", 7, 2.5)), "row 8 of column 'do:c' is '2.5'"),
         "word": (case("word", changed("do:c", 7, "on")), "row 8 of column 'do:c' is 'on'"),
-        "large": (case("large", changed("do:c", 7, 255)), "row 8 of column 'do:c' is '255'"),
+        "large": (case("large", changed("do:c", 7, 256)), "row 8 of column 'do:c' is '256'"),
         "minus": (case("minus", changed("do:c", 7, -1)), "row 8 of column 'do:c' is '-1'"),
         "gone": (case("gone", changed("do:c", 7, "")), "row 8 of column 'do:c' is empty"),
         "constant": (case("constant", good | {"b": [3.0] * 160}), "node 'b' is constant"),

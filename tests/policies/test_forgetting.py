@@ -9,6 +9,8 @@ import pytest
 
 from causalarms import LinearSEM, make_policy, random_sem
 from causalarms.changes import Alarm, MechanismGLR
+from causalarms.errors import SettingError
+from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.rng import stream
 from causalarms.simulation.world import World
@@ -107,3 +109,61 @@ def test_an_alarm_about_weights_from_before_the_change_is_not_raised_again() -> 
     named = {(alarm.regime, alarm.node) for alarm in policy.alarms[1:]}
     assert (REGIME, NODE) not in named
     assert named == {(0, 0), (0, 1), (0, 3)}
+
+
+def late_rounds(made_known: bool) -> Policy:
+    """A node changes after 100 rounds; four rounds from before are told after it is known."""
+    policy = make_policy("posterior-cd", n_nodes=3, noise_mean=0.0)
+    rng = np.random.default_rng(3)
+    rounds = []
+    for t in range(120):
+        a = (rng.integers(0, 2, 3) * [1, 0, 1]).astype(np.uint8)
+        x = rng.normal(size=3)
+        x[1] += (2.0 if t < 100 else -6.0) * x[0]
+        x[2] += x[1]
+        rounds.append((t, a, x))
+    late = rounds[90:100]
+    for t, a, x in [*rounds[:90], *rounds[100:110], *late, *rounds[110:]]:
+        policy.tell(a, x, made=t if made_known else None)
+    return policy
+
+
+def test_results_from_before_a_known_change_teach_it_nothing() -> None:
+    known, unknown = late_rounds(True), late_rounds(False)
+    assert {alarm.node for alarm in known.alarms} == {1}
+    for policy, right in ((known, True), (unknown, False)):
+        belief = policy.belief()
+        assert belief is not None
+        weight = belief.draws.weights[:, 0, 0, 1].mean()
+        assert (abs(weight + 6.0) < 0.5) == right, weight
+
+
+def test_when_rounds_were_made_survives_a_state() -> None:
+    policy = late_rounds(True)
+    twin = make_policy("posterior-cd", n_nodes=3, noise_mean=0.0)
+    twin.restore(policy.state())
+    for made in (95, 130):
+        a, x = np.zeros(3, dtype=np.uint8), np.array([1.0, -6.0, -6.0])
+        policy.tell(a, x, made=made)
+        twin.tell(a, x, made=made)
+        assert policy.state()["counts"].tolist() == twin.state()["counts"].tolist()
+    with pytest.raises(SettingError, match="made"):
+        policy.tell(a, x, made=-1)
+
+
+def test_alarms_do_not_depend_on_units() -> None:
+    """A predictor of a millionth: its weight must not vanish beside what keeps numbers safe."""
+    found = []
+    for unit in (1.0, 2.0**-30):
+        policy = make_policy("posterior-cd", n_nodes=3, noise_scale="estimate")
+        rng = np.random.default_rng(5)
+        for _ in range(150):
+            a = rng.integers(0, 2, 3).astype(np.uint8)
+            x = rng.normal(size=3)
+            x[1] += (3.0 + a[1]) * x[0]
+            x[2] += x[1]
+            policy.tell(a, x * [unit, 1.0, 1.0])
+        found.append(policy)
+    assert [policy.alarms for policy in found] == [[], []]
+    scores = [policy.state()["detector.sums"] for policy in found]
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)

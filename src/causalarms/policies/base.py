@@ -69,6 +69,7 @@ class Policy(ABC):
         self.reward = reward % n_nodes
         self.regimes = regime_counts(regimes, n_nodes)  # (N,) how many each node has
         self.n_told = 0
+        self.made = 0  # when the round told last was carried out
         self.alarms: list[Alarm] = []
         self.detector: Detector = NoChange()
         self._nodes = node_names(None, n_nodes)
@@ -121,8 +122,18 @@ class Policy(ABC):
             )
         return within(self.regimes, allowed)
 
-    def tell(self, intervention: npt.ArrayLike, observation: npt.ArrayLike) -> None:
-        """Learn from one round; any intervention is welcome, also one that was not asked."""
+    def tell(
+        self,
+        intervention: npt.ArrayLike,
+        observation: npt.ArrayLike,
+        *,
+        made: int | None = None,
+    ) -> None:
+        """Learn from one round; any intervention is welcome, also one that was not asked.
+
+        `made` grows with the time at which rounds were carried out, where that is not the order in
+        which they are told: a late result may be from before a change that is already known.
+        """
         a = as_interventions(np.asarray(intervention)[None], self._nodes, self.regimes)[0]
         try:
             x = np.array(observation, dtype=float)
@@ -139,6 +150,7 @@ class Policy(ABC):
                 f"the observation of node {node} is {x[node]:g}: too large to compute with, "
                 "use other units"
             )
+        self.made = self.n_told + 1 if made is None else whole("made", made, least=0)
         self.n_told += 1
         self.learn(a, x)
 

@@ -9,6 +9,7 @@ from causalarms.changes.predictive import predictive_scores
 from causalarms.changes.view import MODEL, PREDICTION, MechanismRounds, Model, Prediction, View
 from causalarms.graphs.units import Units
 from causalarms.models.weights import MechanismWeights
+from causalarms.policies.noise_units import moments_in
 from causalarms.sem.regimes import Counts
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
@@ -98,8 +99,11 @@ class PredictiveView(View):
         tested: BoolArray,  # (N,)
         noise_mean: FloatArray,  # (R, N), nan where unknown, as below
         noise_std: FloatArray,
+        *,
+        in_units: bool,  # predict in them, not as measured
     ) -> None:
         super().__init__(moments.n_regimes)
+        self._in_units = in_units
         self._units = units
         self._origin = origin
         self._moments = moments
@@ -116,6 +120,18 @@ class PredictiveView(View):
         return self._units.apply(values - self._origin)
 
     def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
+        if self._in_units:
+            scale = self._units.scale
+            scores, stds = predictive_scores(
+                moments_in(self._units, self._moments).gram,
+                self._predictors,
+                self._tested,
+                intervention,
+                self.scaled(values),
+                self._noise_mean / scale,
+                (self._noise_std / scale) ** 2,
+            )
+            return Prediction(scores, stds, self._predictors)
         scores, stds = predictive_scores(
             self._moments.gram,
             self._predictors,

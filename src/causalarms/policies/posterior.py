@@ -83,6 +83,7 @@ FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`
 OPTIMISM = "it is the best, or may well be the best, by what is known so far"
 HARDLY = 0.05  # probability of an edge that is taken not to be there when rounds are predicted
+OF_NOISE, AS_MEASURED = ALARM_UNITS = ("noise", "measured")
 EITHER = 0.3  # a node is not tested if both directions of one of its edges are likelier than this
 
 
@@ -102,6 +103,8 @@ class Posterior(Policy):
                       units of their own; costs some regret where the noise is of order one
     allowed, required   edges that may be and that must be, (N, N) or (R, N, N) as [.., from, to]
     detector          one that looks at predictions, or its name; None where nothing changes
+    alarm_units       units in which rounds are predicted for the detector: those of the "noise";
+                      as "measured" in older studies, where very small units raise false alarms
     probes            interventions after an alarm, random ones and their opposites in turn
     regimes           how many each node has (two); 1: a node without a switch, learned once
     """
@@ -130,6 +133,7 @@ class Posterior(Policy):
         required: npt.ArrayLike | None = None,
         detector: Detector | str | None = None,
         probes: int = 0,
+        alarm_units: str = OF_NOISE,
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
@@ -144,6 +148,7 @@ class Posterior(Policy):
         self.quantile = share("quantile", quantile, ends="[]")
         self.refresh = whole("refresh", refresh, least=1)
         self.probes = whole("probes", probes, least=0)
+        self.alarm_units = choice("alarm_units", alarm_units, ALARM_UNITS)
         self._use_detector(detector)
         choice("method", method, METHODS)
         choice("weights", weights, WEIGHTS)
@@ -175,6 +180,7 @@ class Posterior(Policy):
         self._origin = np.zeros(n_nodes)  # all but the recent rounds is relative to it
         self._posterior = self._make_posterior()
         self._recent = RecentRounds(n_nodes)
+        self._began = np.zeros_like(self._moments.counts)  # when the first round since was made
         self._refreshed = 0
         self._probes_left = 0
         self._predictors = np.zeros((n_nodes, n_nodes), dtype=bool)  # (node, predictor)
@@ -288,9 +294,10 @@ class Posterior(Policy):
         return found._replace(mean=found.mean + float(self._origin[self.reward]))
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
-        alarms = self._detect(a, x)
-        self._moments.add(x - self._origin, a)
-        self._recent.add(self.n_told, a, x)
+        stale = self._began[a, np.arange(self.n_nodes)] > self.made  # from before a known change
+        alarms = self._detect(a, x, stale)
+        self._add(a, x - self._origin, stale)
+        self._recent.add(self.n_told, a, x, self.made)
         if self._known["noise_mean"] is None and self.n_told <= FIRST_ROUNDS and not self.alarms:
             self._center()
         self._probes_left = max(self._probes_left - 1, 0)
@@ -316,7 +323,15 @@ class Posterior(Policy):
         for row, regime in zip(values - self._origin, regimes, strict=True):
             self._moments.add(row, regime)
 
-    def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
+    def _add(self, a: Intervention, x: FloatArray, stale: npt.NDArray[np.bool_]) -> None:
+        """The round for all mechanisms it was played with but the stale ones."""
+        nodes = np.flatnonzero(stale)
+        grams, counts = self._moments.gram[a[nodes], nodes], self._moments.counts[a[nodes], nodes]
+        self._moments.add(x, a)
+        self._moments.gram[a[nodes], nodes] = grams
+        self._moments.counts[a[nodes], nodes] = counts
+
+    def _detect(self, a: Intervention, x: FloatArray, stale: npt.NDArray[np.bool_]) -> list[Alarm]:
         if self._units is None:
             return []
         view = PredictiveView(
@@ -324,9 +339,10 @@ class Posterior(Policy):
             self._origin,
             self._moments,
             self._predictors,
-            self._settled,
+            self._settled & ~stale,
             per_mechanism(self._known["noise_mean"], self.regimes),
             per_mechanism(self._known["noise_std"], self.regimes),
+            in_units=self.alarm_units == OF_NOISE,
         )
         return self._watch(a, x, view)
 
@@ -336,6 +352,7 @@ class Posterior(Policy):
         for regime, node in alarm.mechanisms(self.regimes):
             self._posterior.retire(regime, node)
             kept = self._recent.samples(regime, node, after=alarm.change_point) - self._origin
+            self._began[regime, node] = self._recent.began(regime, node, after=alarm.change_point)
             self._moments.gram[regime, node] = gram_matrix(np.ascontiguousarray(kept.T))
             self._moments.counts[regime, node] = len(kept)
             self.detector.forget(regime, node)
@@ -365,6 +382,7 @@ class Posterior(Policy):
             "scale": np.zeros(0) if self._units is None else self._units.scale,
             "shift": np.zeros(0) if self._units is None else self._units.shift,
             "origin": self._origin.copy(),
+            "began": self._began.copy(),
             "refreshed": self._refreshed,
             "probes_left": self._probes_left,
             "predictors": self._predictors.copy(),
@@ -393,6 +411,7 @@ class Posterior(Policy):
         restore_posterior(self._posterior, unnested("posterior", state))
         self._recent.restore(unnested("recent", state))
         self.detector.restore(unnested("detector", state))
+        self._began = np.array(state.get("began", np.zeros_like(self._began)), dtype=np.int64)
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
         self._predictors = np.array(state["predictors"], dtype=bool)

@@ -17,11 +17,19 @@ class RecentRounds:
         self._values = np.zeros((size, n_nodes))
         self._regimes = np.zeros((size, n_nodes), dtype=np.uint8)
         self._rounds = np.zeros(size, dtype=np.int64)  # 0: empty
+        self._made = np.zeros(size, dtype=np.int64)
 
-    def add(self, round_: int, regimes: npt.NDArray[np.uint8], values: FloatArray) -> None:
-        """Round numbers count from 1 without gaps."""
+    def add(
+        self,
+        round_: int,
+        regimes: npt.NDArray[np.uint8],
+        values: FloatArray,
+        made: int | None = None,
+    ) -> None:
+        """Round numbers count from 1 without gaps; `made` as of `Policy.tell`."""
         row = round_ % len(self._rounds)
         self._values[row], self._regimes[row], self._rounds[row] = values, regimes, round_
+        self._made[row] = round_ if made is None else made
 
     def values(self, n: int) -> FloatArray:
         """The last n rounds, (n, N); fewer where fewer were played."""
@@ -40,19 +48,33 @@ class RecentRounds:
         return self._regimes[np.argmax(self._rounds)]
 
     def samples(self, regime: int, node: int, *, after: int) -> FloatArray:
-        """Values of all nodes in the rounds a mechanism was played in after a round, (n, N)."""
+        """Values of all nodes in the rounds a mechanism was played in after a round, (n, N).
+
+        Those that were made before the first of them and told late are not among them.
+        """
+        rows = self._played(regime, node, after)
+        return self._values[rows[self._made[rows] >= self.began(regime, node, after=after)]]
+
+    def began(self, regime: int, node: int, *, after: int) -> int:
+        """When the first round after a round in which the mechanism was played was made; or 0."""
+        rows = self._played(regime, node, after)
+        return int(self._made[rows[0]]) if len(rows) else 0
+
+    def _played(self, regime: int, node: int, after: int) -> npt.NDArray[np.int64]:
         rows = (self._rounds > max(after, 0)) & (self._regimes[:, node] == regime)
         numbers = np.flatnonzero(rows)
-        return self._values[numbers[np.argsort(self._rounds[numbers])]]
+        return numbers[np.argsort(self._rounds[numbers])]
 
     def state(self) -> dict[str, Any]:
         return {
             "values": self._values.copy(),
             "regimes": self._regimes.copy(),
             "rounds": self._rounds.copy(),
+            "made": self._made.copy(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         self._values[:] = state["values"]
         self._regimes[:] = state["regimes"]
         self._rounds[:] = state["rounds"]
+        self._made[:] = state.get("made", state["rounds"])

@@ -169,7 +169,7 @@ class Learner:
         self.problem = None
         try:
             with np.errstate(all="ignore"):
-                self.policy.tell(told, values)
+                self.policy.tell(told, values, made=self.limits.made(record))
         except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
             # the round is in the log and in the policy's data; the policy goes on without a new fit
             self.problem = Problem(record.number, self._by_name(str(error)))

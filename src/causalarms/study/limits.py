@@ -54,6 +54,10 @@ class Limits:
         """All values measured, and no switch moved that the policy believes to be idle."""
         return record.complete and not (np.array(record.intervention)[self.idle] == 1).any()
 
+    def made(self, record: Record) -> int | None:
+        """When it was carried out, in the order of trials; older studies took it as told."""
+        return None if self.settings.factors is None else record.number
+
     def as_told(self, record: Record) -> Bits:
         """What the policy is told was played: idle switches as it wanted them, else by a coin."""
         played = np.array(record.intervention, dtype=np.uint8)

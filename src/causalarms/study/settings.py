@@ -147,6 +147,12 @@ class Settings:
         except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StudyError(f"the settings are refused: {error}") from error
 
+    @property
+    def _as_of_old(self) -> dict[str, Any]:
+        """What policies did when older studies were created."""
+        watches = self.policy == BEST + WATCHING
+        return {"alarm_units": "measured"} if self.factors is None and watches else {}
+
     def make_policy(self) -> Policy:
         """A policy that knows nothing yet."""
         regimes = self.named.regimes
@@ -160,6 +166,7 @@ class Settings:
             noise_mean=mean,
             horizon=self.horizon,
             **({} if all_two(regimes) else {"regimes": regimes}),
+            **self._as_of_old,
             **self.known_edges,
             **self.policy_settings,
         )
