@@ -67,7 +67,9 @@ def covered(policy: Policy, sem: LinearSEM, rows: Rows, seed: int) -> dict[str, 
     }
 
 
-def run(seed: int, share: float, gaps: str, rounds: int, settings: dict[str, Any]) -> dict[str, Any]:
+def run(
+    seed: int, share: float, gaps: str, rounds: int, settings: dict[str, Any]
+) -> dict[str, Any]:
     sem, rows, scale = system(seed)
     policy = make_policy(
         "posterior", n_nodes=N_NODES, reward=sem.reward, regimes=sem.regimes,

@@ -1,14 +1,13 @@
-"""What a round with missing values says to each mechanism, as one weighted row of its moments.
+"""Moments of rounds with missing values, as they are expected by draws of the system.
 
-Along the order of a drawn system the values that were measured have the likelihood
-prod over i of N(x_i; b_i + w . z, s^2 + w^T C w), where z holds the measured predecessors of i and
-the expectations of the missing ones given the predecessors measured, and C the covariance of those.
-So to mechanism i the round is a regression row (z, x_i) with noise 1/omega times as large as usual,
-omega = s^2 / (s^2 + w^T C w). A filter that walks along the order gives z and C of all nodes. Rows
-are averaged over draws of the system; what they differ in is doubt about z, and adds to w^T C w.
+Given a draw of the system a round is jointly Gaussian: the missing values have a mean and a
+covariance given those measured, wherever in the order they are. With them the round has moments
+like any other (data augmentation, in expectation), averaged over the draws.
 
-A mechanism whose node is missing learns nothing. Nodes that come later than i in a draw are filled
-by what is expected of them before x_i is known.
+What is filled in tells a mechanism only what is believed already, so the round must not count
+fully. It counts alike for all of its mechanisms, those of missing nodes too: what a pair of nodes
+says about their direction is the difference of what it says to the one and to the other mechanism.
+A round that says more to one of them would speak for a direction without having seen it.
 """
 
 from __future__ import annotations
@@ -24,53 +23,68 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
+NEEDED = 3  # nodes that a mechanism needs: its own and, in sparse systems, two parents
+
 
 @kernel
-def expectations(
+def share_of_round(n_missing: int, n_nodes: int) -> float:
+    """How much a round counts: how likely it is that none of what a mechanism needs is missing."""
+    return (1.0 - n_missing / n_nodes) ** NEEDED
+
+
+@kernel
+def fill(
     values: FloatArray,  # (N,), nan where missing
+    missing: IntArray,  # (k,) those nodes
     regimes: npt.NDArray[np.uint8],  # (N,)
-    order: IntArray,  # (N,)
     weights: FloatArray,  # (R, N, N) of one draw
     intercept: FloatArray,  # (R, N)
     noise_std: FloatArray,  # (R, N)
-    filled: FloatArray,  # (N, N) out, as [node, other]: all values as expected before the node
-    extra: FloatArray,  # (N,) out: variance that the missing ones add to the node's noise
+    row: FloatArray,  # (N,) out: values, and means of the missing ones given the others
+    spread: FloatArray,  # (k, k) out: covariance of the missing ones
 ) -> None:
-    n = len(values)
-    mean, spread = np.zeros(n), np.zeros((n, n))
-    for place in range(n):
-        node = order[place]
-        filled[node] = mean
-        for later in range(place, n):
-            k = order[later]
-            filled[node, k] = intercept[regimes[k], k]
-            for j in order[:later]:
-                filled[node, k] += weights[regimes[k], j, k] * filled[node, j]
-        w = weights[regimes[node], :, node]
-        shared = np.zeros(n)  # covariance of the node with the missing ones
-        for j in order[:place]:
-            for k in order[:place]:
-                shared[j] += spread[j, k] * w[k]
-        extra[node] = 0.0
-        for j in order[:place]:
-            extra[node] += w[j] * shared[j]
-        extra[node] = max(extra[node], 0.0)
-        expected = filled[node, node]
-        variance = extra[node] + noise_std[regimes[node], node] ** 2
-        if math.isnan(values[node]):
-            mean[node] = expected
-            spread[node] = shared
-            spread[:, node] = shared
-            spread[node, node] = variance
-            continue
-        mean[node] = values[node]
-        if extra[node] > 0.0:
-            error = values[node] - expected
-            for j in order[:place]:
-                gain = shared[j] / variance
-                mean[j] += gain * error
-                for k in order[:place]:
-                    spread[j, k] -= gain * shared[k]
+    """From e = S^-1 ((I - B^T) x - b), standard normal: its slopes J by the missing x, J^T J."""
+    n, k = len(values), len(missing)
+    row[:] = values
+    row[missing] = 0.0
+    slopes, error = np.zeros((n, k)), np.empty(n)
+    for i in range(n):
+        scale = noise_std[regimes[i], i]
+        total = row[i] - intercept[regimes[i], i]
+        for j in range(n):
+            total -= weights[regimes[i], j, i] * row[j]
+        error[i] = total / scale
+        for m in range(k):
+            slopes[i, m] -= weights[regimes[i], missing[m], i] / scale
+            if missing[m] == i:
+                slopes[i, m] += 1.0 / scale
+    lower = np.zeros((k, k))  # Cholesky factor of the precision
+    for a in range(k):
+        for c in range(a + 1):
+            total = 0.0
+            for i in range(n):
+                total += slopes[i, a] * slopes[i, c]
+            for b in range(c):
+                total -= lower[a, b] * lower[c, b]
+            lower[a, c] = math.sqrt(total) if a == c else total / lower[c, c]
+    inverse = np.zeros((k, k))  # of the factor
+    for c in range(k):
+        inverse[c, c] = 1.0 / lower[c, c]
+        for a in range(c + 1, k):
+            total = 0.0
+            for b in range(c, a):
+                total += lower[a, b] * inverse[b, c]
+            inverse[a, c] = -total / lower[a, a]
+    for a in range(k):
+        for c in range(k):
+            total = 0.0
+            for b in range(max(a, c), k):
+                total += inverse[b, a] * inverse[b, c]
+            spread[a, c] = total
+    for a in range(k):
+        for c in range(k):
+            for i in range(n):
+                row[missing[a]] -= spread[a, c] * slopes[i, c] * error[i]
 
 
 @kernel
@@ -80,50 +94,32 @@ def add_round(
     move: FloatArray,  # (N,), added on the way to the zero of the moments
     regimes: npt.NDArray[np.uint8],  # (N,)
     taught: BoolArray,  # (N,) whose mechanism learns from this round
-    order: IntArray,  # (draws, N), and so on as in `Draws`
-    weights: FloatArray,
+    weights: FloatArray,  # (draws, R, N, N), and so on as in `Draws`
     intercept: FloatArray,
     noise_std: FloatArray,
 ) -> None:
-    n, n_draws = len(values), len(order)
-    filled, extra = np.empty((n_draws, n, n)), np.empty((n_draws, n))
-    for d in range(n_draws):
-        expectations(
-            values, regimes, order[d], weights[d], intercept[d], noise_std[d], filled[d], extra[d]
-        )
-    row = np.ones(n + 1)
-    for node in range(n):
-        if not taught[node] or math.isnan(values[node]):
-            continue
-        for j in range(n):
-            if math.isnan(values[j]):
-                row[j] = 0.0
-                for d in range(n_draws):
-                    row[j] += filled[d, node, j] / n_draws
-            else:
-                row[j] = values[j]
-        share = error = 0.0
-        for d in range(n_draws):
-            expected, doubt = intercept[d, regimes[node], node], 0.0
-            for j in range(n):
-                w = weights[d, regimes[node], j, node]
-                if w != 0.0:
-                    expected += w * row[j]
-                    if math.isnan(values[j]):
-                        doubt += w * (filled[d, node, j] - row[j])
-            own = noise_std[d, regimes[node], node] ** 2
-            share += own / (own + extra[d, node] + doubt**2) / n_draws
-            error += (values[node] - expected) / n_draws
-        for j in range(n):
-            row[j] += move[j]
-        if not math.isfinite(share + error + row.sum()):
-            continue  # a draw so wild that it says nothing
-        matrix = gram[regimes[node], node]
+    n, missing = len(values), np.flatnonzero(np.isnan(values))
+    share = share_of_round(len(missing), n)
+    if share == 0.0:
+        return
+    expected, n_used = np.zeros((n + 1, n + 1)), 0
+    row, spread = np.ones(n + 1), np.empty((len(missing), len(missing)))
+    for d in range(len(weights)):
+        fill(values, missing, regimes, weights[d], intercept[d], noise_std[d], row[:n], spread)
+        row[:n] += move
+        if not (math.isfinite(row.sum()) and math.isfinite(spread.sum())):
+            continue  # a draw so wild that nothing follows from it
+        n_used += 1
         for j in range(n + 1):
             for k in range(n + 1):
-                matrix[j, k] += share * row[j] * row[k]
-        # an error is 1 / share times too large, squared: `share` samples of plain noise are meant
-        matrix[node, node] -= share * (1.0 - share) * error**2
+                expected[j, k] += row[j] * row[k]
+        for a in range(len(missing)):
+            for c in range(len(missing)):
+                expected[missing[a], missing[c]] += spread[a, c]
+    if n_used:
+        for i in range(n):
+            if taught[i]:
+                gram[regimes[i], i] += share / n_used * expected
 
 
 @kernel
@@ -133,13 +129,10 @@ def add_rounds(
     move: FloatArray,
     regimes: npt.NDArray[np.uint8],  # (n, N)
     taught: BoolArray,  # (n, N)
-    order: IntArray,
     weights: FloatArray,
     intercept: FloatArray,
     noise_std: FloatArray,
 ) -> None:
     """As `add_round`, of several rounds."""
     for t in range(len(values)):
-        add_round(
-            gram, values[t], move, regimes[t], taught[t], order, weights, intercept, noise_std
-        )
+        add_round(gram, values[t], move, regimes[t], taught[t], weights, intercept, noise_std)
