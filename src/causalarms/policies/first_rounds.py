@@ -15,11 +15,12 @@ FEWEST = 4  # values of a node that show its spread, where some are missing
 LATEST = 24  # rounds after which units are estimated, however many values are missing
 
 
-def show_units(values: FloatArray) -> bool:
+def show_units(values: FloatArray, needed: int = FIRST_ROUNDS) -> bool:
     """Whether these rounds, (n, N), show the spread of every node; nan where missing."""
-    if len(values) < FIRST_ROUNDS:
+    if len(values) < needed:
         return False
-    return len(values) >= LATEST or bool(((~np.isnan(values)).sum(axis=0) >= FEWEST).all())
+    fewest = min(FEWEST, needed)
+    return len(values) >= LATEST or bool(((~np.isnan(values)).sum(axis=0) >= fewest).all())
 
 
 def units_shown_by(values: FloatArray, *, center: bool) -> Units:

@@ -90,7 +90,7 @@ class IncompleteRounds:
         taught = self._rounds[which, None] > starts[regimes, np.arange(regimes.shape[1])]
         add_rounds(
             gram, self._values[which] - zero, zero - origin, regimes, taught,
-            draws.weights, draws.intercept, draws.noise_std,
+            draws.order, draws.weights, draws.intercept, draws.noise_std,
         )  # fmt: skip
 
     def forget(self, regime: int, node: int, start: int) -> None:

@@ -1,13 +1,18 @@
-"""Moments of rounds with missing values, as they are expected by draws of the system.
+"""What a round with missing values says to each mechanism, as weighted moments of its regression.
 
-Given a draw of the system a round is jointly Gaussian: the missing values have a mean and a
-covariance given those measured, wherever in the order they are. With them the round has moments
-like any other (data augmentation, in expectation), averaged over the draws.
+Along the order of a drawn system the values that were measured have the likelihood
+prod over i of N(x_i; b_i + w . z, s^2 + w^T C w), where z holds the measured predecessors of i and
+the expectations of the missing ones given the predecessors measured, and C the covariance of those.
+So to mechanism i the round is a regression row (z, x_i) with noise 1/omega times as large as usual,
+omega = s^2 / (s^2 + w^T C w). A filter that walks along the order gives z and C of all nodes. Rows
+are averaged over draws of the system; what they differ in is doubt about z, and adds to w^T C w.
+A mechanism whose node is missing learns nothing.
 
-What is filled in tells a mechanism only what is believed already, so the round must not count
-fully. It counts alike for all of its mechanisms, those of missing nodes too: what a pair of nodes
-says about their direction is the difference of what it says to the one and to the other mechanism.
-A round that says more to one of them would speak for a direction without having seen it.
+That is right for the graphs drawn. The same moments also judge the graphs in which a missing node j
+causes i after all: x_i says nothing about j then if j is filled without it (such graphs lose
+(r - 1 - log r) / 2 nats, where r is how much j would explain), and too much if j is filled with it
+(they gain log(r) / 2). Where j is no parent, both are mixed, so that they lose and gain about
+nothing for r up to ten. Otherwise rounds with gaps would confirm whatever is believed.
 """
 
 from __future__ import annotations
@@ -23,13 +28,55 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-NEEDED = 3  # nodes that a mechanism needs: its own and, in sparse systems, two parents
+WITHOUT = 0.3  # share of being filled without x_i: log(r) / (r - 1) is 0.55 at r = 3, 0.26 at 10
 
 
 @kernel
-def share_of_round(n_missing: int, n_nodes: int) -> float:
-    """How much a round counts: how likely it is that none of what a mechanism needs is missing."""
-    return (1.0 - n_missing / n_nodes) ** NEEDED
+def expectations(
+    values: FloatArray,  # (N,), nan where missing
+    regimes: npt.NDArray[np.uint8],  # (N,)
+    order: IntArray,  # (N,)
+    weights: FloatArray,  # (R, N, N) of one draw
+    intercept: FloatArray,  # (R, N)
+    noise_std: FloatArray,  # (R, N)
+    filled: FloatArray,  # (N, N) out, as [node, other]: all values as expected before the node
+    extra: FloatArray,  # (N,) out: variance that the missing ones add to the node's noise
+) -> None:
+    n = len(values)
+    mean, spread = np.zeros(n), np.zeros((n, n))
+    for place in range(n):
+        node = order[place]
+        filled[node] = mean
+        for later in range(place, n):
+            k = order[later]
+            filled[node, k] = intercept[regimes[k], k]
+            for j in order[:later]:
+                filled[node, k] += weights[regimes[k], j, k] * filled[node, j]
+        w = weights[regimes[node], :, node]
+        shared = np.zeros(n)  # covariance of the node with the missing ones
+        for j in order[:place]:
+            for k in order[:place]:
+                shared[j] += spread[j, k] * w[k]
+        extra[node] = 0.0
+        for j in order[:place]:
+            extra[node] += w[j] * shared[j]
+        extra[node] = max(extra[node], 0.0)
+        expected = filled[node, node]
+        variance = extra[node] + noise_std[regimes[node], node] ** 2
+        if math.isnan(values[node]):
+            mean[node] = expected
+            spread[node] = shared
+            spread[:, node] = shared
+            spread[node, node] = variance
+            continue
+        mean[node] = values[node]
+        if extra[node] > 0.0:
+            error = values[node] - expected
+            for j in order[:place]:
+                gain = shared[j] / variance
+                mean[j] += gain * error
+                for k in order[:place]:
+                    spread[j, k] -= gain * shared[k]
 
 
 @kernel
@@ -94,32 +141,67 @@ def add_round(
     move: FloatArray,  # (N,), added on the way to the zero of the moments
     regimes: npt.NDArray[np.uint8],  # (N,)
     taught: BoolArray,  # (N,) whose mechanism learns from this round
-    weights: FloatArray,  # (draws, R, N, N), and so on as in `Draws`
+    order: IntArray,  # (draws, N), and so on as in `Draws`
+    weights: FloatArray,
     intercept: FloatArray,
     noise_std: FloatArray,
 ) -> None:
-    n, missing = len(values), np.flatnonzero(np.isnan(values))
-    share = share_of_round(len(missing), n)
-    if share == 0.0:
-        return
-    expected, n_used = np.zeros((n + 1, n + 1)), 0
-    row, spread = np.ones(n + 1), np.empty((len(missing), len(missing)))
-    for d in range(len(weights)):
-        fill(values, missing, regimes, weights[d], intercept[d], noise_std[d], row[:n], spread)
+    n, n_draws, missing = len(values), len(order), np.flatnonzero(np.isnan(values))
+    k = len(missing)
+    before, extra = np.empty((n_draws, n, n)), np.empty((n_draws, n))
+    row, after = np.ones(n + 1), np.empty(n)
+    given_all, spread, part = np.zeros(n), np.zeros((k, k)), np.empty((k, k))
+    for d in range(n_draws):
+        expectations(
+            values, regimes, order[d], weights[d], intercept[d], noise_std[d], before[d], extra[d]
+        )
+        fill(values, missing, regimes, weights[d], intercept[d], noise_std[d], after, part)
+        given_all += after / n_draws
+        spread += part / n_draws
+    filled, without = np.empty(n), np.empty(k)
+    for node in range(n):
+        if not taught[node] or math.isnan(values[node]):
+            continue
+        filled[:] = values
+        for m in range(k):
+            j = missing[m]
+            filled[j] = without[m] = 0.0
+            for d in range(n_draws):
+                filled[j] += before[d, node, j] / n_draws
+                parent = weights[d, regimes[node], j, node] != 0.0
+                without[m] += (1.0 if parent else WITHOUT) / n_draws
+        share = error = 0.0
+        for d in range(n_draws):
+            expected, doubt = intercept[d, regimes[node], node], 0.0
+            for j in range(n):
+                w = weights[d, regimes[node], j, node]
+                if w != 0.0:
+                    expected += w * filled[j]
+                    if math.isnan(values[j]):
+                        doubt += w * (before[d, node, j] - filled[j])
+            own = noise_std[d, regimes[node], node] ** 2
+            share += own / (own + extra[d, node] + doubt**2) / n_draws
+            error += (values[node] - expected) / n_draws
+        row[:n] = filled
+        for m in range(k):
+            j = missing[m]
+            row[j] = without[m] * filled[j] + (1.0 - without[m]) * given_all[j]
         row[:n] += move
-        if not (math.isfinite(row.sum()) and math.isfinite(spread.sum())):
-            continue  # a draw so wild that nothing follows from it
-        n_used += 1
+        if not (math.isfinite(share + error + row.sum()) and math.isfinite(spread.sum())):
+            continue  # draws so wild that nothing follows from them
+        matrix = gram[regimes[node], node]
         for j in range(n + 1):
-            for k in range(n + 1):
-                expected[j, k] += row[j] * row[k]
-        for a in range(len(missing)):
-            for c in range(len(missing)):
-                expected[missing[a], missing[c]] += spread[a, c]
-    if n_used:
-        for i in range(n):
-            if taught[i]:
-                gram[regimes[i], i] += share / n_used * expected
+            for i in range(n + 1):
+                matrix[j, i] += share * row[j] * row[i]
+        for a in range(k):
+            i = missing[a]
+            apart = without[a] * (1.0 - without[a]) * (filled[i] - given_all[i]) ** 2
+            matrix[i, i] += share * (apart + without[a] * (1.0 - without[a]) * spread[a, a])
+            for c in range(k):
+                both = (1.0 - without[a]) * (1.0 - without[c])
+                matrix[i, missing[c]] += share * both * spread[a, c]
+        # an error is 1 / share times too large, squared: `share` samples of plain noise are meant
+        matrix[node, node] -= share * (1.0 - share) * error**2
 
 
 @kernel
@@ -129,10 +211,13 @@ def add_rounds(
     move: FloatArray,
     regimes: npt.NDArray[np.uint8],  # (n, N)
     taught: BoolArray,  # (n, N)
+    order: IntArray,
     weights: FloatArray,
     intercept: FloatArray,
     noise_std: FloatArray,
 ) -> None:
     """As `add_round`, of several rounds."""
     for t in range(len(values)):
-        add_round(gram, values[t], move, regimes[t], taught[t], weights, intercept, noise_std)
+        add_round(
+            gram, values[t], move, regimes[t], taught[t], order, weights, intercept, noise_std
+        )
