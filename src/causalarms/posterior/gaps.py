@@ -12,7 +12,7 @@ That is right for the graphs drawn. The same moments also judge the graphs in wh
 causes i after all: x_i says nothing about j then if j is filled without it (such graphs lose
 (r - 1 - log r) / 2 nats, where r is how much j would explain), and too much if j is filled with it
 (they gain log(r) / 2). Where j is no parent, both are mixed, so that they lose and gain about
-nothing for r up to ten. Otherwise rounds with gaps would confirm whatever is believed.
+nothing for r of about three. Otherwise rounds with gaps would confirm whatever is believed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-WITHOUT = 0.3  # share of being filled without x_i: log(r) / (r - 1) is 0.55 at r = 3, 0.26 at 10
+WITHOUT = 0.6  # share of being filled without x_i: log(r) / (r - 1) is 0.55 at r = 3, 0.26 at 10
 
 
 @kernel
