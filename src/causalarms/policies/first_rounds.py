@@ -15,12 +15,11 @@ FEWEST = 4  # values of a node that show its spread, where some are missing
 LATEST = 24  # rounds after which units are estimated, however many values are missing
 
 
-def show_units(values: FloatArray, needed: int = FIRST_ROUNDS) -> bool:
+def show_units(values: FloatArray) -> bool:
     """Whether these rounds, (n, N), show the spread of every node; nan where missing."""
-    if len(values) < needed:
+    if len(values) < FIRST_ROUNDS:
         return False
-    fewest = min(FEWEST, needed)
-    return len(values) >= LATEST or bool(((~np.isnan(values)).sum(axis=0) >= fewest).all())
+    return len(values) >= LATEST or bool(((~np.isnan(values)).sum(axis=0) >= FEWEST).all())
 
 
 def units_shown_by(values: FloatArray, *, center: bool) -> Units:

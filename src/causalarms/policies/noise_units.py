@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError
 from causalarms.graphs.units import Units
-from causalarms.policies.learned_units import LEARN
 from causalarms.posterior.noise_units import given_scale
 from causalarms.statistics.moments import Moments
 
@@ -19,9 +18,7 @@ NOISE_SHARE = 0.3  # of a node's spread under random interventions, for want of 
 
 
 def given_units(noise_scale: Any, nodes: tuple[str, ...]) -> Units | None:
-    """None where they are to be estimated or learned."""
-    if isinstance(noise_scale, str) and noise_scale == LEARN:
-        return None
+    """None where they are to be estimated."""
     scale = given_scale(noise_scale, nodes)
     return None if scale is None else Units(shift=np.zeros(len(nodes)), scale=scale.copy())
 

@@ -66,8 +66,6 @@ from causalarms.policies.incomplete_rounds import (
     IncompleteRounds,
     with_gaps,
 )
-from causalarms.policies.learned_units import DRAWS_OF_NOISE, FIRST_PAIRS, due, learned_units
-from causalarms.policies.learned_units import LEARN as LEARN_UNITS
 from causalarms.policies.noise_units import given_units, moments_in
 from causalarms.policies.posterior_state import (
     AnyPosterior,
@@ -112,9 +110,7 @@ class Posterior(Policy):
                       is learned as well (`MixedPosterior`), 3^N instead of 2^N steps
     noise_scale       about what the noise's standard deviation is, a number or one per node: the
                       units of the prior. "estimate": from 8 random rounds, for measurements in
-                      units of their own; costs some regret where the noise is of order one.
-                      "learn": from 4 rounds, and again from the noise believed in at rounds 8, 16,
-                      32, ...
+                      units of their own; costs some regret where the noise is of order one
     gaps              "learn": of rounds with missing values (nan), what the others say; "drop":
                       such rounds are refused
     allowed, required   edges that may be and that must be, (N, N) or (R, N, N) as [.., from, to]
@@ -191,8 +187,6 @@ class Posterior(Policy):
             "memory_limit": optional(whole, "memory_limit", memory_limit, least=1),
         }
         self._units = given_units(noise_scale, self._nodes)  # None: not known yet
-        self._learns_units = isinstance(noise_scale, str) and noise_scale == LEARN_UNITS
-        self._first_rounds = FIRST_PAIRS if self._learns_units else FIRST_ROUNDS
         self._origin = np.zeros(n_nodes)  # all but the recent rounds is relative to it
         self._posterior = self._make_posterior()
         self._recent = RecentRounds(n_nodes)
@@ -242,9 +236,7 @@ class Posterior(Policy):
     def _why_random(self) -> str:
         if self._probes_left:
             return "a mechanism has changed: random settings look for others that changed with it"
-        return (
-            f"the first {self._first_rounds} rounds are random: they show the scale of every node"
-        )
+        return f"the first {FIRST_ROUNDS} rounds are random: they show the scale of every node"
 
     @property
     def edge_probability(self) -> FloatArray:
@@ -294,11 +286,9 @@ class Posterior(Policy):
         Each moves every node on to its next regime, so that a group plays every mechanism. None
         where the next probe starts a group.
         """
-        in_groups = self._learns_units and self._units is None
-        if not self._probes_left and not in_groups:
+        if not self._probes_left:
             return None
-        played = len(pending) + (self.n_told if in_groups else self._probes_left)
-        if played % max(self.n_regimes, 2) == 0:
+        if (self._probes_left + len(pending)) % max(self.n_regimes, 2) == 0:
             return None
         last = pending[-1] if len(pending) else self._recent.last_regimes()
         return ((last.astype(np.int64) + 1) % self.regimes).astype(np.uint8)
@@ -332,7 +322,7 @@ class Posterior(Policy):
         self._probes_left = max(self._probes_left - 1, 0)
         if self._units is None:
             first = self._recent.values(self.n_told) - self._origin
-            if not show_units(first, self._first_rounds):
+            if not show_units(first):
                 return
             self._units = units_shown_by(first, center=self._known["noise_mean"] is None)
             self._posterior = self._make_posterior()
@@ -342,12 +332,9 @@ class Posterior(Policy):
         for alarm in alarms:
             self._forget(alarm)
         self._fill_gaps(incomplete, zero)
-        new_units = self._learns_units and due(self.n_told) and not self.alarms
-        if alarms or new_units or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
+        if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
             self._posterior.update(moments_in(self._units, self._evidence))
             self._refreshed = self.n_told
-            if new_units:
-                self._restate_units()
             if alarms or self.n_told % self.refresh == 0:
                 self._judge()
 
@@ -360,14 +347,6 @@ class Posterior(Policy):
         both.gram[:] = self._moments.gram + self._gaps.gram
         both.counts[:] = self._moments.counts + self._gaps.counts
         return both
-
-    def _restate_units(self) -> None:
-        """The prior in units of the noise as it is believed now."""
-        assert self._units is not None
-        draws = self._draw(stream(0, "units", self.n_told), DRAWS_OF_NOISE)
-        self._units = learned_units(self._units, draws, self._evidence)
-        self._posterior = self._make_posterior()
-        self._posterior.update(moments_in(self._units, self._evidence))
 
     def _fill_gaps(self, incomplete: bool, zero: FloatArray) -> None:
         """By draws of the posterior before this round, which are relative to `zero`."""
@@ -465,7 +444,7 @@ class Posterior(Policy):
         self._origin = np.array(state.get("origin", np.zeros(self.n_nodes)))
         scale, shift = np.array(state["scale"]), np.array(state["shift"])
         lengths = {len(scale), len(shift)}
-        latest = LATEST if self.learns_from_gaps else self._first_rounds
+        latest = LATEST if self.learns_from_gaps else FIRST_ROUNDS
         if lengths != {self.n_nodes} and (lengths != {0} or self.n_told >= latest):
             raise DataError(f"the units of {self.n_nodes} nodes are missing or too many")
         self._units = Units(shift=shift, scale=scale) if len(scale) else None
