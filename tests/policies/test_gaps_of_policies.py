@@ -156,6 +156,19 @@ def test_only_those_who_can_take_gaps_and_nobody_takes_infinity() -> None:
         made("fill")
 
 
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_recent_rounds_lack_what_incomplete_ones_lack(share: float) -> None:
+    policy = made(noise_mean=1.0)
+    for a, x in zip(*rounds(30, share), strict=True):
+        policy.tell(a, x)
+    state = policy.state()
+    made(noise_mean=1.0).restore(state)
+    row, node = np.argwhere(np.isfinite(state["recent.values"][1:31]))[40] + [1, 0]
+    state["recent.values"][row, node] = np.nan
+    with pytest.raises(DataError, match="lack other values"):
+        made(noise_mean=1.0).restore(state)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

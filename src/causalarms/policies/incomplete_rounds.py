@@ -128,6 +128,18 @@ class IncompleteRounds:
         self._values, self._regimes = np.array(state["values"]), np.array(state["regimes"])
         self._rounds, self._filled_at = rounds, int(state["filled_at"])
 
+    def check_recent(self, rounds: IntArray, values: FloatArray) -> None:
+        """DataError where the last rounds, (n,) and (n, N), lack other values than the held ones.
+
+        More rounds are held than are recent, wherever more are incomplete.
+        """
+        incomplete = np.flatnonzero(np.isnan(values).any(axis=1))
+        incomplete = incomplete[np.argsort(rounds[incomplete])]
+        held = np.isin(self._rounds, rounds)
+        same = np.array_equal(rounds[incomplete], self._rounds[held])
+        if not same or not np.array_equal(values[incomplete], self._values[held], equal_nan=True):
+            raise DataError("the recent rounds lack other values than those held as incomplete")
+
 
 def with_gaps(shape: tuple[int | None, ...]) -> Entry:
     """Values of rounds, of which some may be missing."""

@@ -454,6 +454,7 @@ class Posterior(Policy):
         self._recent.restore(unnested("recent", state))
         if self.learns_from_gaps:
             self._gaps.restore(unnested("gaps", state))
+            self._gaps.check_recent(state["recent.rounds"], state["recent.values"])
         self.detector.restore(unnested("detector", state))
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
