@@ -132,22 +132,22 @@ class ExpectsNothing(Greedy):
 
 
 class LearnsFromAnything(Greedy):
-    def tell(self, intervention: Any, observation: Any) -> None:
+    def tell(self, intervention: Any, observation: Any, *, made: int | None = None) -> None:
         if not np.isnan(np.sum(np.asarray(observation, dtype=float))):
-            super().tell(intervention, observation)
+            super().tell(intervention, observation, made=made)
 
 
 class HalfLearned(Greedy):
-    def tell(self, intervention: Any, observation: Any) -> None:
+    def tell(self, intervention: Any, observation: Any, *, made: int | None = None) -> None:
         self.plays += 1
-        super().tell(intervention, observation)
+        super().tell(intervention, observation, made=made)
 
 
 class KeepsTheArray(Greedy):
     last = np.zeros(3)
 
-    def tell(self, intervention: Any, observation: Any) -> None:
-        super().tell(intervention, observation)
+    def tell(self, intervention: Any, observation: Any, *, made: int | None = None) -> None:
+        super().tell(intervention, observation, made=made)
         self.last = observation
 
     def own_state(self) -> dict[str, Any]:

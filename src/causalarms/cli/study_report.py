@@ -20,7 +20,7 @@ from causalarms.plain_text import printable
 from causalarms.sem.factors import NamedFactors
 from causalarms.study import Study
 from causalarms.study.beliefs import edges, unknown
-from causalarms.study.history import columns
+from causalarms.study.history import columns, missing_in_words
 
 STYLE = (
     "body{font:16px/1.5 sans-serif;max-width:68rem;margin:2rem auto;padding:0 1rem}"
@@ -68,9 +68,12 @@ def _head(facts: dict[str, Any], name: str) -> str:
         if facts["problem"]
         else ""
     )
+    gaps = facts["missing"]
+    missing = f"<p>{escape(missing_in_words(gaps))}.</p>" if gaps["values"] else ""
     return (
         f"<h1>{escape(name)}</h1><p>{escape(facts['direction'])} {escape(facts['reward'])} of "
-        f"{len(facts['nodes'])} nodes with policy {escape(facts['policy'])}: {counts}.</p>{problem}"
+        f"{len(facts['nodes'])} nodes with policy {escape(facts['policy'])}: {counts}.</p>{missing}"
+        f"{problem}"
     )
 
 
@@ -168,10 +171,11 @@ def _checks(study: Study, graph: Graph | None) -> str:
         only = np.zeros_like(graph.known)
         only[regime, node] = True
         start = int(starts[regime, node])
-        if not (beliefs.regimes[start:, node] == regime).any():
-            continue  # a switch that this study never moves
+        rounds = start + np.flatnonzero(~np.isnan(beliefs.values[start:]).any(axis=1))
+        if not (beliefs.regimes[rounds, node] == regime).any():
+            continue  # a switch that this study never moves, or nothing complete
         (found,) = check_mechanisms(
-            beliefs.values[start:], beliefs.regimes[start:], graph.nodes, graph.adjacency,
+            beliefs.values[rounds], beliefs.regimes[rounds], graph.nodes, graph.adjacency,
             graph.weights, only,
         )  # fmt: skip
         rows.append(

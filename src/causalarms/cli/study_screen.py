@@ -11,6 +11,7 @@ from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 from causalarms.study import Study
 from causalarms.study.beliefs import edges as edges_of
+from causalarms.study.history import missing_in_words, missing_values
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
@@ -46,6 +47,8 @@ def show_study(study: Study, *, as_json: bool) -> None:
             f"far     {far['node']} = {far['value']:.4g} in trial {far['trial']}, others "
             f"{far['low']:.4g} to {far['high']:.4g}: {far['command']}"
         )
+    if record["missing"]["values"]:
+        say(f"missing {missing_in_words(record['missing'])}")
     for trial in record["pending"]:
         say(
             f"pending trial {trial['trial']} of {trial['worker']}: switch "
@@ -69,7 +72,7 @@ def summary(study: Study) -> dict[str, Any]:
         edges = sorted(edges_of(study.graph(), settings.named), key=lambda e: -abs(e["weight"]))
     except StudyError:
         edges = []
-    rewards = [r.values[settings.reward_index] for r in ledger.learnable() if r.values]
+    rewards = [r.values[settings.reward_index] for r in ledger.with_values() if r.values]
     return {
         "nodes": list(settings.nodes),
         "reward": settings.reward,
@@ -77,7 +80,8 @@ def summary(study: Study) -> dict[str, Any]:
         "factors": settings.named.as_list(),
         "policy": settings.policy,
         "trials": states,
-        "rewards": rewards,
+        "rewards": [reward for reward in rewards if reward is not None],
+        "missing": missing_values(ledger),
         "best": best,
         "edges": edges,
         "alarms": study.alarms(),

@@ -54,6 +54,7 @@ class Policy(ABC):
     """Base of all policies; subclasses say what to play and what to learn from a round."""
 
     keeps_constraints: ClassVar[bool] = True  # False: `suggest` refuses any
+    learns_from_gaps: bool = False  # whether `tell` takes rounds with missing values, nan
     offers: tuple[str, ...] = ()  # kinds of knowledge a detector may look at (`changes/view.py`)
 
     def __init__(
@@ -141,11 +142,12 @@ class Policy(ABC):
             raise DataError(f"an observation is a number per node, not {observation!r}") from error
         if x.shape != (self.n_nodes,):
             raise DataError(f"an observation has shape ({self.n_nodes},), not {x.shape}")
-        if not np.isfinite(x).all():
-            node = int(np.flatnonzero(~np.isfinite(x))[0])
+        wrong = np.isinf(x) if self.learns_from_gaps else ~np.isfinite(x)
+        if wrong.any():
+            node = int(np.flatnonzero(wrong)[0])
             raise DataError(f"the observation of node {node} is {x[node]}")
         if (np.abs(x) > LARGEST).any():
-            node = int(np.argmax(np.abs(x)))
+            node = int(np.nanargmax(np.abs(x)))
             raise DataError(
                 f"the observation of node {node} is {x[node]:g}: too large to compute with, "
                 "use other units"

@@ -14,7 +14,6 @@ from causalarms.statistics.moments import Moments
 
 FloatArray = npt.NDArray[np.float64]
 
-FIRST_ROUNDS = 8  # random ones, from which units are estimated
 NOISE_SHARE = 0.3  # of a node's spread under random interventions, for want of a model
 
 

@@ -51,12 +51,22 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.detector_views import PredictiveView
-from causalarms.policies.noise_units import (
+from causalarms.policies.first_rounds import (
     FIRST_ROUNDS,
-    estimated_units,
-    given_units,
-    moments_in,
+    LATEST,
+    middle_of,
+    show_units,
+    units_shown_by,
 )
+from causalarms.policies.incomplete_rounds import (
+    DRAWS_TO_FILL,
+    DROP,
+    GAPS,
+    LEARN,
+    IncompleteRounds,
+    with_gaps,
+)
+from causalarms.policies.noise_units import given_units, moments_in
 from causalarms.policies.posterior_state import (
     AnyPosterior,
     check_retired,
@@ -72,6 +82,7 @@ from causalarms.posterior.mixed import MixedPosterior, strengths_of_weights
 from causalarms.posterior.prior import MechanismPrior
 from causalarms.posterior.sampled import SampledPosterior
 from causalarms.posterior.settings import edge_masks, per_mechanism
+from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.recent_rounds import RecentRounds
@@ -101,6 +112,8 @@ class Posterior(Policy):
     noise_scale       about what the noise's standard deviation is, a number or one per node: the
                       units of the prior. "estimate": from 8 random rounds, for measurements in
                       units of their own; costs some regret where the noise is of order one
+    gaps              "learn": of rounds with missing values (nan), what the others say; "drop":
+                      such rounds are refused
     allowed, required   edges that may be and that must be, (N, N) or (R, N, N) as [.., from, to]
     detector          one that looks at predictions, or its name; None where nothing changes
     alarm_units       units in which rounds are predicted for the detector: those of the "noise";
@@ -128,6 +141,7 @@ class Posterior(Policy):
         noise_shape: float = 0.5,
         weights: str = GIVEN,
         noise_scale: npt.ArrayLike | str = 1.0,
+        gaps: str = DROP,
         memory_limit: int | None = None,
         allowed: npt.ArrayLike | None = None,
         required: npt.ArrayLike | None = None,
@@ -157,6 +171,7 @@ class Posterior(Policy):
                 f"weight_mean={weight_mean} is given and weights='learned' asked for: leave one out"
             )
         self.weights = weights
+        self.learns_from_gaps = choice("gaps", gaps, GAPS) == LEARN
         strong = weight_mean > 0 or weights == LEARNED  # chains have no such prior
         exact = n_nodes <= MAX_EXACT_NODES or strong
         self.method = ("exact" if exact else "sampled") if method == "auto" else method
@@ -181,6 +196,7 @@ class Posterior(Policy):
         self._posterior = self._make_posterior()
         self._recent = RecentRounds(n_nodes)
         self._began = np.zeros_like(self._moments.counts)  # when the first round since was made
+        self._gaps = IncompleteRounds(self.n_regimes, n_nodes)
         self._refreshed = 0
         self._probes_left = 0
         self._predictors = np.zeros((n_nodes, n_nodes), dtype=bool)  # (node, predictor)
@@ -206,17 +222,21 @@ class Posterior(Policy):
         if self._units is None:
             return None
         moved = Units(shift=self._units.shift + self._origin, scale=self._units.scale)
+        return Belief(
+            in_units_of_data(moved, self._posterior.draw(rng, draws), self.regimes),
+            self.edge_probability,
+            self._moments.counts + self._gaps.counts,
+            self._starts(),
+            weighs_graphs=True,
+        )
+
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """The round after which each mechanism began anew, (R, N)."""
         starts = np.zeros_like(self._moments.counts)
         for alarm in self.alarms:
             for mechanism in alarm.mechanisms(self.regimes):
                 starts[mechanism] = alarm.change_point
-        return Belief(
-            in_units_of_data(moved, self._posterior.draw(rng, draws), self.regimes),
-            self.edge_probability,
-            self._moments.counts.copy(),
-            starts,
-            weighs_graphs=True,
-        )
+        return starts
 
     @property
     def _why_random(self) -> str:
@@ -296,32 +316,64 @@ class Posterior(Policy):
     def learn(self, a: Intervention, x: FloatArray) -> None:
         stale = self._began[a, np.arange(self.n_nodes)] > self.made  # from before a known change
         alarms = self._detect(a, x, stale)
-        self._add(a, x - self._origin, stale)
+        incomplete = bool(np.isnan(x).any())
+        if incomplete:
+            x = np.where(stale, np.nan, x)
+            self._gaps.add(self.n_told, a, x)
+        else:
+            self._add(a, x - self._origin, stale)
         self._recent.add(self.n_told, a, x, self.made)
-        if self._known["noise_mean"] is None and self.n_told <= FIRST_ROUNDS and not self.alarms:
+        early = self.n_told <= FIRST_ROUNDS or self._units is None
+        zero = self._origin
+        if self._known["noise_mean"] is None and early and not self.alarms:
             self._center()
         self._probes_left = max(self._probes_left - 1, 0)
         if self._units is None:
-            if self.n_told < FIRST_ROUNDS:
+            first = self._recent.values(self.n_told) - self._origin
+            if not show_units(first):
                 return
-            first = self._recent.values(FIRST_ROUNDS) - self._origin
-            self._units = estimated_units(first, center=self._known["noise_mean"] is None)
+            self._units = units_shown_by(first, center=self._known["noise_mean"] is None)
             self._posterior = self._make_posterior()
+            if len(self._gaps):
+                self._posterior.update(moments_in(self._units, self._moments))
+                zero = self._origin
         for alarm in alarms:
             self._forget(alarm)
+        self._fill_gaps(incomplete, zero)
         if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
-            self._posterior.update(moments_in(self._units, self._moments))
+            self._posterior.update(moments_in(self._units, self._evidence))
             self._refreshed = self.n_told
             if alarms or self.n_told % self.refresh == 0:
                 self._judge()
 
+    @property
+    def _evidence(self) -> Moments:
+        """Moments of all rounds, of incomplete ones as far as they go."""
+        if not self._gaps.counts.any():
+            return self._moments
+        both = Moments(self.n_nodes, regimes=self.regimes)
+        both.gram[:] = self._moments.gram + self._gaps.gram
+        both.counts[:] = self._moments.counts + self._gaps.counts
+        return both
+
+    def _fill_gaps(self, incomplete: bool, zero: FloatArray) -> None:
+        """By draws of the posterior before this round, which are relative to `zero`."""
+        due = self._gaps.due(self.n_told)
+        if due or incomplete:
+            draws = self._draw(stream(0, "gaps", self.n_told), DRAWS_TO_FILL)
+            if due:
+                self._gaps.fill(self.n_told, draws, self._starts(), zero, self._origin)
+            else:
+                self._gaps.fill_last(draws, self._starts(), self._origin)
+
     def _center(self) -> None:
         """The first rounds, all of which are recent, relative to their median."""
-        values, regimes = self._recent.values(FIRST_ROUNDS), self._recent.regimes(FIRST_ROUNDS)
-        self._origin = np.median(values, axis=0)
+        values, regimes = self._recent.values(self.n_told), self._recent.regimes(self.n_told)
+        self._origin = middle_of(values)
         self._moments = Moments(self.n_nodes, regimes=self.regimes)
         for row, regime in zip(values - self._origin, regimes, strict=True):
-            self._moments.add(row, regime)
+            if not np.isnan(row).any():
+                self._moments.add(row, regime)
 
     def _add(self, a: Intervention, x: FloatArray, stale: npt.NDArray[np.bool_]) -> None:
         """The round for all mechanisms it was played with but the stale ones."""
@@ -334,12 +386,13 @@ class Posterior(Policy):
     def _detect(self, a: Intervention, x: FloatArray, stale: npt.NDArray[np.bool_]) -> list[Alarm]:
         if self._units is None:
             return []
+        missing = np.isnan(x)
         view = PredictiveView(
             self._units,
             self._origin,
-            self._moments,
+            self._evidence,
             self._predictors,
-            self._settled & ~stale,
+            self._settled & ~stale & ~missing & ~(self._predictors & missing).any(axis=1),
             per_mechanism(self._known["noise_mean"], self.regimes),
             per_mechanism(self._known["noise_std"], self.regimes),
             in_units=self.alarm_units == OF_NOISE,
@@ -352,9 +405,11 @@ class Posterior(Policy):
         for regime, node in alarm.mechanisms(self.regimes):
             self._posterior.retire(regime, node)
             kept = self._recent.samples(regime, node, after=alarm.change_point) - self._origin
+            kept = kept[~np.isnan(kept).any(axis=1)]
             self._began[regime, node] = self._recent.began(regime, node, after=alarm.change_point)
             self._moments.gram[regime, node] = gram_matrix(np.ascontiguousarray(kept.T))
             self._moments.counts[regime, node] = len(kept)
+            self._gaps.forget(regime, node, alarm.change_point)
             self.detector.forget(regime, node)
         self._probes_left = self.probes
 
@@ -387,11 +442,16 @@ class Posterior(Policy):
             "probes_left": self._probes_left,
             "predictors": self._predictors.copy(),
             "settled": self._settled.copy(),
+            **(nested("gaps", self._gaps.state()) if self.learns_from_gaps else {}),
         }
 
     def state_entries(self, n_told: int) -> dict[str, Entry]:
         n_units = None if self._units is None else self.n_nodes
-        return {
+        own: dict[str, Entry] = {}
+        if self.learns_from_gaps:
+            own = nested("gaps", self._gaps.entries())
+            own["recent.values"] = with_gaps((None, self.n_nodes))
+        return own | {
             **nested("posterior", posterior_entries(self._posterior)),
             "scale": Entry(FLOATS, (n_units,), np.finfo(float).tiny),
             "shift": Entry(FLOATS, (n_units,)),
@@ -403,13 +463,17 @@ class Posterior(Policy):
         self._origin = np.array(state.get("origin", np.zeros(self.n_nodes)))
         scale, shift = np.array(state["scale"]), np.array(state["shift"])
         lengths = {len(scale), len(shift)}
-        if lengths != {self.n_nodes} and (lengths != {0} or self.n_told >= FIRST_ROUNDS):
+        latest = LATEST if self.learns_from_gaps else FIRST_ROUNDS
+        if lengths != {self.n_nodes} and (lengths != {0} or self.n_told >= latest):
             raise DataError(f"the units of {self.n_nodes} nodes are missing or too many")
         self._units = Units(shift=shift, scale=scale) if len(scale) else None
         self._posterior = self._make_posterior()
         check_retired(unnested("posterior", state), self.alarms, self.regimes)
         restore_posterior(self._posterior, unnested("posterior", state))
         self._recent.restore(unnested("recent", state))
+        if self.learns_from_gaps:
+            self._gaps.restore(unnested("gaps", state))
+            self._gaps.check_recent(state["recent.rounds"], state["recent.values"])
         self.detector.restore(unnested("detector", state))
         self._began = np.array(state.get("began", np.zeros_like(self._began)), dtype=np.int64)
         self._refreshed = int(state["refreshed"])

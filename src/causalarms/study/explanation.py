@@ -40,6 +40,13 @@ def explain(ledger: Ledger, number: int, policy: Policy) -> dict[str, Any]:
     if bits != record.intervention:
         words = settings.named.words(record.intervention)
         text.append(f"It was played otherwise: {', '.join(words) or 'nothing'} switched.")
+    if record.n_missing:
+        lacking = [
+            node for node, x in zip(settings.nodes, record.values or (), strict=True) if x is None
+        ]
+        text.append(f"Not measured in it: {', '.join(lacking)}.")
+    if missing := int(np.isnan(beliefs.values).sum()):
+        text.append(f"Of the rounds known before it, {missing} values were not measured.")
     if settings.constrained:
         text.append("Only interventions within the constraints, at their costs, were compared.")
     result: dict[str, Any] = {
@@ -50,6 +57,7 @@ def explain(ledger: Ledger, number: int, policy: Policy) -> dict[str, Any]:
         "levels": settings.named.levels(bits),
         "reason": asked["reason"],
         "rounds_known": len(beliefs.values),
+        "values_missing": int(np.isnan(beliefs.values).sum()),
         "predicted_by_policy": asked.get("mean"),
         "bound_of_policy": asked.get("width"),
         "samples": _samples(beliefs, bits),

@@ -49,6 +49,32 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
     return table
 
 
+def missing_values(ledger: Ledger) -> dict[str, Any]:
+    """How many values were not measured, in how many trials, and whether those are learned from."""
+    assert ledger.settings is not None
+    gaps = [r for r in ledger.with_values() if r.n_missing]
+    limits = Limits(ledger.settings)
+    return {
+        "values": sum(r.n_missing for r in gaps),
+        "trials": len(gaps),
+        "learned": sum(limits.learnable(r) for r in gaps),
+    }
+
+
+def missing_in_words(missing: dict[str, Any]) -> str:
+    """
+    >>> missing_in_words({"values": 3, "trials": 2, "learned": 2})
+    '3 values of 2 trials were not measured; the others of these trials are learned from'
+    """
+    values, trials, learned = missing["values"], missing["trials"], missing["learned"]
+    what = f"{values} value{'s' * (values != 1)} of {trials} trial{'s' * (trials != 1)}"
+    if learned == trials:
+        of_which = "the others of these trials are learned from"
+    else:
+        of_which = f"{trials - learned} of these trials are left out of learning"
+    return f"{what} {'was' if values == 1 else 'were'} not measured; {of_which}"
+
+
 def _levels(trials: Sequence[Record], named: NamedFactors) -> npt.NDArray[np.int16]:
     """Which level each factor was at, (trials, factors)."""
     rows = np.array([r.intervention for r in trials], dtype=np.int64)

@@ -51,8 +51,9 @@ class Limits:
         return Choice(played, wanted, suggestion)
 
     def learnable(self, record: Record) -> bool:
-        """All values measured, and no switch moved that the policy believes to be idle."""
-        return record.complete and not (np.array(record.intervention)[self.idle] == 1).any()
+        """Values the policy can learn from, and no switch moved that it believes to be idle."""
+        enough = record.complete or (record.measured and self.settings.learns_from_gaps)
+        return enough and not (np.array(record.intervention)[self.idle] == 1).any()
 
     def made(self, record: Record) -> int | None:
         """When it was carried out, in the order of trials; older studies took it as told."""

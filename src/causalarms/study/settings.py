@@ -120,6 +120,11 @@ class Settings:
         """`allowed` and `required` edges, (R, N, N) each, as learners take them; or nothing."""
         return known_edges(self.knowledge, self.nodes, self.named)
 
+    @cached_property
+    def learns_from_gaps(self) -> bool:
+        """Whether the policy learns from results with missing values."""
+        return self.make_policy().learns_from_gaps
+
     def as_dict(self) -> dict[str, Any]:
         record = dataclasses.asdict(self)
         for name in ("nodes", "intervenable"):
@@ -206,7 +211,8 @@ def _names(what: str, given: Any) -> Sequence[Any]:
 def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]:
     """The policy of a new study, and its settings: the best there is where nothing else is said.
 
-    A study is in units of its own, so the posterior's prior is said in units it estimates.
+    A study is in units of its own, so the posterior's prior is said in units it estimates; and
+    values may be missing.
     """
     if type(changes) is not bool:
         raise StudyError(f"changes is True or False, not {changes!r}")
@@ -217,7 +223,7 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
         name = name + WATCHING
     settings = {} if settings is None else settings
     if name in (BEST, BEST + WATCHING) and isinstance(settings, Mapping):
-        settings = {"noise_scale": "estimate", **settings}
+        settings = {"noise_scale": "estimate", "gaps": "learn", **settings}
     return name, settings
 
 

@@ -205,7 +205,7 @@ class Study(Reader):
         for remark in rounds.left_out:
             self._warn(remark)
         left_out = sum(None in row for row in rounds.values)
-        if left_out:
+        if left_out and not self.settings.learns_from_gaps:
             self._warn(f"{left_out} of {len(rounds.values)} rows are kept and left out of learning")
         self._warn_of_far_values(range(first, first + len(rounds.values)))
         return len(rounds.values)
@@ -333,7 +333,7 @@ class Study(Reader):
             record, idle = self._ledger.trials[number], self.settings.idle
         if record.values is None:
             return
-        if None in record.values:
+        if None in record.values and not self.settings.learns_from_gaps:
             reason = f"{self.nodes[record.values.index(None)]!r} not measured"
         else:
             moved = np.flatnonzero(idle & (np.array(record.intervention) != 0))

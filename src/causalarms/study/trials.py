@@ -41,13 +41,19 @@ class Record:
         return tuple(self.asked["intervention"]) if self.asked else self.intervention
 
     @property
+    def measured(self) -> bool:
+        """Whether there is a result, even if some values are missing."""
+        return self.state in WITH_VALUES and self.values is not None
+
+    @property
+    def n_missing(self) -> int:
+        """Values of a result that were not measured."""
+        return sum(value is None for value in self.values or ())
+
+    @property
     def complete(self) -> bool:
-        """Whether a policy can learn from it."""
-        return (
-            self.state in WITH_VALUES
-            and self.values is not None
-            and all(value is not None for value in self.values)
-        )
+        """Whether any policy can learn from it."""
+        return self.measured and self.n_missing == 0
 
 
 @dataclass(frozen=True)
@@ -107,9 +113,9 @@ class Ledger:
     def pending_of(self, worker: str) -> list[Record]:
         return [self.trials[n] for n in self.pending if self.trials[n].worker == worker]
 
-    def learnable(self) -> list[Record]:
-        """Rounds a policy learns from, in the order their results came in."""
-        return [self.trials[n] for n in self.order if self.trials[n].complete]
+    def with_values(self) -> list[Record]:
+        """Trials with a result, in the order their results came in."""
+        return [self.trials[n] for n in self.order if self.trials[n].measured]
 
     def check_open(self, number: int) -> Record:
         """The pending trial with this number, or an error that says what it is instead."""

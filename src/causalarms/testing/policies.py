@@ -198,8 +198,10 @@ def bad_rounds(policy: Policy) -> list[tuple[object, object, str]]:
     n, last = policy.n_nodes, policy.n_nodes - 1
     natural, fine = [0] * n, [1.0] * n
     beyond = int(policy.regimes[last])
-    return [
-        (natural, [*fine[:last], np.nan], f"node {last} is nan"),
+    missing: list[tuple[object, object, str]] = [
+        (natural, [*fine[:last], np.nan], f"node {last} is nan")
+    ]
+    return ([] if policy.learns_from_gaps else missing) + [
         (natural, [*fine[:last], -np.inf], f"node {last} is -inf"),
         (natural, [*fine, 1.0], rf"observation has shape \({n},\), not \({n + 1},\)"),
         (natural, [fine], "observation has shape"),
