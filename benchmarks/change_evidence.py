@@ -38,7 +38,9 @@ def count_alarms(
     predictors = np.arange(values.shape[1]) < n_predictors
     found = 0
     for t in range(len(scores)):
-        total = add_score(sums, gains, starts, t, scores[t], predictors, values[t], 1.0, ANY_RATIO)
+        total = add_score(
+            sums, gains, starts, t, scores[t], scores[t], predictors, values[t], 1.0, ANY_RATIO
+        )
         if total >= level:
             found += 1
             sums[:] = 0.0
