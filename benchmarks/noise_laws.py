@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from broken_worlds import NOISE
 from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
+from broken_worlds import NOISE
 from causalarms.sem.rewards import propagate
 from causalarms.simulation.detection import detection
 from causalarms.simulation.experiment import Contestant, Experiment, run_unit
@@ -70,15 +70,15 @@ def contestants(rates: Iterable[float], kinds: Iterable[str]) -> tuple[Contestan
     )
 
 
-def of_law(topic: str, law: str, n_nodes: int, kinds: list[str]) -> LawExperiment:
+def of_law(topic: str, law: str, n_nodes: int, kinds: list[str], every: int) -> LawExperiment:
     if topic == STATIONARY:
         return LawExperiment(
             n_nodes=n_nodes, horizon=1000, knows_noise_mean=False, law=law,
             contestants=contestants((0.1, 1.0), kinds),
         )  # fmt: skip
     return LawExperiment(
-        n_nodes=n_nodes, horizon=3000, changes=(1000, 2000), knows_noise_mean=False, law=law,
-        contestants=contestants((0.1,), kinds),
+        n_nodes=n_nodes, horizon=3 * every, changes=(every, 2 * every),
+        knows_noise_mean=False, law=law, contestants=contestants((0.1,), kinds),
     )  # fmt: skip
 
 
@@ -105,6 +105,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=10)
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--every", type=int, default=1000, help="rounds between changes")
     parser.add_argument("--laws", nargs="+", default=list(LAWS))
     parser.add_argument("--kinds", nargs="+", default=["gaussian", "any"])
     given = parser.parse_args()
@@ -117,7 +118,7 @@ def main() -> None:
         for heading in (*headings, "regret"):
             table.add_column(heading, justify="right")
         for law in given.laws:
-            experiment = of_law(topic, law, given.nodes, given.kinds)
+            experiment = of_law(topic, law, given.nodes, given.kinds, given.every)
             for contestant in experiment.contestants:
                 records: list[dict[str, Any]] = Parallel(n_jobs=given.jobs)(
                     delayed(run_unit)(experiment, contestant, run) for run in range(given.runs)
