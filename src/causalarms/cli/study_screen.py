@@ -46,6 +46,8 @@ def show_study(study: Study, *, as_json: bool) -> None:
             f"far     {far['node']} = {far['value']:.4g} in trial {far['trial']}, others "
             f"{far['low']:.4g} to {far['high']:.4g}: {far['command']}"
         )
+    for out in record["left_out"]:
+        say(f"left out {out['message']}")
     for trial in record["pending"]:
         say(
             f"pending trial {trial['trial']} of {trial['worker']}: switch "
@@ -95,6 +97,7 @@ def summary(study: Study) -> dict[str, Any]:
         "problem": study.problem,
         "snapshot_ignored": study.snapshot_ignored,
         "far_values": [far.as_dict() for far in study.far_values()],
+        "left_out": [out.as_dict() for out in study.left_out()],
     }
 
 

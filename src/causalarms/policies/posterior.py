@@ -66,6 +66,15 @@ from causalarms.policies.posterior_state import (
 )
 from causalarms.policies.state_check import FLOATS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
+from causalarms.policies.typing_errors import (
+    FIRST,
+    KEPT,
+    LEFT_OUT,
+    TYPING_ERRORS,
+    LeftOut,
+    Round,
+    Suspects,
+)
 from causalarms.policies.uniform import nearest_allowed, random_intervention
 from causalarms.posterior.exact import Draws, ExactPosterior
 from causalarms.posterior.mixed import MixedPosterior, strengths_of_weights
@@ -103,6 +112,8 @@ class Posterior(Policy):
     allowed, required   edges that may be and that must be, (N, N) or (R, N, N) as [.., from, to]
     detector          one that looks at predictions, or its name; None where nothing changes
     probes            interventions after an alarm, random ones and their opposites in turn
+    typing_errors     "kept", or "left out": nothing is learned from a round with a value that is
+                      probably a typing error, until others like it come (`typing_errors.py`)
     regimes           how many each node has (two); 1: a node without a switch, learned once
     """
 
@@ -130,10 +141,13 @@ class Posterior(Policy):
         required: npt.ArrayLike | None = None,
         detector: Detector | str | None = None,
         probes: int = 0,
+        typing_errors: str = KEPT,
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
         n_nodes = self.n_nodes
+        wary = choice("typing_errors", typing_errors, TYPING_ERRORS) == LEFT_OUT
+        self._suspects = Suspects(self.regimes) if wary else None
         prior = MechanismPrior(
             edge_probability=edge_probability,
             weight_mean=weight_mean,
@@ -288,9 +302,9 @@ class Posterior(Policy):
         return found._replace(mean=found.mean + float(self._origin[self.reward]))
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
-        alarms = self._detect(a, x)
-        self._moments.add(x - self._origin, a)
-        self._recent.add(self.n_told, a, x)
+        view = self._view()
+        alarms = self._detect(a, x, view)
+        self._take_in(Round(self.n_told, a, x), view)
         if self._known["noise_mean"] is None and self.n_told <= FIRST_ROUNDS and not self.alarms:
             self._center()
         self._probes_left = max(self._probes_left - 1, 0)
@@ -308,6 +322,33 @@ class Posterior(Policy):
             if alarms or self.n_told % self.refresh == 0:
                 self._judge()
 
+    def _take_in(self, told: Round, view: PredictiveView | None) -> None:
+        """A round, unless it is set aside, and those that no longer are."""
+        rounds = [told]
+        if self._suspects is not None and told.number <= FIRST:
+            anew = None if self.alarms else self._suspects.early(told)
+            if anew is not None:
+                self._recent = RecentRounds(self.n_nodes)
+                self._moments = Moments(self.n_nodes, regimes=self.regimes)
+                rounds = anew
+            elif any(out.round == told.number for out in self._suspects.left_out):
+                rounds = []
+        elif self._suspects is not None:
+            scores = np.full(self.n_nodes, np.nan)
+            if view is not None:
+                scores = view.prediction(told.regimes, told.values).scores
+            rounds = self._suspects.later(told, scores, self._predictors)
+        self._learn_rounds(rounds)
+
+    def _learn_rounds(self, rounds: Sequence[Round]) -> None:
+        for number, regimes, values in rounds:
+            self._moments.add(values - self._origin, regimes)
+            self._recent.add(number, regimes, values)
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        return [] if self._suspects is None else self._suspects.left_out
+
     def _center(self) -> None:
         """The first rounds, all of which are recent, relative to their median."""
         values, regimes = self._recent.values(FIRST_ROUNDS), self._recent.regimes(FIRST_ROUNDS)
@@ -316,10 +357,13 @@ class Posterior(Policy):
         for row, regime in zip(values - self._origin, regimes, strict=True):
             self._moments.add(row, regime)
 
-    def _detect(self, a: Intervention, x: FloatArray) -> list[Alarm]:
+    def _detect(self, a: Intervention, x: FloatArray, view: PredictiveView | None) -> list[Alarm]:
+        return [] if view is None else self._watch(a, x, view)
+
+    def _view(self) -> PredictiveView | None:
         if self._units is None:
-            return []
-        view = PredictiveView(
+            return None
+        return PredictiveView(
             self._units,
             self._origin,
             self._moments,
@@ -328,12 +372,15 @@ class Posterior(Policy):
             per_mechanism(self._known["noise_mean"], self.regimes),
             per_mechanism(self._known["noise_std"], self.regimes),
         )
-        return self._watch(a, x, view)
 
     def _forget(self, alarm: Alarm) -> None:
         """Only rounds after the change count for the mechanism from now on, but for the order."""
         self.alarms.append(alarm)
         for regime, node in alarm.mechanisms(self.regimes):
+            if self._suspects is not None:
+                self._learn_rounds(
+                    self._suspects.take_back(regime, node, after=alarm.change_point, company=1)
+                )
             self._posterior.retire(regime, node)
             kept = self._recent.samples(regime, node, after=alarm.change_point) - self._origin
             self._moments.gram[regime, node] = gram_matrix(np.ascontiguousarray(kept.T))
@@ -348,7 +395,7 @@ class Posterior(Policy):
         may be its children and are hardly its parents. Where a node may well be either, nothing
         can be said.
         """
-        if not self.watches:
+        if not self.watches and self._suspects is None:
             return
         edge = self.edge_probability.max(axis=0)  # (from, to)
         position = np.argsort(self._posterior.most_probable().order)
@@ -362,6 +409,7 @@ class Posterior(Policy):
             **nested("posterior", posterior_state(self._posterior)),
             **nested("recent", self._recent.state()),
             **nested("detector", self.detector.state()),
+            **({} if self._suspects is None else nested("suspects", self._suspects.state())),
             "scale": np.zeros(0) if self._units is None else self._units.scale,
             "shift": np.zeros(0) if self._units is None else self._units.shift,
             "origin": self._origin.copy(),
@@ -375,6 +423,7 @@ class Posterior(Policy):
         n_units = None if self._units is None else self.n_nodes
         return {
             **nested("posterior", posterior_entries(self._posterior)),
+            **({} if self._suspects is None else nested("suspects", self._suspects.entries())),
             "scale": Entry(FLOATS, (n_units,), np.finfo(float).tiny),
             "shift": Entry(FLOATS, (n_units,)),
             "probes_left": Entry(WHOLE, low=0, high=self.probes),
@@ -393,6 +442,8 @@ class Posterior(Policy):
         restore_posterior(self._posterior, unnested("posterior", state))
         self._recent.restore(unnested("recent", state))
         self.detector.restore(unnested("detector", state))
+        if self._suspects is not None:
+            self._suspects.restore(unnested("suspects", state))
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
         self._predictors = np.array(state["predictors"], dtype=bool)

@@ -19,8 +19,10 @@ class RecentRounds:
         self._rounds = np.zeros(size, dtype=np.int64)  # 0: empty
 
     def add(self, round_: int, regimes: npt.NDArray[np.uint8], values: FloatArray) -> None:
-        """Round numbers count from 1 without gaps."""
+        """Round numbers count from 1; rounds may be left out, or come late."""
         row = round_ % len(self._rounds)
+        if round_ < self._rounds[row]:
+            return  # too late
         self._values[row], self._regimes[row], self._rounds[row] = values, regimes, round_
 
     def values(self, n: int) -> FloatArray:

@@ -200,7 +200,7 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
     """The policy of a new study, and its settings: the best there is where nothing else is said.
 
     A study is in units of its own, so the posterior's prior is said in units it estimates, and its
-    noise has a law of its own.
+    noise has a law of its own; somebody types its values.
     """
     if type(changes) is not bool:
         raise StudyError(f"changes is True or False, not {changes!r}")
@@ -211,7 +211,7 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
         name = name + WATCHING
     settings = {} if settings is None else settings
     if name in (BEST, BEST + WATCHING) and isinstance(settings, Mapping):
-        settings = {"noise_scale": "estimate", **settings}
+        settings = {"noise_scale": "estimate", "typing_errors": "left out", **settings}
         if name.endswith(WATCHING):
             settings = {"noise": "any", **settings}
     return name, settings
