@@ -134,3 +134,18 @@ def test_a_restored_detector_goes_on_with_the_same_bits() -> None:
 def test_no_other_noise() -> None:
     with pytest.raises(SettingError, match="noise must be one of gaussian, any, not 'cauchy'"):
         ChangeEvidence(N_NODES, noise="cauchy")
+
+
+def test_ratios_that_are_always_above_one_are_no_change() -> None:
+    """Residuals that depend on a predictor from the first round on; then they depend more."""
+    rng = np.random.default_rng(3)
+    detector = ChangeEvidence(N_NODES, noise="any", false_alarms_per_1000_rounds=1.0)
+    alarms = []
+    for t in range(1, 4001):
+        scores, values = rng.standard_normal(N_NODES), rng.standard_normal(N_NODES)
+        scores[2] += (0.16 if t <= 3000 else 1.0) * values[0]
+        found = detector.observe(t, NATURAL, scores, PREDICTORS, values, np.ones(N_NODES))
+        alarms += [a for a in found if a.node == 2]
+        if alarms:
+            break
+    assert 3000 < alarms[0].round < 3100
