@@ -78,6 +78,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--values", type=float, nargs="+", default=[1e3, 1e15])
+    parser.add_argument("--where", nargs="+", default=["node", "reward"])
     parser.add_argument("--kinds", nargs="+", default=[KEPT, LEFT_OUT])
     given = parser.parse_args()
     seeds = range(given.first, given.first + given.systems)
@@ -90,7 +91,7 @@ def main() -> None:
     print(row("no error, kept", plain, plain), flush=True)
     print(row("no error, left out", all_runs(LEFT_OUT, None), plain), flush=True)
     for value in given.values:
-        for where in ("node", "reward"):
+        for where in given.where:
             for round_ in (5, 20, 150):
                 for kind in given.kinds:
                     runs = all_runs(kind, Error(where, round_, value))

@@ -64,7 +64,7 @@ def test_ratios_average_to_one_over_the_ranks(m: int) -> None:
     """What makes the sums martingales, exactly, however few scores there are."""
     past = PastScores(1)
     past._scores[:m, 0], past._rounds[:m] = np.arange(m), 1
-    scores = np.arange(m + 1) - 0.5
+    scores: np.ndarray = np.arange(m + 1, dtype=np.float64) - 0.5
     low, high = np.hstack([past.cells(1 + YOUNGEST, scores[r : r + 1]) for r in range(m + 1)])
     for mean, spread in [*ALTERNATIVES, (-5.0, 1.0)]:
         ratios = [np.exp(log_ratio(a, b, mean, spread)) for a, b in zip(low, high, strict=True)]

@@ -95,7 +95,7 @@ class Suspects:
         self._drop(self._rounds > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             strangest = np.argmax(np.where(far, distance / top[-1], 0.0), axis=1)
-        for row in suspected:
+        for row in suspected.tolist():
             self._hold(self._early_round(row), int(strangest[row]))
         if np.array_equal(before, suspected):
             return None
