@@ -30,6 +30,7 @@ from causalarms.changes.ranks import PastScores
 from causalarms.changes.view import PREDICTION, View
 from causalarms.checks import choice, flag, number
 from causalarms.kernels import kernel
+from causalarms.state_entries import Entry
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -167,6 +168,9 @@ class ChangeEvidence(Detector):
         self._sums[regime, node] = 0.0
         self._gains[regime, node] = 0.0
         self._starts[regime, node] = 0
+
+    def entries(self, n_told: int) -> dict[str, Entry]:
+        return {} if self._past is None else self._past.entries()
 
     def state(self) -> dict[str, Any]:
         past = {} if self._past is None else self._past.state() | {"usual": self._usual.copy()}

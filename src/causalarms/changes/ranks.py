@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from causalarms.kernels import kernel
+from causalarms.state_entries import FLOATS, Entry
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -55,6 +56,12 @@ class PastScores:
             "scores": self._scores.copy(),
             "regimes": self._regimes.copy(),
             "rounds": self._rounds.copy(),
+        }
+
+    def entries(self) -> dict[str, Entry]:
+        most = np.finfo(float).max
+        return {
+            "scores": Entry(FLOATS, self._scores.shape, -most, most, finite=False, nan=True),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
