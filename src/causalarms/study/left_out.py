@@ -40,7 +40,7 @@ def left_out(ledger: Ledger, policy: Policy) -> list[LeftOutValue]:
     found = []
     for round_, node, _ in suspected:
         record = learned[round_ - 1]
-        assert record.values is not None
-        value = float(record.values[node])
-        found.append(LeftOutValue(record.number, settings.nodes[node], value))
+        value = None if record.values is None else record.values[node]
+        assert value is not None  # only what was told can be suspected
+        found.append(LeftOutValue(record.number, settings.nodes[node], float(value)))
     return found
