@@ -28,7 +28,7 @@ IntArray = npt.NDArray[np.int64]
 Intervention = npt.NDArray[np.uint8]
 
 KEPT, LEFT_OUT = TYPING_ERRORS = ("kept", "left out")
-FAR = 10.0
+FAR = 5.0
 FEWEST = 6  # values of a node from which on one may be far
 FIRST = 30  # rounds that are judged together
 COMPANY = 3
