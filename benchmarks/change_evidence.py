@@ -34,11 +34,14 @@ def count_alarms(
 ) -> int:
     n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * values.shape[1]
     sums, gains = np.zeros(n_alternatives), np.zeros(n_alternatives)
-    starts = np.zeros(n_alternatives, np.int64)
+    starts, usual = np.zeros(n_alternatives, np.int64), np.zeros((2, 0))
     predictors = np.arange(values.shape[1]) < n_predictors
     found = 0
     for t in range(len(scores)):
-        total = add_score(sums, gains, starts, t, scores[t], predictors, values[t], 1.0, ANY_RATIO)
+        total = add_score(
+            sums, gains, starts, usual, t, scores[t], scores[t], predictors, values[t], 1.0,
+            ANY_RATIO,
+        )  # fmt: skip
         if total >= level:
             found += 1
             sums[:] = 0.0

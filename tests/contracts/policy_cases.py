@@ -47,6 +47,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "posterior sampled": ("posterior", {"method": "sampled"}),
     "posterior-cd sampled": ("posterior-cd", {"method": "sampled"}),
     "posterior-cd with outliers": ("posterior-cd", {"outliers": True, "probes": 0}),
+    "posterior-cd, noise of any law": ("posterior-cd", {"noise": "any"}),
+    "posterior-cd, typing errors left out": (
+        "posterior-cd",
+        {"typing_errors": "left out", "noise": "any"},
+    ),
     "linsem-ts restarted": ("linsem-ts", {"restarts": [(220, WORLD.systems[1].adjacency)]}),
     "ucb windowed": ("ucb", {"window": 3}),
 }

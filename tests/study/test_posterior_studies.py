@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from causalarms import Study, random_sem
+from causalarms.errors import FarValueWarning
 from causalarms.policies.stopping import StopRule
 from causalarms.sem.rewards import all_interventions, index_of
 
@@ -130,3 +132,37 @@ def test_constraints_of_many_nodes_are_kept(policy: str) -> None:
         study.tell(trial, sem.sample(a[None], rng)[0].tolist())
     if policy == "posterior":
         assert sum(study.best().intervention.values()) <= 2
+
+
+def test_a_typing_error_is_left_out_told_and_taken_back_when_corrected() -> None:
+    study = Study.create(None, nodes=NODES, reward="yield", direction="minimize", seed=2)
+    rng = np.random.default_rng(0)
+    study.fail(study.ask(), "tube broke")  # trials are not rounds
+    for _ in range(20):
+        trial = study.ask()
+        a = np.array([trial.intervention[node] for node in NODES])
+        x = SEM.sample(a[None], rng)[0]
+        if trial.number == 12:
+            honest = dict(zip(NODES, x.tolist(), strict=True))
+            x[-1] = 1000.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FarValueWarning)
+            study.tell(trial, dict(zip(NODES, x.tolist(), strict=True)))
+    (out,) = study.left_out()
+    assert out[:] == (12, "yield", 1000.0)
+    assert "trial 12: 'yield' = 1000 left out as a probable typing error" in out.message
+    assert out.message in study.explain(18)["text"]
+    assert "left out" not in study.explain(10)["text"]
+    study.correct(12, honest, "typing error")
+    assert study.left_out() == []
+
+
+def test_new_studies_are_of_any_noise_and_leave_typing_errors_out() -> None:
+    for changes in (False, True):
+        study = Study.create(None, nodes=NODES, reward="yield", changes=changes)
+        told = study.settings.policy_settings
+        assert told["typing_errors"] == "left out"
+        assert told.get("noise") == ("any" if changes else None)
+    mine = {"typing_errors": "kept", "noise": "gaussian"}
+    study = Study.create(None, nodes=NODES, reward="yield", changes=True, policy_settings=mine)
+    assert study.settings.policy_settings == {"noise_scale": "estimate"} | mine

@@ -153,11 +153,15 @@ def _alarms(facts: dict[str, Any]) -> str:
 
 
 def _far_values(facts: dict[str, Any]) -> str:
-    if not facts["far_values"]:
+    if not facts["far_values"] and not facts["left_out"]:
         return ""
     keys = ["trial", "node", "value", "low", "high", "command"]
-    return "<h2>Values far outside the rest</h2><p>They are used; if one is a typing error:</p>" + (
-        _table(keys, [[_shown(far[key]) for key in keys] for far in facts["far_values"]])
+    out = [f"<p>{escape(out['message'])}</p>" for out in facts["left_out"]]
+    words = "All others are used" if out else "They are used"
+    return (
+        f"<h2>Values far outside the rest</h2>{''.join(out)}"
+        f"<p>{words}; if one is a typing error:</p>"
+        + _table(keys, [[_shown(far[key]) for key in keys] for far in facts["far_values"]])
     )
 
 

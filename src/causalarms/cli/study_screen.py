@@ -49,6 +49,8 @@ def show_study(study: Study, *, as_json: bool) -> None:
         )
     if record["missing"]["values"]:
         say(f"missing {missing_in_words(record['missing'])}")
+    for out in record["left_out"]:
+        say(f"left out {out['message']}")
     for trial in record["pending"]:
         say(
             f"pending trial {trial['trial']} of {trial['worker']}: switch "
@@ -99,6 +101,7 @@ def summary(study: Study) -> dict[str, Any]:
         "problem": study.problem,
         "snapshot_ignored": study.snapshot_ignored,
         "far_values": [far.as_dict() for far in study.far_values()],
+        "left_out": [out.as_dict() for out in study.left_out()],
     }
 
 

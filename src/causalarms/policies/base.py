@@ -24,6 +24,7 @@ from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
 from causalarms.policies.state_check import Entry, check_state
 from causalarms.policies.states import nested
+from causalarms.policies.typing_errors import LeftOut
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import within
@@ -164,6 +165,11 @@ class Policy(ABC):
     def misfits(self) -> list[tuple[int, int]]:
         """Mechanisms (regime, node) that alarm again and again: an edge may be missing."""
         return misfits(self.alarms)
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        """Probable typing errors, from whose rounds nothing is learned."""
+        return []
 
     @property
     def has_model(self) -> bool:

@@ -76,6 +76,15 @@ from causalarms.policies.posterior_state import (
 )
 from causalarms.policies.state_check import FLOATS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
+from causalarms.policies.typing_errors import (
+    FIRST,
+    KEPT,
+    LEFT_OUT,
+    TYPING_ERRORS,
+    LeftOut,
+    Round,
+    Suspects,
+)
 from causalarms.policies.uniform import nearest_allowed, random_intervention
 from causalarms.posterior.exact import Draws, ExactPosterior
 from causalarms.posterior.mixed import MixedPosterior, strengths_of_weights
@@ -119,6 +128,8 @@ class Posterior(Policy):
     alarm_units       units in which rounds are predicted for the detector: those of the "noise";
                       as "measured" in older studies, where very small units raise false alarms
     probes            interventions after an alarm, random ones and their opposites in turn
+    typing_errors     "kept", or "left out": nothing is learned from a round with a value that is
+                      probably a typing error, until others like it come (`typing_errors.py`)
     regimes           how many each node has (two); 1: a node without a switch, learned once
     """
 
@@ -148,10 +159,13 @@ class Posterior(Policy):
         detector: Detector | str | None = None,
         probes: int = 0,
         alarm_units: str = OF_NOISE,
+        typing_errors: str = KEPT,
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
         n_nodes = self.n_nodes
+        wary = choice("typing_errors", typing_errors, TYPING_ERRORS) == LEFT_OUT
+        self._suspects = Suspects(self.regimes) if wary else None
         prior = MechanismPrior(
             edge_probability=edge_probability,
             weight_mean=weight_mean,
@@ -315,14 +329,9 @@ class Posterior(Policy):
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
         stale = self._began[a, np.arange(self.n_nodes)] > self.made  # from before a known change
-        alarms = self._detect(a, x, stale)
-        incomplete = bool(np.isnan(x).any())
-        if incomplete:
-            x = np.where(stale, np.nan, x)
-            self._gaps.add(self.n_told, a, x)
-        else:
-            self._add(a, x - self._origin, stale)
-        self._recent.add(self.n_told, a, x, self.made)
+        view = self._view(x, stale)
+        alarms = self._detect(a, x, view)
+        n_gaps = self._take_in(Round(self.n_told, a, x), view, stale)
         early = self.n_told <= FIRST_ROUNDS or self._units is None
         zero = self._origin
         if self._known["noise_mean"] is None and early and not self.alarms:
@@ -338,8 +347,8 @@ class Posterior(Policy):
                 self._posterior.update(moments_in(self._units, self._moments))
                 zero = self._origin
         for alarm in alarms:
-            self._forget(alarm)
-        self._fill_gaps(incomplete, zero)
+            n_gaps += self._forget(alarm)
+        self._fill_gaps(n_gaps, zero)
         if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
             self._posterior.update(moments_in(self._units, self._evidence))
             self._refreshed = self.n_told
@@ -356,15 +365,57 @@ class Posterior(Policy):
         both.counts[:] = self._moments.counts + self._gaps.counts
         return both
 
-    def _fill_gaps(self, incomplete: bool, zero: FloatArray) -> None:
+    def _fill_gaps(self, n_new: int, zero: FloatArray) -> None:
         """By draws of the posterior before this round, which are relative to `zero`."""
-        due = self._gaps.due(self.n_told)
-        if due or incomplete:
+        due = self._gaps.due(self.n_told) or n_new > 1
+        if due or n_new:
             draws = self._draw(stream(0, "gaps", self.n_told), DRAWS_TO_FILL)
             if due:
                 self._gaps.fill(self.n_told, draws, self._starts(), zero, self._origin)
             else:
                 self._gaps.fill_last(draws, self._starts(), self._origin)
+
+    def _take_in(
+        self, told: Round, view: PredictiveView | None, stale: npt.NDArray[np.bool_]
+    ) -> int:
+        """A round, unless it is set aside, and those that no longer are; how many have gaps."""
+        rounds = [told]
+        if self._suspects is not None and told.number <= FIRST:
+            anew = None if self.alarms else self._suspects.early(told)
+            if anew is not None:
+                self._recent = RecentRounds(self.n_nodes)
+                self._moments = Moments(self.n_nodes, regimes=self.regimes)
+                self._gaps = IncompleteRounds(self.n_regimes, self.n_nodes)
+                rounds = anew
+            elif any(out.round == told.number for out in self._suspects.left_out):
+                rounds = []
+        elif self._suspects is not None:
+            scores = np.full(self.n_nodes, np.nan)
+            if view is not None:
+                scores = view.prediction(told.regimes, told.values).scores
+            rounds = self._suspects.later(told, scores, self._predictors)
+        return self._learn_rounds(rounds, stale)
+
+    def _learn_rounds(
+        self, rounds: Sequence[Round], stale: npt.NDArray[np.bool_] | None = None
+    ) -> int:
+        """`stale` mechanisms learn nothing from the round told last; how many have gaps."""
+        n_gaps = 0
+        for number, regimes, values in rounds:
+            last = number == self.n_told
+            old = stale if last and stale is not None else np.zeros(self.n_nodes, dtype=bool)
+            if np.isnan(values).any():
+                values = np.where(old, np.nan, values)
+                self._gaps.add(number, regimes, values)
+                n_gaps += 1
+            else:
+                self._add(regimes, values - self._origin, old)
+            self._recent.add(number, regimes, values, self.made if last else None)
+        return n_gaps
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        return [] if self._suspects is None else self._suspects.left_out
 
     def _center(self) -> None:
         """The first rounds, all of which are recent, relative to their median."""
@@ -383,11 +434,14 @@ class Posterior(Policy):
         self._moments.gram[a[nodes], nodes] = grams
         self._moments.counts[a[nodes], nodes] = counts
 
-    def _detect(self, a: Intervention, x: FloatArray, stale: npt.NDArray[np.bool_]) -> list[Alarm]:
+    def _detect(self, a: Intervention, x: FloatArray, view: PredictiveView | None) -> list[Alarm]:
+        return [] if view is None else self._watch(a, x, view)
+
+    def _view(self, x: FloatArray, stale: npt.NDArray[np.bool_]) -> PredictiveView | None:
         if self._units is None:
-            return []
+            return None
         missing = np.isnan(x)
-        view = PredictiveView(
+        return PredictiveView(
             self._units,
             self._origin,
             self._evidence,
@@ -397,12 +451,19 @@ class Posterior(Policy):
             per_mechanism(self._known["noise_std"], self.regimes),
             in_units=self.alarm_units == OF_NOISE,
         )
-        return self._watch(a, x, view)
 
-    def _forget(self, alarm: Alarm) -> None:
-        """Only rounds after the change count for the mechanism from now on, but for the order."""
+    def _forget(self, alarm: Alarm) -> int:
+        """Only rounds after the change count for the mechanism from now on, but for the order.
+
+        How many rounds with gaps are taken back.
+        """
+        n_gaps = 0
         self.alarms.append(alarm)
         for regime, node in alarm.mechanisms(self.regimes):
+            if self._suspects is not None:
+                n_gaps += self._learn_rounds(
+                    self._suspects.take_back(regime, node, after=alarm.change_point, company=1)
+                )
             self._posterior.retire(regime, node)
             kept = self._recent.samples(regime, node, after=alarm.change_point) - self._origin
             kept = kept[~np.isnan(kept).any(axis=1)]
@@ -412,6 +473,7 @@ class Posterior(Policy):
             self._gaps.forget(regime, node, alarm.change_point)
             self.detector.forget(regime, node)
         self._probes_left = self.probes
+        return n_gaps
 
     def _judge(self) -> None:
         """Which nodes predict which, and whose predictions are certain enough to be tested.
@@ -420,7 +482,7 @@ class Posterior(Policy):
         may be its children and are hardly its parents. Where a node may well be either, nothing
         can be said.
         """
-        if not self.watches:
+        if not self.watches and self._suspects is None:
             return
         edge = self.edge_probability.max(axis=0)  # (from, to)
         position = np.argsort(self._posterior.most_probable().order)
@@ -434,6 +496,7 @@ class Posterior(Policy):
             **nested("posterior", posterior_state(self._posterior)),
             **nested("recent", self._recent.state()),
             **nested("detector", self.detector.state()),
+            **({} if self._suspects is None else nested("suspects", self._suspects.state())),
             "scale": np.zeros(0) if self._units is None else self._units.scale,
             "shift": np.zeros(0) if self._units is None else self._units.shift,
             "origin": self._origin.copy(),
@@ -453,6 +516,11 @@ class Posterior(Policy):
             own["recent.values"] = with_gaps((None, self.n_nodes))
         return own | {
             **nested("posterior", posterior_entries(self._posterior)),
+            **(
+                {}
+                if self._suspects is None
+                else nested("suspects", self._suspects.entries(gaps=self.learns_from_gaps))
+            ),
             "scale": Entry(FLOATS, (n_units,), np.finfo(float).tiny),
             "shift": Entry(FLOATS, (n_units,)),
             "probes_left": Entry(WHOLE, low=0, high=self.probes),
@@ -476,6 +544,8 @@ class Posterior(Policy):
             self._gaps.check_recent(state["recent.rounds"], state["recent.values"])
         self.detector.restore(unnested("detector", state))
         self._began = np.array(state.get("began", np.zeros_like(self._began)), dtype=np.int64)
+        if self._suspects is not None:
+            self._suspects.restore(unnested("suspects", state))
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
         self._predictors = np.array(state["predictors"], dtype=bool)

@@ -57,6 +57,7 @@ def posterior_cd(
     reward: int = -1,
     *,
     false_alarms_per_1000_rounds: float = 0.1,
+    noise: str = "gaussian",
     outliers: bool = False,
     probes: int = 8,
     regimes: npt.ArrayLike | None = None,
@@ -67,6 +68,7 @@ def posterior_cd(
     detector = ChangeEvidence(
         n_nodes,
         false_alarms_per_1000_rounds=false_alarms_per_1000_rounds,
+        noise=noise,
         outliers=outliers,
         n_regimes=int(regime_counts(regimes, n_nodes).max()),
     )

@@ -16,6 +16,7 @@ from causalarms.models.belief import Belief
 from causalarms.policies.base import Policy
 from causalarms.study.beliefs import Beliefs, Bits, FloatArray, believe
 from causalarms.study.best import candidates
+from causalarms.study.left_out import left_out
 from causalarms.study.trials import Ledger
 
 TOP = 5
@@ -37,6 +38,7 @@ def explain(ledger: Ledger, number: int, policy: Policy) -> dict[str, Any]:
     text = [f"Why this one: {asked.get('why') or REASONS[asked['reason']]}."]
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
+    text += [f"{out.message}." for out in left_out(ledger, policy)]
     if bits != record.intervention:
         words = settings.named.words(record.intervention)
         text.append(f"It was played otherwise: {', '.join(words) or 'nothing'} switched.")

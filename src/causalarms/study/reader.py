@@ -16,6 +16,7 @@ from causalarms.study.explanation import explain, rounds_known
 from causalarms.study.far_values import FarValue, far_values
 from causalarms.study.inputs import as_intervention
 from causalarms.study.learner import Learner
+from causalarms.study.left_out import LeftOutValue, left_out
 from causalarms.study.log import Clock, Log, now
 from causalarms.study.settings import Settings
 from causalarms.study.snapshot_check import restore_newest
@@ -124,6 +125,12 @@ class Reader:
     def far_values(self) -> list[FarValue]:
         """Values far outside all others of their node, which may be typing errors."""
         return far_values(self.ledger())
+
+    def left_out(self) -> list[LeftOutValue]:
+        """Values that are probably typing errors, from whose trials nothing is learned for now."""
+        with self._lock:
+            self._refresh()
+            return left_out(self._ledger, self._follow())
 
     @property
     def watches(self) -> bool:

@@ -211,8 +211,8 @@ def _names(what: str, given: Any) -> Sequence[Any]:
 def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]:
     """The policy of a new study, and its settings: the best there is where nothing else is said.
 
-    A study is in units of its own, so the posterior's prior is said in units it estimates; and
-    values may be missing.
+    A study is in units of its own, so the posterior's prior is said in units it estimates, and its
+    noise has a law of its own; somebody types its values, and some may be missing.
     """
     if type(changes) is not bool:
         raise StudyError(f"changes is True or False, not {changes!r}")
@@ -223,7 +223,11 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
         name = name + WATCHING
     settings = {} if settings is None else settings
     if name in (BEST, BEST + WATCHING) and isinstance(settings, Mapping):
-        settings = {"noise_scale": "estimate", "gaps": "learn", **settings}
+        settings = {
+            "noise_scale": "estimate", "gaps": "learn", "typing_errors": "left out", **settings
+        }  # fmt: skip
+        if name.endswith(WATCHING):
+            settings = {"noise": "any", **settings}
     return name, settings
 
 
