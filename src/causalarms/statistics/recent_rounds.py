@@ -26,7 +26,10 @@ class RecentRounds:
         values: FloatArray,
         made: int | None = None,
     ) -> None:
-        """Round numbers count from 1, and rounds may be left out or come late; `made` as of `Policy.tell`."""
+        """Round numbers count from 1; rounds may be left out, or come late.
+
+        `made` as of `Policy.tell`.
+        """
         row = round_ % len(self._rounds)
         if round_ < self._rounds[row]:
             return  # too late
