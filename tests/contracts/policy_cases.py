@@ -47,6 +47,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "posterior sampled": ("posterior", {"method": "sampled"}),
     "posterior-cd sampled": ("posterior-cd", {"method": "sampled"}),
     "posterior-cd with outliers": ("posterior-cd", {"outliers": True, "probes": 0}),
+    "posterior looking ahead": (
+        "posterior",
+        {"decide": "lookahead", "noise_mean": None, "noise_scale": "estimate"},
+    ),
+    "posterior-cd looking ahead": ("posterior-cd", {"decide": "lookahead"}),
     "linsem-ts restarted": ("linsem-ts", {"restarts": [(220, WORLD.systems[1].adjacency)]}),
     "ucb windowed": ("ucb", {"window": 3}),
 }

@@ -51,6 +51,7 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.detector_views import PredictiveView
+from causalarms.policies.looking_ahead import LOOKAHEAD, QUANTILE, WAYS, LookingAhead
 from causalarms.policies.noise_units import (
     FIRST_ROUNDS,
     estimated_units,
@@ -93,6 +94,9 @@ class Posterior(Policy):
                       up to 16 nodes, where a refresh takes 0.1 s, and four times that with each two
                       nodes more
     draws, quantile   upper value of an intervention: this quantile of its reward over the draws
+    decide            "quantile": the intervention of the highest upper value. "lookahead": the one
+                      whose reward and whose result together are worth most to the rounds that
+                      follow (`models/lookahead`); method "exact" and weights "given" only
     refresh           after 300 rounds the posterior takes in rounds in groups of this size
     edge_probability, weight_mean, weight_scale, noise_shape   the prior (`MechanismPrior`)
     weights           "given": as weight_mean and weight_scale say. "learned": how strong edges are
@@ -118,6 +122,7 @@ class Posterior(Policy):
         method: str = "auto",
         draws: int = 20,
         quantile: float = 0.9,
+        decide: str = QUANTILE,
         refresh: int = 5,
         edge_probability: float | str = 0.5,
         weight_mean: float = 0.0,
@@ -152,6 +157,7 @@ class Posterior(Policy):
                 f"weight_mean={weight_mean} is given and weights='learned' asked for: leave one out"
             )
         self.weights = weights
+        self.weight_mean = float(weight_mean)
         strong = weight_mean > 0 or weights == LEARNED  # chains have no such prior
         exact = n_nodes <= MAX_EXACT_NODES or strong
         self.method = ("exact" if exact else "sampled") if method == "auto" else method
@@ -160,6 +166,8 @@ class Posterior(Policy):
                 f"weights='learned' takes 3^N steps of method='exact': at most {MAX_LEARNED_NODES} "
                 f"nodes, not {n_nodes} by method={self.method!r}"
             )
+        choice("decide", decide, WAYS)
+        self._lookahead = LookingAhead(self) if decide == LOOKAHEAD else None
         self._moments = Moments(n_nodes, regimes=self.regimes)
         possible, certain = edge_masks(self.regimes, allowed, required)
         self._known: dict[str, Any] = {
@@ -254,6 +262,8 @@ class Posterior(Policy):
             elif kept is not None:
                 arm = nearest_allowed(arm, kept, rng)  # as opposite as may be
             return Suggestion(arm, EXPLORE, why=self._why_random)
+        if self._lookahead is not None and isinstance(self._posterior, ExactPosterior):
+            return self._lookahead.suggest(rng, self._posterior, pending, kept)
         best = most_optimistic(
             self._draw(rng, self.draws), self.reward, self.quantile,
             regimes=self.regimes, allowed=kept,
@@ -278,6 +288,20 @@ class Posterior(Policy):
         mean = best.mean + float(self._origin[self.reward])
         return Suggestion(best.intervention, EXPLOIT, mean, width, OPTIMISM)
 
+    def last_interventions(self, n: int) -> npt.NDArray[np.uint8]:
+        """Of the last n rounds, (n, N), the last one last; fewer where fewer were told."""
+        return self._recent.regimes(n)
+
+    @property
+    def reward_scale(self) -> float:
+        """One unit of the posterior's reward in those of the data."""
+        return 1.0 if self._units is None else float(self._units.scale[self.reward])
+
+    def reward_in_data(self, value: float) -> float:
+        """A reward of the posterior in units of the data."""
+        shift = 0.0 if self._units is None else float(self._units.shift[self.reward])
+        return value * self.reward_scale + shift + float(self._origin[self.reward])
+
     def recommend(
         self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
     ) -> Recommendation:
@@ -289,6 +313,7 @@ class Posterior(Policy):
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
         alarms = self._detect(a, x)
+        tested = self._lookahead is not None and not np.array_equal(a, self._recent.last_regimes())
         self._moments.add(x - self._origin, a)
         self._recent.add(self.n_told, a, x)
         if self._known["noise_mean"] is None and self.n_told <= FIRST_ROUNDS and not self.alarms:
@@ -302,7 +327,7 @@ class Posterior(Policy):
             self._posterior = self._make_posterior()
         for alarm in alarms:
             self._forget(alarm)
-        if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
+        if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0 or tested:
             self._posterior.update(moments_in(self._units, self._moments))
             self._refreshed = self.n_told
             if alarms or self.n_told % self.refresh == 0:
