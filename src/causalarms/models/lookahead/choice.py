@@ -7,6 +7,7 @@ intervention on average say that it is worth more than it costs; else that inter
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -36,11 +37,11 @@ class Lookahead(NamedTuple):
     decisions: int = 40
     horizon: float = 1.0  # rounds to come that profit, early, as a multiple of those played
     draws: int = 300  # later
-    dissenters: int = 24  # of them that are looked at, at most
-    tests: int = 12  # candidates later
-    late_horizon: float = 0.5
+    dissenters: int = 20  # of them that are looked at, at most
+    tests: int = 10  # candidates later
+    late_horizon: float = 5.0  # later, as a multiple of the square root of those played
     repeats: tuple[int, ...] = (1, 6)
-    steady_orders: int = 12  # for the average of a round that is not judged
+    steady_orders: int = 8  # for the average of a round that is not judged
     slight: float = 1e-3  # of the spread of rewards: less is no reason to disagree or to move
     spacing: int = 15  # a judged round every age / spacing rounds
     most_held: int = 30
@@ -233,10 +234,10 @@ def _late(
     compared = _compare(draws, model, asked)
     steady = _steady(compared.mean, asked, settings)
     gain = compared.tables.max(axis=1) - compared.tables[:, steady]
-    slight = settings.slight * float(compared.mean[steady] - compared.mean.mean())
+    slight = settings.slight * max(float(compared.mean[steady] - compared.mean.mean()), 0.0)
     dissent = np.flatnonzero(gain > slight)
     hold = _chosen(asked, compared, steady, steady, 0.0, 0, quantile)
-    if len(dissent) == 0:
+    if len(dissent) == 0 or n_arms == 1:
         return hold
     share = len(dissent) / n_draws
     rows = dissent[: settings.dissenters]
@@ -251,7 +252,7 @@ def _late(
     truths = _truths(draws, rows, compared, decided, normals)
     decisions = _decisions(asked, decided)
     lost = float(gain[rows].mean())
-    rounds = settings.late_horizon * asked.age
+    rounds = settings.late_horizon * math.sqrt(asked.age)
     paid = compared.mean[steady] - compared.mean[candidates]
     best, top, saved = -1, 0.0, 0.0
     for plays in settings.repeats:

@@ -151,6 +151,11 @@ def reweigh(
                 for place in range(sets.n_named[o, regime, node]):
                     m = sets.which[o, regime, node, place]
                     shares[o, regime, node, place] *= density[m] / total
+    top = order_weight.max()
+    if top > 0.0:
+        order_weight /= top
+    else:  # no order explains the round
+        order_weight[:] = 1.0
 
 
 @kernel
