@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
-from causalarms.models.lookahead.choice import Chosen, Lookahead, Situation, choose
+from causalarms.models.lookahead.choice import choose
+from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
 from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
 from causalarms.policies.uniform import nearest_allowed, random_intervention
 from causalarms.posterior.exact import ExactPosterior
