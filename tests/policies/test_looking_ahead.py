@@ -11,8 +11,9 @@ from causalarms import make_policy, random_sem
 from causalarms.changes.alarm import Alarm
 from causalarms.errors import SettingError
 from causalarms.models.lookahead.late import looks_ahead
-from causalarms.models.lookahead.situation import Lookahead
+from causalarms.models.lookahead.situation import Chosen, Lookahead
 from causalarms.policies.base import EXPLOIT, EXPLORE
+from causalarms.policies.looking_ahead import in_words
 from causalarms.policies.posterior import Posterior
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
@@ -172,6 +173,24 @@ def test_a_test_names_its_nodes_and_its_price() -> None:
     for why in tests:
         assert "expected to save" in why
         assert "costs" in why
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ([1], "whether 'x1' should"),
+        ([0, 3], "whether 'x0' and 'x3' should"),
+        ([0, 1, 2, 4], "whether 'x0', 'x1', 'x2' and 'x4' should"),
+        ([0, 1, 2, 3, 4], "whether 'x0', 'x1', 'x2' and 2 other nodes should"),
+    ],
+)
+def test_a_reason_is_short(changed: list[int], words: str) -> None:
+    instead = np.zeros(5, dtype=np.uint8)
+    arm = instead.copy()
+    arm[changed] = 1
+    said = in_words(Chosen(arm, 0.0, 0.0, 617.0, 40, 0.2, instead), 2.0)
+    assert words in said
+    assert "save 1234 over the next 40 rounds, costs 0.4" in said
 
 
 def test_judged_rounds_get_rarer() -> None:

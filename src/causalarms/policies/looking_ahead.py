@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from causalarms.policies.posterior import Posterior
 
 QUANTILE, LOOKAHEAD = WAYS = ("quantile", "lookahead")
+MOST_NAMED = 4  # nodes in a reason
 MOST_PENDING = 8  # results that are imagined before a candidate's own
 RECENT = 20  # rounds whose usual intervention is kept unless another is clearly better
 STEADY = "it is the best by what is known so far, and no test is worth its price"
@@ -101,11 +102,17 @@ def in_words(chosen: Chosen, scale: float) -> str:
     if chosen.instead_of is None:
         return STEADY
     differs = [f"'x{i}'" for i in np.flatnonzero(chosen.intervention != chosen.instead_of)]
-    nodes = ", ".join(differs[:-1]) + " and " + differs[-1] if len(differs) > 1 else differs[0]
+    if len(differs) > MOST_NAMED:
+        differs[MOST_NAMED - 1 :] = [f"{len(differs) - MOST_NAMED + 1} other nodes"]
+    nodes = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
     return (
-        f"tests whether {nodes} should change: expected to save {chosen.saved * scale:.2g} over "
-        f"the next {chosen.rounds} rounds, costs {max(chosen.paid, 0.0) * scale:.2g}"
+        f"tests whether {nodes} should change: expected to save {_short(chosen.saved * scale)} over "
+        f"the next {chosen.rounds} rounds, costs {_short(max(chosen.paid, 0.0) * scale)}"
     )
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.2g}"
 
 
 def _rows(pending: Sequence[Intervention], n_nodes: int) -> npt.NDArray[np.uint8]:
