@@ -106,8 +106,8 @@ def in_words(chosen: Chosen, scale: float) -> str:
         differs[MOST_NAMED - 1 :] = [f"{len(differs) - MOST_NAMED + 1} other nodes"]
     nodes = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
     return (
-        f"tests whether {nodes} should change: expected to save {_short(chosen.saved * scale)} over "
-        f"the next {chosen.rounds} rounds, costs {_short(max(chosen.paid, 0.0) * scale)}"
+        f"tests whether {nodes} should change: expected to save {_short(chosen.saved * scale)} "
+        f"over the next {chosen.rounds} rounds, costs {_short(max(chosen.paid, 0.0) * scale)}"
     )
 
 
