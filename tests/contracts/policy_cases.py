@@ -52,6 +52,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         "posterior-cd",
         {"typing_errors": "left out", "noise": "any"},
     ),
+    "posterior looking ahead": (
+        "posterior",
+        {"decide": "lookahead", "noise_mean": None, "noise_scale": "estimate"},
+    ),
+    "posterior-cd looking ahead": ("posterior-cd", {"decide": "lookahead"}),
     "linsem-ts restarted": ("linsem-ts", {"restarts": [(220, WORLD.systems[1].adjacency)]}),
     "ucb windowed": ("ucb", {"window": 3}),
 }

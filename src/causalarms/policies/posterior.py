@@ -66,6 +66,7 @@ from causalarms.policies.incomplete_rounds import (
     IncompleteRounds,
     with_gaps,
 )
+from causalarms.policies.looking_ahead import LOOKAHEAD, QUANTILE, WAYS, LookingAhead
 from causalarms.policies.noise_units import given_units, moments_in
 from causalarms.policies.posterior_state import (
     AnyPosterior,
@@ -114,6 +115,9 @@ class Posterior(Policy):
                       up to 16 nodes, where a refresh takes 0.1 s, and four times that with each two
                       nodes more
     draws, quantile   upper value of an intervention: this quantile of its reward over the draws
+    decide            "quantile": the intervention of the highest upper value. "lookahead": the one
+                      whose reward and whose result together are worth most to the rounds that
+                      follow (`models/lookahead`); method "exact" and weights "given" only
     refresh           after 300 rounds the posterior takes in rounds in groups of this size
     edge_probability, weight_mean, weight_scale, noise_shape   the prior (`MechanismPrior`)
     weights           "given": as weight_mean and weight_scale say. "learned": how strong edges are
@@ -145,6 +149,7 @@ class Posterior(Policy):
         method: str = "auto",
         draws: int = 20,
         quantile: float = 0.9,
+        decide: str = QUANTILE,
         refresh: int = 5,
         edge_probability: float | str = 0.5,
         weight_mean: float = 0.0,
@@ -186,6 +191,7 @@ class Posterior(Policy):
             )
         self.weights = weights
         self.learns_from_gaps = choice("gaps", gaps, GAPS) == LEARN
+        self.weight_mean = float(weight_mean)
         strong = weight_mean > 0 or weights == LEARNED  # chains have no such prior
         exact = n_nodes <= MAX_EXACT_NODES or strong
         self.method = ("exact" if exact else "sampled") if method == "auto" else method
@@ -194,6 +200,8 @@ class Posterior(Policy):
                 f"weights='learned' takes 3^N steps of method='exact': at most {MAX_LEARNED_NODES} "
                 f"nodes, not {n_nodes} by method={self.method!r}"
             )
+        choice("decide", decide, WAYS)
+        self._lookahead = LookingAhead(self) if decide == LOOKAHEAD else None
         self._moments = Moments(n_nodes, regimes=self.regimes)
         possible, certain = edge_masks(self.regimes, allowed, required)
         self._known: dict[str, Any] = {
@@ -294,6 +302,8 @@ class Posterior(Policy):
             elif kept is not None:
                 arm = nearest_allowed(arm, kept, rng)  # as opposite as may be
             return Suggestion(arm, EXPLORE, why=self._why_random)
+        if self._lookahead is not None and isinstance(self._posterior, ExactPosterior):
+            return self._lookahead.suggest(rng, self._posterior, pending, kept)
         best = most_optimistic(
             self._draw(rng, self.draws), self.reward, self.quantile,
             regimes=self.regimes, allowed=kept,
@@ -318,6 +328,20 @@ class Posterior(Policy):
         mean = best.mean + float(self._origin[self.reward])
         return Suggestion(best.intervention, EXPLOIT, mean, width, OPTIMISM)
 
+    def last_interventions(self, n: int) -> npt.NDArray[np.uint8]:
+        """Of the last n rounds, (n, N), the last one last; fewer where fewer were told."""
+        return self._recent.regimes(n)
+
+    @property
+    def reward_scale(self) -> float:
+        """One unit of the posterior's reward in those of the data."""
+        return 1.0 if self._units is None else float(self._units.scale[self.reward])
+
+    def reward_in_data(self, value: float) -> float:
+        """A reward of the posterior in units of the data."""
+        shift = 0.0 if self._units is None else float(self._units.shift[self.reward])
+        return value * self.reward_scale + shift + float(self._origin[self.reward])
+
     def recommend(
         self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
     ) -> Recommendation:
@@ -331,6 +355,7 @@ class Posterior(Policy):
         stale = self._began[a, np.arange(self.n_nodes)] > self.made  # from before a known change
         view = self._view(x, stale)
         alarms = self._detect(a, x, view)
+        tested = self._lookahead is not None and not np.array_equal(a, self._recent.last_regimes())
         n_gaps = self._take_in(Round(self.n_told, a, x), view, stale)
         early = self.n_told <= FIRST_ROUNDS or self._units is None
         zero = self._origin
@@ -349,7 +374,7 @@ class Posterior(Policy):
         for alarm in alarms:
             n_gaps += self._forget(alarm)
         self._fill_gaps(n_gaps, zero)
-        if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0:
+        if alarms or self.n_told <= EVERY_ROUND or self.n_told % self.refresh == 0 or tested:
             self._posterior.update(moments_in(self._units, self._evidence))
             self._refreshed = self.n_told
             if alarms or self.n_told % self.refresh == 0:

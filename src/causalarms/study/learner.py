@@ -172,9 +172,9 @@ class Learner:
                 self.policy.tell(told, values, made=self.limits.made(record))
         except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
             # the round is in the log and in the policy's data; the policy goes on without a new fit
-            self.problem = Problem(record.number, self._by_name(str(error)))
+            self.problem = Problem(record.number, self.by_name(str(error)))
 
-    def _by_name(self, message: str) -> str:
+    def by_name(self, message: str) -> str:
         """Policies number their nodes; people know their names."""
         nodes = self.settings.nodes
         return re.sub(r"'x(\d+)'", lambda found: repr(nodes[int(found[1])]), message)

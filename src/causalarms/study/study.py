@@ -293,7 +293,7 @@ class Study(Reader):
                 "learned": policy.n_told,
             }
             if choice.suggestion.why:
-                data["why"] = choice.suggestion.why
+                data["why"] = learner.by_name(choice.suggestion.why)
             if self.settings.idle.any():
                 data["wanted"] = choice.wanted.tolist()
             for name, value in (

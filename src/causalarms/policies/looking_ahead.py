@@ -1,0 +1,120 @@
+"""How `posterior` looks ahead: what it asks `models/lookahead`, and the answer in words.
+
+The first intervention is random and the second its opposite in every node, so that each mechanism
+has been seen; from then on results are worth what they save. How many rounds follow is not known:
+as many as a multiple of those played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import SettingError
+from causalarms.limits import MAX_TABLE_NODES
+from causalarms.models.lookahead.choice import choose
+from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
+from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
+from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.posterior.exact import ExactPosterior
+from causalarms.search.constraints import Constraints
+from causalarms.sem.best_regimes import allowed_arms
+from causalarms.sem.regimes import n_interventions
+
+if TYPE_CHECKING:
+    from causalarms.policies.posterior import Posterior
+
+QUANTILE, LOOKAHEAD = WAYS = ("quantile", "lookahead")
+MOST_NAMED = 4  # nodes in a reason
+MOST_PENDING = 8  # results that are imagined before a candidate's own
+RECENT = 20  # rounds whose usual intervention is kept unless another is clearly better
+STEADY = "it is the best by what is known so far, and no test is worth its price"
+FIRST = "the first two rounds show every node in two of its regimes"
+
+
+class LookingAhead:
+    """Decides for a policy, from its state alone."""
+
+    def __init__(self, policy: Posterior, settings: Lookahead | None = None) -> None:
+        if policy.method != "exact" or policy.weights != "given" or policy.weight_mean > 0:
+            raise SettingError(
+                "decide='lookahead' needs the exact posterior of weights of any size: method="
+                f"'exact', weights='given' and weight_mean=0, not {policy.method!r}, "
+                f"{policy.weights!r} and {policy.weight_mean:g}"
+            )
+        if n_interventions(policy.regimes) > 2**MAX_TABLE_NODES:
+            raise SettingError(
+                f"decide='lookahead' compares all interventions: at most 2^{MAX_TABLE_NODES}, not "
+                f"{n_interventions(policy.regimes)}"
+            )
+        self.policy = policy
+        self.settings = settings or Lookahead()
+
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        posterior: ExactPosterior,
+        pending: Sequence[Intervention],
+        kept: Constraints | None,
+    ) -> Suggestion:
+        policy = self.policy
+        if policy.n_told + len(pending) < 2:
+            return Suggestion(self._first(rng, pending, kept), EXPLORE, why=FIRST)
+        arms, cost = (None, None) if kept is None else allowed_arms(kept)
+        scale = policy.reward_scale
+        since = policy.alarms[-1].round if policy.alarms else 0
+        asked = Situation(
+            reward=policy.reward,
+            regimes=policy.regimes,
+            arms=arms,
+            cost=None if cost is None else cost / scale,
+            pending=_rows(pending, policy.n_nodes),
+            recent=policy.last_interventions(RECENT),
+            age=policy.n_told - since + len(pending),
+        )
+        chosen = choose(posterior, rng, asked, policy.quantile, self.settings)
+        return Suggestion(
+            chosen.intervention,
+            EXPLOIT if chosen.instead_of is None else EXPLORE,
+            policy.reward_in_data(chosen.mean),
+            chosen.width * scale,
+            in_words(chosen, scale),
+        )
+
+    def _first(
+        self,
+        rng: np.random.Generator,
+        pending: Sequence[Intervention],
+        kept: Constraints | None,
+    ) -> Intervention:
+        played = [*self.policy.last_interventions(1), *pending]
+        if not played:
+            return random_intervention(rng, self.policy.regimes, kept)
+        opposite = ((played[-1].astype(np.int64) + 1) % self.policy.regimes).astype(np.uint8)
+        return opposite if kept is None else nearest_allowed(opposite, kept, rng)
+
+
+def in_words(chosen: Chosen, scale: float) -> str:
+    """Nodes as 'x3', which a study replaces by their names."""
+    if chosen.instead_of is None:
+        return STEADY
+    differs = [f"'x{i}'" for i in np.flatnonzero(chosen.intervention != chosen.instead_of)]
+    if len(differs) > MOST_NAMED:
+        differs[MOST_NAMED - 1 :] = [f"{len(differs) - MOST_NAMED + 1} other nodes"]
+    nodes = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
+    return (
+        f"tests whether {nodes} should change: expected to save {_short(chosen.saved * scale)} "
+        f"over the next {chosen.rounds} rounds, costs {_short(max(chosen.paid, 0.0) * scale)}"
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.2g}"
+
+
+def _rows(pending: Sequence[Intervention], n_nodes: int) -> npt.NDArray[np.uint8]:
+    rows = np.array(list(pending)[-MOST_PENDING:], dtype=np.uint8)
+    return np.ascontiguousarray(rows.reshape(-1, n_nodes))

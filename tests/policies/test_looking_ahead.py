@@ -1,0 +1,235 @@
+"""`posterior` that looks ahead: what it refuses, keeps, tests and says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from causalarms import make_policy, random_sem
+from causalarms.changes.alarm import Alarm
+from causalarms.errors import SettingError
+from causalarms.models.lookahead.late import looks_ahead
+from causalarms.models.lookahead.situation import Chosen, Lookahead
+from causalarms.policies.base import EXPLOIT, EXPLORE
+from causalarms.policies.looking_ahead import in_words
+from causalarms.policies.posterior import Posterior
+from causalarms.rng import stream
+from causalarms.search.constraints import Constraints
+from causalarms.sem.linear_sem import LinearSEM
+from causalarms.sem.rewards import all_interventions
+from causalarms.simulation.simulate import simulate
+
+SEM = random_sem(5, seed=4)
+MIXED = random_sem(5, seed=2, regimes=(3, 1, 2, 2, 2))
+
+
+def looking(sem: LinearSEM = SEM, **settings: Any) -> Posterior:
+    told: dict[str, Any] = {"n_nodes": 5, "noise_mean": sem.noise_mean, "regimes": sem.regimes}
+    made = make_policy("posterior", **(told | {"decide": "lookahead"} | settings))
+    assert isinstance(made, Posterior)
+    return made
+
+
+def told(n_rounds: int, sem: LinearSEM = SEM, **settings: Any) -> Posterior:
+    policy = looking(sem, **settings)
+    noise = stream(1, "noise")
+    for t in range(n_rounds):
+        a = policy.ask(stream(1, "policy", t))
+        policy.tell(a, sem.sample(a[None], noise)[0])
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"decide": "guess"}, "decide"),
+        ({"method": "sampled"}, "method='exact'"),
+        ({"weights": "learned"}, "weights='given'"),
+        ({"weight_mean": 1.0}, "weight_mean=0"),
+        ({"n_nodes": 16, "regimes": None, "noise_mean": None}, "not 65536"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_by_name(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        looking(**settings)
+
+
+def test_the_most_interventions_it_compares_are_welcome() -> None:
+    assert looking(n_nodes=15, regimes=None, noise_mean=None)._lookahead is not None
+
+
+@pytest.mark.parametrize(
+    ("sem", "settings"),
+    [
+        (SEM, {}),
+        (SEM, {"noise_mean": None, "noise_scale": "estimate"}),
+        (SEM, {"noise_std": SEM.noise_std}),
+        (MIXED, {}),
+    ],
+)
+def test_the_best_intervention_is_found_and_kept(sem: LinearSEM, settings: dict[str, Any]) -> None:
+    trace = simulate(looking(sem, **settings), sem, horizon=120)
+    spread = sem.all_expected_rewards().max() - sem.average_reward()
+    assert trace.optimal[-40:].mean() > 0.9
+    assert trace.regret[-1] < 20 * spread
+
+
+@pytest.mark.parametrize("sem", [SEM, MIXED])
+def test_the_second_round_differs_in_every_switch(sem: LinearSEM) -> None:
+    policy = looking(sem)
+    first = policy.suggest(np.random.default_rng(0))
+    assert first.reason == EXPLORE
+    assert (first.intervention < sem.regimes).all()
+    pending = policy.suggest(np.random.default_rng(1), pending=[first.intervention]).intervention
+    policy.tell(first.intervention, np.zeros(5))
+    second = policy.suggest(np.random.default_rng(2)).intervention
+    switches = sem.regimes > 1
+    for arm in (pending, second):
+        assert (arm[switches] != first.intervention[switches]).all()
+
+
+@pytest.mark.parametrize("n_rounds", [0, 1, 6, 70])
+def test_constraints_and_costs_are_kept(n_rounds: int) -> None:
+    policy = told(n_rounds)
+    wanted = policy.ask(np.random.default_rng(0))
+    node = 2
+    without = Constraints([2] * 5, allowed={node: [1 - int(wanted[node])]}, at_most=3)
+    dear = [[0.0, 0.0] for _ in range(5)]
+    dear[node][int(wanted[node])] = 1e6
+    costly = Constraints([2] * 5, cost=dear)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        arm = policy.suggest(rng, allowed=without).intervention
+        assert arm[node] != wanted[node]
+        assert arm.sum() <= 3
+        if n_rounds >= 2:
+            assert policy.suggest(rng, allowed=costly).intervention[node] != wanted[node]
+
+
+def test_costs_are_in_the_units_of_the_data() -> None:
+    """The same system in other units, with costs in these units, is decided the same."""
+    scale = np.array([2.0, 0.5, 4.0, 8.0, 16.0])
+    cost = [[0.0, 0.4 + 0.1 * i] for i in range(5)]
+    arms = []
+    for factor in (np.ones(5), scale):
+        policy = looking(noise_mean=SEM.noise_mean * factor, noise_scale=factor)
+        rng = np.random.default_rng(0)
+        for a in all_interventions(5)[::5]:
+            policy.tell(a, SEM.sample(a[None], rng)[0] * factor)
+        of_reward = factor[policy.reward]
+        dear = Constraints([2] * 5, cost=[[c * of_reward for c in of_node] for of_node in cost])
+        found = [policy.suggest(np.random.default_rng(s), allowed=dear) for s in range(5)]
+        arms.append(np.array([s.intervention for s in found]))
+        means = np.array([s.mean for s in found]) / of_reward
+    np.testing.assert_array_equal(arms[0], arms[1])
+    expected = SEM.expected_reward(arms[1])
+    assert np.abs(means - expected).max() < 5.0  # a prediction of rewards, not of rewards less cost
+
+
+def known_of_one_regime_only() -> Posterior:
+    """So late that not every round is judged."""
+    policy, rng = looking(), np.random.default_rng(0)
+    ones = np.ones(5, dtype=np.uint8)
+    for t in range(64):
+        arm = ones if t % 30 == 1 else 0 * ones
+        policy.tell(arm, SEM.sample(arm[None], rng)[0])
+    return policy
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_pending_is_not_tested_again_blindly(late: bool) -> None:
+    policy = known_of_one_regime_only() if late else told(3)
+    alone = [policy.suggest(np.random.default_rng(seed)) for seed in range(20)]
+    tests, count = np.unique(
+        [s.intervention for s in alone if s.reason == EXPLORE], axis=0, return_counts=True
+    )
+    usual = tests[count.argmax()]
+    again = [
+        policy.suggest(np.random.default_rng(seed), pending=[usual] * 6).intervention
+        for seed in range(20)
+    ]
+    repeated = sum(np.array_equal(arm, usual) for arm in again)
+    assert count.max() >= 5
+    assert repeated < count.max()
+
+
+def test_asking_changes_nothing_and_the_same_generator_gives_the_same() -> None:
+    policy = told(62)
+    state = policy.state()
+    first = policy.suggest(np.random.default_rng(5))
+    second = policy.suggest(np.random.default_rng(5))
+    np.testing.assert_array_equal(first.intervention, second.intervention)
+    assert first[1:] == second[1:] or np.isnan(first.width)
+    for name, value in policy.state().items():
+        np.testing.assert_array_equal(value, state[name])
+
+
+def test_a_test_names_its_nodes_and_its_price() -> None:
+    said = [s.why for s in (told(n).suggest(np.random.default_rng(0)) for n in (3, 4, 5, 6, 7))]
+    tests = [why for why in said if why.startswith("tests whether 'x")]
+    assert tests
+    for why in tests:
+        assert "expected to save" in why
+        assert "costs" in why
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ([1], "whether 'x1' should"),
+        ([0, 3], "whether 'x0' and 'x3' should"),
+        ([0, 1, 2, 4], "whether 'x0', 'x1', 'x2' and 'x4' should"),
+        ([0, 1, 2, 3, 4], "whether 'x0', 'x1', 'x2' and 2 other nodes should"),
+    ],
+)
+def test_a_reason_is_short(changed: list[int], words: str) -> None:
+    instead = np.zeros(5, dtype=np.uint8)
+    arm = instead.copy()
+    arm[changed] = 1
+    said = in_words(Chosen(arm, 0.0, 0.0, 617.0, 40, 0.2, instead), 2.0)
+    assert words in said
+    assert "save 1234 over the next 40 rounds, costs 0.4" in said
+
+
+def test_judged_rounds_get_rarer() -> None:
+    settings = Lookahead()
+    judged = [t for t in range(settings.early, 3000) if looks_ahead(t, settings)]
+    gaps = np.diff(judged)
+    assert gaps[0] <= settings.early // settings.spacing + 1
+    assert gaps.max() <= settings.most_held + settings.spacing
+    assert (gaps[-20:] == settings.most_held).all()
+
+
+def test_a_test_between_refreshes_is_learned_at_once() -> None:
+    policy = looking(refresh=50)
+    arm, rng = np.zeros(5, dtype=np.uint8), np.random.default_rng(0)
+    for _ in range(303):
+        policy.tell(arm, SEM.sample(arm[None], rng)[0])
+    assert policy._refreshed == 300
+    other = 1 - arm
+    policy.tell(other, SEM.sample(other[None], rng)[0])
+    assert policy._refreshed == 304
+    plain = looking(refresh=50, decide="quantile")
+    for t in range(304):
+        plain.tell(other if t == 303 else arm, SEM.sample(arm[None], rng)[0])
+    assert plain._refreshed == 300
+
+
+@pytest.mark.parametrize("n_rounds", [1, 6, 70])
+def test_where_one_intervention_is_left_it_is_played(n_rounds: int) -> None:
+    policy = told(n_rounds)
+    only = Constraints([2] * 5, allowed={node: [node % 2] for node in range(5)})
+    for seed in range(3):
+        found = policy.suggest(np.random.default_rng(seed), allowed=only)
+        assert found.intervention.tolist() == [0, 1, 0, 1, 0]
+
+
+def test_after_a_change_every_round_is_judged_again() -> None:
+    policy = told(70)
+    held = [policy.suggest(np.random.default_rng(s)).reason for s in range(6)]
+    policy.alarms.append(Alarm(68, 0, 1, 60, 30.0, 20.0))
+    said = [policy.suggest(np.random.default_rng(s)) for s in range(6)]
+    assert not any(np.isnan(s.width) for s in said)
+    assert set(held) == {EXPLOIT}

@@ -1,0 +1,29 @@
+"""Policies number their nodes; what a study says of a trial has their names."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from causalarms import Study, random_sem
+
+
+def test_a_test_is_explained_with_the_names_of_nodes() -> None:
+    sem, rng = random_sem(4, seed=3), np.random.default_rng(0)
+    nodes = ["heat", "flow", "acid", "yield"]
+    study = Study.create(
+        None, nodes=nodes, reward="yield", policy="posterior",
+        policy_settings={"decide": "lookahead"},
+    )  # fmt: skip
+    said = []
+    for _ in range(12):
+        trial = study.ask()
+        said.append(str(study.explain(trial)))
+        values = sem.sample(np.array([list(trial.intervention.values())]), rng)[0]
+        study.tell(trial, dict(zip(nodes, values.tolist(), strict=True)))
+    tests = [words for words in said if "tests whether" in words]
+    assert tests
+    for words in tests:
+        assert re.search(r"tests whether '(heat|flow|acid|yield)'", words)
+        assert "'x" not in words
