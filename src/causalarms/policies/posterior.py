@@ -571,6 +571,9 @@ class Posterior(Policy):
         self._began = np.array(state.get("began", np.zeros_like(self._began)), dtype=np.int64)
         if self._suspects is not None:
             self._suspects.restore(unnested("suspects", state))
+            self._suspects.check_recent(
+                self.n_told, np.asarray(state["recent.rounds"]), np.asarray(state["recent.values"])
+            )
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
         self._predictors = np.array(state["predictors"], dtype=bool)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.errors import DataError
 from causalarms.policies.first_rounds import middle_of
 from causalarms.policies.incomplete_rounds import with_gaps
 from causalarms.state_entries import INTEGERS, Entry
@@ -171,6 +172,20 @@ class Suspects:
     def restore(self, state: dict[str, Any]) -> None:
         for name in STATE:
             setattr(self, f"_{name}", np.array(state[name]))
+        held = self._rounds > 0
+        if self._values[~held].any() or np.isnan(self._values[~held]).any():
+            raise DataError("there are values of rounds that are not set aside")
+
+    def check_recent(self, n_told: int, rounds: IntArray, values: FloatArray) -> None:
+        """DataError where rounds held here lack other values than the same among these."""
+        if np.nan_to_num(self._first[n_told:], nan=1.0).any():
+            raise DataError("there are values of first rounds that were not told")
+        early = (rounds > 0) & (rounds <= FIRST)
+        known = [(self._first[rounds[early] - 1], values[early])]
+        both = np.flatnonzero((self._rounds > 0) & (self._rounds <= FIRST))
+        known.append((self._first[self._rounds[both] - 1], self._values[both]))
+        if any((np.isnan(mine) != np.isnan(other)).any() for mine, other in known):
+            raise DataError("rounds lack other values than they did when they were told")
 
 
 STATE = (
