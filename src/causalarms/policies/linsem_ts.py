@@ -87,7 +87,9 @@ class LinSEMTS(Policy):
             self._draw(rng), self.noise_mean, self._order, self.reward,
             constraints=kept, budget=SEARCH_BUDGET,
         )  # fmt: skip
-        reward = best.value + float(kept.cost(best.intervention[None])[0])
+        reward = best.value
+        if not kept.free:
+            reward += float(kept.cost(best.intervention[None])[0])
         return Suggestion(best.intervention, EXPLOIT, reward, why=THOMPSON)
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:

@@ -453,6 +453,9 @@ class Posterior(Policy):
 
     def _add(self, a: Intervention, x: FloatArray, stale: npt.NDArray[np.bool_]) -> None:
         """The round for all mechanisms it was played with but the stale ones."""
+        if not stale.any():
+            self._moments.add(x, a)
+            return
         nodes = np.flatnonzero(stale)
         grams, counts = self._moments.gram[a[nodes], nodes], self._moments.counts[a[nodes], nodes]
         self._moments.add(x, a)
@@ -463,7 +466,7 @@ class Posterior(Policy):
         return [] if view is None else self._watch(a, x, view)
 
     def _view(self, x: FloatArray, stale: npt.NDArray[np.bool_]) -> PredictiveView | None:
-        if self._units is None:
+        if self._units is None or not (self.watches or self._suspects is not None):
             return None
         missing = np.isnan(x)
         return PredictiveView(
