@@ -56,7 +56,7 @@ def test_many_rows_and_searches_agree_with_the_table(monkeypatch: pytest.MonkeyP
         assert other.mean == pytest.approx(answers[0].mean)
 
 
-@pytest.mark.parametrize("name", ["csl-ucb", "ucb"])
+@pytest.mark.parametrize("name", ["csl-ucb", "ucb", "posterior"])
 def test_the_highest_bound_net_of_costs(name: str) -> None:
     """Without costs and constraints that matter, it is what the policy plays anyway."""
     policy = told(name, 400)
