@@ -62,9 +62,9 @@ def looked_at(n_nodes: int, seed: int, weights: str, more: dict[str, Any]) -> li
             return
         choice = belief.best(rows, sem.reward, nothing, tolerance=OPTIMAL_WITHIN)
         true = float(truth[choice.row])
-        _, low, high = summary(belief.expected(asked))
+        predicted = summary(belief.expected(asked))
         values = sem.mean(asked)
-        inside = (low <= values) & (values <= high)
+        inside = (predicted.low <= values) & (values <= predicted.high)
         found.append(
             {
                 "nodes": n_nodes,

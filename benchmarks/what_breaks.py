@@ -224,12 +224,9 @@ def alarms(n_systems: int) -> Iterator[Table]:
 
 def made(name: str, world: BrokenWorld, horizon: int) -> Policy:
     name, _, option = name.partition(", ")
+    more: dict[str, Any] = {"noise": "any"} if option else {}
     return make_policy(
-        name,
-        n_nodes=world.n_nodes,
-        horizon=horizon,
-        noise_mean=world.noise_mean,
-        **({"noise": "any"} if option else {}),
+        name, n_nodes=world.n_nodes, horizon=horizon, noise_mean=world.noise_mean, **more
     )
 
 
