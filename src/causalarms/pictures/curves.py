@@ -124,8 +124,9 @@ def _draw(
             blocks = len(value) == len(at) - 1
             if blocks:  # the last block ends where the last edge is
                 value, low, high = (np.append(part, part[-1]) for part in (value, low, high))
-            drawn = {"drawstyle": "steps-post"} if blocks else {}
-            (line,) = axes.plot(at, value, label=printable(name), **drawn)
+            (line,) = axes.plot(
+                at, value, label=printable(name), drawstyle="steps-post" if blocks else "default"
+            )
             most = max(most, len(lines))
             if len(lines) >= FEWEST_FOR_INTERVAL:
                 axes.fill_between(
@@ -141,7 +142,7 @@ def _draw(
         for text in legend.get_texts():
             text.set_parse_math(False)
         if most >= FEWEST_FOR_INTERVAL:
-            style.say_runs(figure, f"mean of {most} systems, 95 % bootstrap intervals")
+            style.say_runs(figure, f"mean of {most} runs, 95 % bootstrap intervals")
     return figure
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from causalarms.pictures import style
 from causalarms.plain_text import printable
@@ -35,7 +37,7 @@ def draw_learners(names: Sequence[str], records: Sequence[dict[str, Any]]) -> Fi
             text.set_parse_math(False)
         panels[0].set_ylim(len(rows) - 0.5, -0.5)
         most = max(row.runs for row in rows)
-        style.say_runs(figure, f"{most} systems, 95 % bootstrap intervals")
+        style.say_runs(figure, f"{most} runs, 95 % bootstrap intervals")
     return figure
 
 
@@ -45,13 +47,20 @@ def _panel(axes: Any, rows: Sequence[LearnerSummary], metric: str) -> None:
         axes.plot([low, high], [place, place], color=look, linewidth=1.3, linestyle="-")
         axes.plot([value], [place], color=look, marker="o", ms=4)
     if metric == "seconds":
-        axes.set_xscale("log")
+        _whole_decades(axes)
     else:
         axes.set_xlim(-0.03, 1.03)
     axes.grid(axis="x", color=style.PALE_GREY, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
+def _whole_decades(axes: Any) -> None:
+    axes.set_xscale("log")
+    low, high = axes.dataLim.intervalx
+    axes.set_xlim(10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def _looks(n: int) -> list[str]:
-    colours = [entry["color"] for entry in style.SERIES]
+    colours = [str(entry["color"]) for entry in style.SERIES]
     return [colours[number % len(colours)] for number in range(n)]

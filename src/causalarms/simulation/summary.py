@@ -81,7 +81,7 @@ def _normalised(units: list[dict[str, Any]]) -> Interval:
     return mean([unit["regret"] / max(unit["random_regret"], TINY) for unit in units])
 
 
-def _stopped(units: list[dict[str, Any]]) -> dict[str, float]:
+def _stopped(units: list[dict[str, Any]]) -> dict[str, Any]:
     if any("stopped" not in unit for unit in units):
         return {}
     rounds = [unit["stopped"] for unit in units if unit["stopped"] is not None]
