@@ -1,5 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# as pip would, but on all cores and without the tests of other packages
+BYTECODE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .DEFAULT_GOAL := help
 .PHONY: help demo test prepared types bench reproduce clean
@@ -37,7 +40,8 @@ reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 f
 .venv/ready: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	@$(INSTALL) -e '.[plot]'
+	@$(BYTECODE)
 	@touch $@
 
 .venv/compiled: .venv/ready
@@ -48,7 +52,8 @@ reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 f
 .venv/ready-test: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(INSTALL) -e '.[test]'
+	@$(BYTECODE)
 	@touch .venv/ready $@
 
 clean:  ## remove the environment and all output
