@@ -11,6 +11,7 @@ import gc
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import policy_cases
@@ -23,20 +24,25 @@ from causalarms.testing.learners import learner_case
 N_ROUNDS = 60
 
 
+def fit(learner: str, **settings: Any) -> None:
+    learner_case(partial(make_learner, learner, **settings)).fit()
+
+
 def search() -> None:
     n = 12  # more interventions than are compared one by one
     weights = np.triu(np.random.default_rng(0).normal(size=(2, n, n)), 1)
     best_intervention(weights, np.ones(n), np.arange(n), n - 1)
-    Constraints([2] * n, at_most=2).random(np.random.default_rng(0))
+    Constraints([2, 2], forbidden=[{0: 1, 1: 1}]).interventions()
 
 
 def learners() -> None:
     policy_cases.history("csl-ucb")
-    for name in ("golem", "dagma"):
-        learner_case(partial(make_learner, name, steps=20)).fit()
+    fit("golem", steps=20)
+    fit("dagma", steps=20)
 
 
 def posterior() -> None:
+    fit("posterior")
     policy_cases.history("posterior-cd")
     incomplete = make_policy("posterior", n_nodes=policy_cases.N_NODES, gaps="learn")
     for a, x in policy_cases.history("random"):
@@ -45,6 +51,7 @@ def posterior() -> None:
 
 
 def sampled() -> None:
+    fit("posterior", method="sampled", n_sweeps=50)
     policy_cases.history("posterior sampled")
 
 
