@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import run
 
@@ -97,6 +98,28 @@ def test_own_parts_by_module_and_name(own: str) -> None:
     assert record["settings"]["world"]["made by"] == f"{own}:chain"
     record = json.loads(run(*told, "--nodes", 3, "--noise", f"laplace,{own}:narrow", "--json").out)
     assert record["settings"]["noise"] == ["laplace", f"{own}:narrow"]
+
+
+def test_learn_takes_learners_of_others(own: str, tmp_path: Path) -> None:
+    sem, rng = random_sem(3, seed=1), np.random.default_rng(0)
+    A = rng.integers(0, 2, (80, 3))
+    table = np.hstack([sem.sample(A, rng), A])
+    names = "a,b,c,do:a,do:b,do:c"
+    np.savetxt(tmp_path / "rounds.csv", table, delimiter=",", header=names, comments="")
+    told = ("learn", "rounds.csv", "--json", "--out", "graph.csv", "--method")
+    theirs, ours = (json.loads(run(*told, m).out) for m in (f"{own}:Patient", "csl"))
+    strip = [{k: e[k] for k in ("regime", "parent", "child", "weight")} for e in ours["edges"]]
+    assert theirs["edges"] == strip
+    assert theirs["method"] == f"{own}:Patient"
+    for method, message in (
+        (f"{own}:Broken", "cannot learn from this: ValueError: gave up"),
+        (f"{own}:NUMBER", "which makes nothing"),
+        ("cls", "unknown learner 'cls'; did you mean 'csl'"),
+    ):
+        outcome = run(*told, method)
+        assert outcome.code == 1
+        assert message in outcome.err
+    assert "--tier is for CSL" in run(*told, f"{own}:Patient", "--tier", "a").err
 
 
 def test_systems_from_files_batches_and_stops(tmp_path: Path) -> None:
