@@ -29,7 +29,7 @@ def test_it_names_a_cache_that_cannot_be_written_and_what_is_missing(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr(doctor, "NEEDED", ("numpy", "no-such-package"))
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     outcome = run("doctor")
     assert outcome.code == 0
     assert "problem: no-such-package is not installed" in outcome.out

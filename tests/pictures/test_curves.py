@@ -32,7 +32,7 @@ def test_a_block_is_drawn_over_its_own_rounds() -> None:
     shares = [dict(r) for r in records() if r["policy"] == "oracle"]
     for record in shares:
         record["optimal_curve"] = [1.0, 1.0, 1.0, 0.2, 1.0, 1.0]
-    axes = draw_optimal_share(EXPERIMENT, shares).axes[0]
+    axes: Any = draw_optimal_share(EXPERIMENT, shares).axes[0]
     line = axes.lines[0]
     assert line.get_drawstyle() == "steps-post"
     assert line.get_xdata().tolist() == [0, 20, 40, 60, 80, 100, 120]
@@ -47,7 +47,7 @@ def test_the_picture_has_the_intervals_of_the_table() -> None:
         (draw_normalised_regret, [row.normalised_regret for row in rows]),
         (draw_optimal_share, [row.final_optimal_share for row in rows]),
     ):
-        axes = draw(EXPERIMENT, records()).axes[0]
+        axes: Any = draw(EXPERIMENT, records()).axes[0]
         unit = 100 if draw is draw_optimal_share else 1
         for line, band, column in zip(axes.lines, axes.collections, columns, strict=False):
             assert line.get_ydata()[-1] == pytest.approx(unit * column.value, abs=1e-4)
@@ -57,14 +57,18 @@ def test_the_picture_has_the_intervals_of_the_table() -> None:
             np.testing.assert_allclose(found, [column.low, column.high], atol=1e-5)
 
 
+def drawn(played: list[dict[str, Any]]) -> Any:
+    return draw_normalised_regret(EXPERIMENT, played).axes[0].lines[0].get_ydata()
+
+
 def test_normalised_regret_counts_every_system_alike() -> None:
     played = [dict(r) for r in records() if r["policy"] == "random"]
-    before = draw_normalised_regret(EXPERIMENT, played).axes[0].lines[0].get_ydata()
+    before = drawn(played)
     assert before[-1] == pytest.approx(1.0, abs=0.3)  # by definition, up to the luck of the draw
     played[0] = dict(played[0])  # one system in other units
     played[0]["regret_curve"] = [1000 * value for value in played[0]["regret_curve"]]
     played[0]["random_regret"] *= 1000
-    after = draw_normalised_regret(EXPERIMENT, played).axes[0].lines[0].get_ydata()
+    after = drawn(played)
     np.testing.assert_allclose(after, before)
 
 
