@@ -77,3 +77,21 @@ def test_labels_are_text_and_no_formulas() -> None:
     texts = [text for legend in figure.legends for text in legend.get_texts()]
     assert [text.get_text() for text in texts] == ["oracle", "random", "$ucb_1$"]
     assert not any(text.get_parse_math() for text in texts)
+
+
+def test_no_axis_of_regret_goes_below_zero() -> None:
+    """Means of 1 and 1000 call for a logarithmic axis; with an oracle 0 must be on it."""
+
+    def played(policy: str, level: float) -> dict[str, Any]:
+        curve = list(np.linspace(0.01, 1, 12) * level)
+        return {"policy": policy, "regret_curve": curve, "changes": []}
+
+    far = [played("random", 1000.0), played("$ucb_1$", 1.0)]
+    axes = draw_regret(EXPERIMENT, far).axes[0]
+    assert axes.get_yscale() == "log"
+    assert 0 < axes.get_ylim()[0] <= 0.01
+    axes = draw_regret(EXPERIMENT, [*far, played("oracle", 0.0)]).axes[0]
+    assert axes.get_yscale() == "symlog"
+    assert axes.get_ylim()[0] == 0
+    near = [played("random", 10.0), played("$ucb_1$", 1.0)]
+    assert draw_regret(EXPERIMENT, near).axes[0].get_yscale() == "linear"

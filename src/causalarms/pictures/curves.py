@@ -20,6 +20,7 @@ from causalarms.simulation.intervals import mean_band
 
 FEWEST_FOR_INTERVAL = 2
 FAR_APART = 30  # factor between policies beyond which regret is drawn on a logarithmic axis
+LOG_MARGIN = 1.5  # factor below the smallest mean
 PERCENT = 100.0
 Records = Sequence[dict[str, Any]]
 
@@ -101,10 +102,19 @@ def _rounds(compared: Compared) -> npt.NDArray[np.int64]:
 
 
 def _spread_out(figure: Figure, curves: dict[str, npt.NDArray[np.float64]]) -> None:
-    finals = [float(lines[:, -1].mean()) for lines in curves.values()]
-    positive = [value for value in finals if value > 0]
-    if positive and max(positive) > FAR_APART * min(positive):
-        figure.axes[0].set_yscale("symlog", linthresh=max(min(positive) / 10, 1e-6))
+    """A logarithmic axis where policies end far apart; straight near 0 where one loses nothing."""
+    means = np.array([lines.mean(axis=0) for lines in curves.values()])
+    finals = means[:, -1]
+    positive = finals[finals > 0]
+    if not len(positive) or positive.max() <= FAR_APART * positive.min():
+        return
+    axes = figure.axes[0]
+    if len(positive) == len(finals):
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=means[means > 0].min() / LOG_MARGIN)
+    else:
+        axes.set_yscale("symlog", linthresh=positive.min() / 10)
+        axes.set_ylim(bottom=0.0)
 
 
 def _draw(
