@@ -62,8 +62,12 @@ def test_they_hold_what_they_should(built: tuple[Path, Path]) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert f"{stem}.dist-info/licenses/LICENSE" in names
     assert "causalarms/py.typed" in names
-    source = {str(p.relative_to(ROOT / "src")) for p in (ROOT / "src").rglob("*.py")}
-    assert source == {name for name in names if name.endswith(".py")}
+    source = {
+        str(path.relative_to(ROOT / "src"))
+        for path in (ROOT / "src").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert source == {name for name in names if ".dist-info/" not in name}
     assert not [name for name in names if name.startswith(("tests", "docs", "benchmarks"))]
 
 

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,19 @@ import pytest
 
 from causalarms import LinearSEM, random_sem
 from causalarms.errors import CausalArmsError, DataError, ModelError
+from causalarms.policies.stopping import StopRule
+from causalarms.policies.ucb import UCB
 from causalarms.rng import stream
 from causalarms.sem.rewards import all_interventions
-from causalarms.simulation import BENDS, NOISE_LAWS, Contestant, Experiment, World, monte_carlo
+from causalarms.simulation import (
+    BENDS,
+    NOISE_LAWS,
+    Contestant,
+    Experiment,
+    World,
+    monte_carlo,
+    summarise,
+)
 from causalarms.simulation.bends import MONTE_CARLO
 from causalarms.simulation.noise import noise_law
 
@@ -260,3 +271,29 @@ def test_contestants_that_make_no_sense_are_refused() -> None:
         Contestant(3)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"settings of random: .* cannot be written to"):
         Contestant("random", "", {"a": object()}).told()
+
+
+def test_a_function_with_some_settings_is_a_contestant() -> None:
+    made = experiment(
+        contestants=(Contestant("ucb", "a", {"alpha": 2.0}), Contestant(partial(UCB, alpha=2.0)))
+    )
+    one, two = monte_carlo(made, runs=1, n_jobs=1)
+    assert (two["policy"], two["regret"]) == ("UCB", one["regret"])
+    assert two["told"]["policy"]["with"] == [[], {"alpha": 2.0}]
+
+
+def test_a_run_that_stops_plays_what_it_recommends_to_the_end() -> None:
+    rule = StopRule(probability=0.8)
+    stops = experiment(stop=rule, batch=2, contestants=(Contestant("posterior"), *RANDOM))
+    stopped, plays_on = monte_carlo(stops, runs=1, n_jobs=1)
+    world, trace = stops.play(stops.contestants[0], 0)
+    assert stopped["stopped"] == len(trace.gap) < 100
+    assert stopped["probability_best"] >= 0.8
+    assert trace.recommendation is not None
+    lost = world.best_reward(0) - world.expected_reward(trace.recommendation.intervention[None])[0]
+    assert stopped["regret"] == pytest.approx(trace.regret[-1] + (100 - len(trace.gap)) * lost)
+    assert len(stopped["regret_curve"]) == 10
+    assert plays_on["stopped"] is None
+    rows = summarise(stops, [stopped, plays_on])
+    assert [row.stopped for row in rows] == [1.0, 0.0]
+    assert rows[0].rounds_to_stop == len(trace.gap)
