@@ -38,14 +38,21 @@ class RemoteStudy(Study):
     def __init__(self, url: str, token: str | None = None, *, patience: float = PATIENCE) -> None:
         self._wire = Wire(url, token, patience)
         self.url = url
+        try:
+            self._check()
+            super().__init__(RemoteStore(self._wire))
+            self._refresh()
+        except BaseException:
+            self._wire.close()
+            raise
+
+    def _check(self) -> None:
         first = self._wire.send("GET", "/study", patience=0.0).body
         if "learned_head" not in first:
             raise RemoteStudyError(
-                f"{url} is no causalarms service that this one understands (its version: "
+                f"{self.url} is no causalarms service that this one understands (its version: "
                 f"{first.get('version', 'unknown')!r:.40})"
             )
-        super().__init__(RemoteStore(self._wire))
-        self._refresh()
 
     @classmethod
     def create(cls, *arguments: Any, **named: Any) -> NoReturn:
