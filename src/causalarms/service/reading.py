@@ -52,7 +52,7 @@ async def study(service: Service, call: Call) -> Answer:
             created=moment.first.at,
             now=_now().isoformat(timespec="seconds"),
             caller=call.caller,
-            far_values=[_far(far) for found in moment.far.values() for far in found],
+            far_values=[_far(far) for found in service.views.far.values() for far in found],
             missing=missing_in_words(missing) if missing["values"] else "",
             version=VERSION,
         ),
@@ -101,7 +101,7 @@ async def trials(service: Service, call: Call) -> Answer:
     page = found[:limit]
     return Answer(
         shapes.Trials(
-            [_row(moment, record) for record in page],
+            [_row(service, moment, record) for record in page],
             page[-1].number if len(found) > limit else None,
             moment.number,
         )
@@ -112,7 +112,7 @@ async def trial(service: Service, call: Call) -> Answer:
     moment = service.moment
     record = moment.ledger.trial(call.number)
     settings, asked = moment.settings, record.asked
-    row = _row(moment, record)
+    row = _row(service, moment, record)
     return Answer(
         shapes.Trial(
             trial=record.number,
@@ -147,7 +147,7 @@ async def trial(service: Service, call: Call) -> Answer:
                 for note in moment.ledger.notes
                 if note["trial"] == record.number
             ],
-            far=[_far(far) for far in moment.far.get(record.number, ())],
+            far=[_far(far) for far in service.views.far.get(record.number, ())],
         )
     )
 
@@ -205,7 +205,7 @@ async def health(service: Service, call: Call) -> Answer:
     return Answer(answer, 200 if answer.ok else 503)
 
 
-def _row(moment: Moment, record: Record) -> shapes.TrialRow:
+def _row(service: Service, moment: Moment, record: Record) -> shapes.TrialRow:
     named = moment.settings.named
     otherwise = bool(not_as_asked(record, named))
     return shapes.TrialRow(
@@ -223,7 +223,7 @@ def _row(moment: Moment, record: Record) -> shapes.TrialRow:
         notes=moment.notes_of[record.number],
         asked_at=record.asked_at,
         done_at=record.done_at,
-        far=[far.node for far in moment.far.get(record.number, ())],
+        far=[far.node for far in service.views.far.get(record.number, ())],
     )
 
 
