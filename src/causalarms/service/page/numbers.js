@@ -1,0 +1,75 @@
+// Numbers as people read them. The server sends null for what nobody can know (NaN): a dash here.
+
+export const DASH = "–";
+const LARGEST_PLAIN = 1e7;
+const SMALLEST_PLAIN = 1e-4;
+
+export const known = (x) => typeof x === "number" && Number.isFinite(x);
+
+// `span` is what makes a difference (the width of an interval): it is shown with two digits.
+export function shown(x, span = null) {
+  if (!known(x)) return DASH;
+  const size = Math.abs(x);
+  if (size !== 0 && (size >= LARGEST_PLAIN || size < SMALLEST_PLAIN) && !(size < span / 10)) {
+    return minus(x.toPrecision(3).replace(/e\+?/, "e"));
+  }
+  const decimals = known(span) && span > 0 ? 1 - Math.floor(Math.log10(span)) : digitsAfter(size);
+  const text = x.toFixed(Math.min(Math.max(decimals, 0), 8));
+  return minus(/^-0(\.0*)?$/.test(text) ? text.slice(1) : text);
+}
+
+export function signed(x, span = null) {
+  const text = shown(x, span);
+  return known(x) && x > 0 && !/^0(\.0*)?$/.test(text) ? `+${text}` : text;
+}
+
+export function interval(low, high) {
+  if (!known(low) || !known(high)) return DASH;
+  return `${shown(low, high - low)} to ${shown(high, high - low)}`;
+}
+
+export function percent(p) {
+  if (!known(p)) return DASH;
+  if (p > 0.99 && p < 1) return "over 99 %";
+  if (p < 0.01 && p > 0) return "under 1 %";
+  return `${Math.round(100 * p)} %`;
+}
+
+export function count(n, word) {
+  return `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+}
+
+export function age(seconds) {
+  if (!known(seconds)) return DASH;
+  if (seconds < 45) return "just now";
+  if (seconds < 5400) return `${Math.max(1, Math.round(seconds / 60))} min ago`;
+  if (seconds < 129600) return `${Math.round(seconds / 3600)} h ago`;
+  return `${Math.round(seconds / 86400)} days ago`;
+}
+
+// What was typed: a decimal comma is understood, nothing typed was not measured (null), and NaN
+// says that it is no number.
+export function typed(text) {
+  const tidy = text.trim().replace("−", "-").replace(/^([^.,]*),([^.,]*)$/, "$1.$2");
+  if (tidy === "") return null;
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(tidy) ? Number(tidy) : NaN;
+}
+
+// Round steps (1, 2 or 5 times a power of ten) that cover low to high.
+export function ticks(low, high, wanted = 5) {
+  const rough = (high - low) / wanted;
+  if (!(rough > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999);
+  const first = Math.ceil(low / step - 1e-9);
+  const last = Math.floor(high / step + 1e-9);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => (first + i) * step);
+}
+
+function digitsAfter(size) {
+  return size === 0 ? 0 : 3 - Math.floor(Math.log10(size));
+}
+
+function minus(text) {
+  return text.replace(/-/g, "−");
+}
