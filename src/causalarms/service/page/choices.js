@@ -1,10 +1,15 @@
 // What a person chose or typed: kept for this tab, so that a reload loses none of it.
 
-const KEY = "causalarms:";
+const PREFIX = "causalarms:";
+let study = ""; // another study at the same address has its own choices
+
+export function choicesOf(hash) {
+  study = hash.slice(0, 16);
+}
 
 export function remember(name, value) {
   try {
-    sessionStorage.setItem(KEY + location.pathname + name, JSON.stringify(value));
+    sessionStorage.setItem(`${PREFIX}${study}:${name}`, JSON.stringify(value));
   } catch {
     // a browser that stores nothing forgets on reload, and nothing else happens
   }
@@ -12,7 +17,7 @@ export function remember(name, value) {
 
 export function recall(name, otherwise) {
   try {
-    const text = sessionStorage.getItem(KEY + location.pathname + name);
+    const text = sessionStorage.getItem(`${PREFIX}${study}:${name}`);
     return text === null ? otherwise : JSON.parse(text);
   } catch {
     return otherwise;
@@ -22,13 +27,14 @@ export function recall(name, otherwise) {
 // The name under which this browser asks. Two browsers must not share one: they would be handed
 // the same trial.
 export function workerName() {
-  const name = `${KEY}worker`;
+  const name = `${PREFIX}worker`;
+  const fresh = `page-${randomHex(2)}`;
   try {
-    const found = localStorage.getItem(name) ?? `page-${randomHex(2)}`;
+    const found = localStorage.getItem(name) ?? fresh;
     localStorage.setItem(name, found);
     return found;
   } catch {
-    return `page-${randomHex(2)}`;
+    return fresh;
   }
 }
 

@@ -35,8 +35,8 @@ export function percent(p) {
   return `${Math.round(100 * p)} %`;
 }
 
-export function count(n, word) {
-  return `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+export function count(n, word, words = `${word}s`) {
+  return `${n.toLocaleString("en")} ${n === 1 ? word : words}`;
 }
 
 export function age(seconds) {

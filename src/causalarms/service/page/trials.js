@@ -1,0 +1,163 @@
+// The table of trials, newest first; a wrong result is one click from being corrected.
+
+import { html, nothing } from "./vendor/lit-html.js";
+import * as act from "./actions.js";
+import { ageOf, mine } from "./next_trial.js";
+import { age, count, shown } from "./numbers.js";
+import { loadTrials, PAGE } from "./refresh.js";
+import { mayWrite } from "./rights.js";
+import { change, state } from "./store.js";
+import { brief } from "./words.js";
+
+const STATES = { asked: "pending" };
+
+export function trials() {
+  const { study, trials: page } = state;
+  return html`<section id="trials" class="card" aria-labelledby="trials-title">
+    <h2 id="trials-title">Trials</h2>
+    ${study.trials ? table(page) : html`<p>There is none yet.</p>`} ${notes()}
+  </section>`;
+}
+
+function table({ rows, newest }) {
+  const { study, frozen } = state;
+  const top = newest ?? study.trials - 1;
+  const shownRows = [...rows].reverse();
+  return html`<div class="scroll">
+      <table class="trials">
+        <thead>
+          <tr>
+            <th scope="col" class="number">Trial</th>
+            <th scope="col">State</th>
+            <th scope="col">What was set</th>
+            <th scope="col" class="number">${study.reward}</th>
+            <th scope="col" class="often">By</th>
+            <th scope="col" class="often">When</th>
+            ${frozen ? nothing : html`<td></td>`}
+          </tr>
+        </thead>
+        <tbody>
+          ${shownRows.map(row)}
+        </tbody>
+      </table>
+    </div>
+    ${study.trials > PAGE && !frozen ? pages(top) : nothing}
+    ${frozen && study.trials > rows.length
+      ? html`<p class="hint">The last ${rows.length} of ${count(study.trials, "trial")}.</p>`
+      : nothing}`;
+}
+
+function row(r) {
+  const { study } = state;
+  const reward = r.values?.[study.reward];
+  return html`<tr class="is-${r.state}">
+    <th scope="row" class="number">${r.trial}</th>
+    <td>
+      ${STATES[r.state] ?? r.state}${r.corrected ? html`<small> corrected</small>` : nothing}
+      ${r.far.length
+        ? html`<small class="warn">far: <bdi>${r.far.join(", ")}</bdi></small>`
+        : nothing}
+    </td>
+    <td class="setting">
+      <bdi>${brief(r.levels, study.factors)}</bdi>
+      ${r.asked_levels
+        ? html`<small>asked: ${brief(r.asked_levels, study.factors)}</small>`
+        : nothing}
+      ${r.remark ? html`<small><bdi>${r.remark}</bdi></small>` : nothing}
+    </td>
+    <td class="number">${r.values === null ? "" : shown(reward)}</td>
+    <td class="often"><bdi>${r.worker}</bdi></td>
+    <td class="often">
+      ${r.state === "asked" ? `asked ${age(ageOf(r))}` : moment(r.done_at)}
+    </td>
+    ${state.frozen ? nothing : html`<td class="actions">${buttons(r)}</td>`}
+  </tr>`;
+}
+
+function buttons(r) {
+  const open = r.state === "asked" && mayWrite() && mine().some((m) => m.trial === r.trial);
+  const name = (word) => `${word} trial ${r.trial}`;
+  return html`
+    ${r.values !== null && mayWrite("operator")
+      ? html`<button aria-label=${name("Correct")} @click=${() => correct(r)}>Correct</button>`
+      : nothing}
+    ${open
+      ? html`<button aria-label=${name("Tell")} @click=${() => toCard(r)}>Tell</button>
+          <button aria-label=${name("Abandon")} @click=${() => abandon(r)}>Abandon</button>`
+      : nothing}
+    <button
+      class="link"
+      aria-label=${name("Details of")}
+      @click=${() => act.openDialog("details", { trial: r.trial })}
+    >
+      Details${r.notes ? ` (${count(r.notes, "note")})` : ""}
+    </button>`;
+}
+
+export function correct(r) {
+  const values = Object.fromEntries(
+    Object.entries(r.values).map(([node, x]) => [node, x === null ? "" : String(x)]),
+  );
+  act.openDialog("correct", { row: r, values, played: null });
+}
+
+function abandon(r) {
+  act.openDialog("end", { row: r });
+}
+
+function toCard(r) {
+  act.showTrial(r);
+  requestAnimationFrame(() => {
+    document.getElementById("next").scrollIntoView();
+    document.querySelector("#tell input")?.focus();
+  });
+}
+
+function pages(top) {
+  const { study } = state;
+  const last = study.trials - 1;
+  const bottom = Math.max(top - PAGE + 1, 0);
+  return html`<nav class="row pages" aria-label="Pages of trials">
+    <button aria-disabled=${top >= last} @click=${() => turn(null)}>Newest</button>
+    <button aria-disabled=${top >= last} @click=${() => turn(top + PAGE)}>Newer</button>
+    <span>${bottom} to ${top} of ${count(study.trials, "trial")}</span>
+    <button aria-disabled=${bottom === 0} @click=${() => turn(top - PAGE)}>Older</button>
+    <button aria-disabled=${bottom === 0} @click=${() => turn(Math.min(PAGE - 1, last))}>
+      First
+    </button>
+  </nav>`;
+}
+
+async function turn(newest) {
+  const last = state.study.trials - 1;
+  if (newest !== null && newest < 0) return;
+  const to = newest === null || newest >= last ? null : newest;
+  change({ trials: { ...state.trials, newest: to } });
+  await loadTrials();
+}
+
+function notes() {
+  const general = state.notes.filter((note) => note.trial === null);
+  const add = mayWrite("operator")
+    ? html`<button @click=${() => act.openDialog("note", { trial: null })}>Add a note</button>`
+    : nothing;
+  if (!general.length) return html`<div class="row">${add}</div>`;
+  return html`<h3>Notes</h3>
+    <ul class="notes">
+      ${general.map(
+        (note) => html`<li><span class="hint">${moment(note.at)}</span> <bdi>${note.text}</bdi></li>`,
+      )}
+    </ul>
+    <div class="row">${add}</div>`;
+}
+
+// As the server wrote it, in this computer's time zone, to the minute.
+export function moment(text) {
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) return "";
+  const pad = (n) => String(n).padStart(2, "0");
+  return (
+    `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ` +
+    `${pad(at.getHours())}:${pad(at.getMinutes())}`
+  );
+}

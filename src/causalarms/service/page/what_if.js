@@ -1,0 +1,96 @@
+// Choose levels, see what every quantity is expected to be, beside everything left as it is.
+
+import { html, nothing, svg } from "./vendor/lit-html.js";
+import * as act from "./actions.js";
+import { factorFields } from "./fields.js";
+import { interval, known, shown, signed } from "./numbers.js";
+import { predict } from "./refresh.js";
+import { state } from "./store.js";
+import { moved, sentence } from "./words.js";
+
+let timer = null;
+
+export function whatIf() {
+  const { best, choice, study } = state;
+  if (state.frozen) return nothing;
+  return html`<section id="what-if" class="card" aria-labelledby="what-if-title">
+    <h2 id="what-if-title">What if</h2>
+    ${best === null || best.found === null
+      ? html`<p>As soon as there is a model, it predicts here what any setting would give.</p>`
+      : html`<p class="hint">
+            Choose a setting and read what the model expects of every quantity. Nothing is carried
+            out.
+          </p>
+          <div class="fields">${factorFields("what-if", choice.levels, choose)}</div>
+          <div class="row">
+            <button @click=${() => choose({ ...best.found.levels })}>The best so far</button>
+            <button @click=${() => choose({})}>Nothing switched</button>
+          </div>
+          <p class="lead small">${sentence(choice.levels, study.factors)}</p>
+          ${expected()}`}
+  </section>`;
+}
+
+function choose(levels) {
+  act.choose({ levels });
+  clearTimeout(timer);
+  timer = setTimeout(predict, 120);
+}
+
+function expected() {
+  const { prediction, study, choice } = state;
+  if (prediction === null) return html`<p class="hint">The server is computing it.</p>`;
+  if (prediction.problem) return html`<p class="problem" role="alert">${prediction.problem}</p>`;
+  const { natural, chosen } = prediction;
+  const same = !moved(choice.levels, study.factors).length;
+  return html`<div class="scroll">
+    <table class="what-if">
+      <caption class="hint">
+        Averages over many rounds, with the interval that holds them with 95 % probability.
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Quantity</th>
+          <th scope="col" class="number">Expected</th>
+          <th scope="col" class="number">95 % interval</th>
+          ${same ? nothing : html`<th scope="col" class="number">Change</th>`}
+          <td class="bar-cell"></td>
+        </tr>
+      </thead>
+      <tbody>
+        ${study.nodes.map((node) => row(node, natural.expected[node], chosen.expected[node], same))}
+      </tbody>
+    </table>
+  </div>
+  <p class="hint">
+    Change: against nothing switched. In the drawings, grey is nothing switched, colour is the
+    chosen setting.
+  </p>`;
+}
+
+function row(node, natural, chosen, same) {
+  const span = known(chosen.high) && known(chosen.low) ? chosen.high - chosen.low : null;
+  const change = known(chosen.mean) && known(natural.mean) ? chosen.mean - natural.mean : null;
+  return html`<tr class=${node === state.study.reward ? "is-reward" : ""}>
+    <th scope="row"><bdi>${node}</bdi></th>
+    <td class="number">${shown(chosen.mean, span)}</td>
+    <td class="number">${interval(chosen.low, chosen.high)}</td>
+    ${same ? nothing : html`<td class="number">${signed(change, span)}</td>`}
+    <td class="bar-cell">${both(natural, chosen)}</td>
+  </tr>`;
+}
+
+// The two intervals on one line, each quantity on its own scale.
+function both(natural, chosen) {
+  const ends = [natural.low, natural.high, chosen.low, chosen.high];
+  if (!ends.every(known)) return nothing;
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  const x = (value) => (high > low ? 4 + (112 * (value - low)) / (high - low) : 60);
+  const line = (name, at, y) => svg`<g class=${name}>
+    <line x1=${x(at.low)} x2=${x(at.high)} y1=${y} y2=${y} />
+    <circle cx=${x(at.mean)} cy=${y} r="3.2" />
+  </g>`;
+  return html`<svg class="intervals" viewBox="0 0 120 20" width="120" height="20" aria-hidden="true">
+    ${line("natural", natural, 5.5)} ${line("chosen", chosen, 14.5)}
+  </svg>`;
+}
