@@ -35,9 +35,9 @@ export function listen({ onNews, onConnection }) {
   function open() {
     close();
     if (document.hidden) return;
-    source = new EventSource(address("stream"));
+    source = new EventSource(address("events"));
     source.onmessage = hear;
-    for (const kind of ["head", "views", "reset"]) source.addEventListener(kind, hear);
+    for (const kind of ["hello", "head", "reset"]) source.addEventListener(kind, hear);
     source.onerror = () => {
       onConnection("gone");
       retry();

@@ -6,6 +6,7 @@ import { change, state } from "./store.js";
 
 export const PAGE = 25; // trials per page of the table
 const VIEWS = ["best", "graph", "alarms", "rewards", "checks"];
+const PATHS = { graph: "graph?above=0.05" }; // the slider goes no lower
 const PATIENCE = [400, 800, 1500, 3000, 5000]; // while the server still learns, in milliseconds
 
 let running = null;
@@ -52,7 +53,7 @@ function refused(problem) {
 }
 
 async function loadView(name) {
-  const { data } = await get(name);
+  const { data } = await get(PATHS[name] ?? name);
   change({ [name]: data });
   if (name === "graph") keepPlaces(data);
 }
@@ -64,12 +65,13 @@ async function loadPending() {
 
 export async function loadTrials() {
   const newest = state.trials.newest ?? state.study.trials - 1;
-  const { data } = await get(`trials?after=${Math.max(newest - PAGE, -1)}&limit=${PAGE}`);
+  const first = Math.max(newest - PAGE, -1);
+  const { data } = await get(isFrozen ? "trials" : `trials?after=${first}&limit=${PAGE}`);
   change({ trials: { ...state.trials, rows: data.trials.filter((r) => r.trial <= newest) } });
 }
 
 async function loadNotes() {
-  const { data } = await get("notes");
+  const { data } = await get("notes?limit=1000");
   change({ notes: data.notes });
 }
 
