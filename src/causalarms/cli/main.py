@@ -21,6 +21,7 @@ COMMANDS = {  # name -> what it is for; the module causalarms.cli.<name> holds a
     "learn": "Learn a graph from logged rounds in a table.",
     "simulate": "Compare policies on random systems.",
     "study": "Run a real experiment: ask, tell, lose nothing.",
+    "serve": "A study on the network: a live page and an API.",
     "reproduce": "Regenerate every figure and number of the paper.",
 }
 

@@ -14,13 +14,13 @@ from causalarms.cli.study_options import what_to_set
 from causalarms.cli.study_screen import summary
 from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
-from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 from causalarms.outputs import Mark
 from causalarms.plain_text import printable
 from causalarms.sem.factors import NamedFactors
 from causalarms.study import Study
 from causalarms.study.beliefs import edges, unknown
 from causalarms.study.history import columns, missing_in_words
+from causalarms.study.model_fit import verdicts
 
 STYLE = (
     "body{font:16px/1.5 sans-serif;max-width:68rem;margin:2rem auto;padding:0 1rem}"
@@ -30,7 +30,6 @@ STYLE = (
 )
 GENERATOR = '<meta name="generator" content="causalarms study report">'
 MARK = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
-DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
 MAX_TRIALS = 2000
 WEIGHED = (
     "Weights and errors are averages over the draws that have the edge, probabilities over all."
@@ -168,48 +167,8 @@ def _far_values(facts: dict[str, Any]) -> str:
 def _checks(study: Study, graph: Graph | None) -> str:
     if graph is None or not graph.known.any():
         return ""
-    beliefs = study.beliefs()
-    starts, named = beliefs.known.starts, study.settings.named
-    rows: list[list[str]] = []
-    for regime, node in np.argwhere(graph.known).tolist():
-        only = np.zeros_like(graph.known)
-        only[regime, node] = True
-        start = int(starts[regime, node])
-        rounds = start + np.flatnonzero(~np.isnan(beliefs.values[start:]).any(axis=1))
-        if not (beliefs.regimes[rounds, node] == regime).any():
-            continue  # a switch that this study never moves, or nothing complete
-        (found,) = check_mechanisms(
-            beliefs.values[rounds], beliefs.regimes[rounds], graph.nodes, graph.adjacency,
-            graph.weights, only,
-        )  # fmt: skip
-        rows.append(
-            [
-                graph.nodes[node],
-                named.regime_name(node, regime),
-                str(found.n_samples),
-                in_words(found),
-            ]
-        )
+    rows = [[v.node, v.regime, str(v.rounds), v.words] for v in verdicts(study.beliefs(), graph)]
     return "<h2>Does the model fit?</h2>" + _table(["node", "regime", "rounds", "verdict"], rows)
-
-
-def in_words(check: MechanismCheck) -> str:
-    """What the tests of one mechanism mean."""
-    if math.isnan(check.explained):
-        return "constant: there is nothing to explain"
-    share = 100 * max(check.explained, 0)
-    words = [
-        f"its causes explain {share:.0f} % of the variance" if share >= 0.5 else "no cause known"
-    ]
-    if check.steady_p < DOUBT:
-        words.append("it is not the same in all of its rounds: it seems to have changed")
-    if check.linear_p < DOUBT:
-        words.append("the effect of its causes looks bent, not linear: predictions may be off")
-    if check.gaussian_p < DOUBT:
-        words.append("residuals are not Gaussian (outliers, skew): intervals may be too narrow")
-    if len(words) == 1:
-        words.append("nothing speaks against a linear Gaussian mechanism")
-    return "; ".join(words)
 
 
 def _trials(study: Study) -> str:

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from causalarms.service.roles import Role
+
 Level = str | int | float
-Role = Literal["read", "worker", "operator"]
+
 State = Literal["asked", "told", "failed", "abandoned", "imported", "lost"]
 Numbers = dict[str, float | None]
 
@@ -90,19 +92,19 @@ class Gain(Struct):
 
 class Best(Struct):
     as_of: int
-    found: BestLevels | None  # none: too early, and `why` says so
-    why: str
-    reward: float | None
-    low: float | None  # 95 % interval of the expected reward
-    high: float | None
-    cost: float | None
-    probability: float | None  # that no allowed intervention is better
-    expected_loss: float | None  # per round, if one stopped now
-    basis: str
-    natural: float | None  # expected reward with every factor at its first level
-    natural_low: float | None
-    natural_high: float | None
-    gains: list[Gain]
+    found: BestLevels | None = None  # none: too early, and `why` says so
+    why: str = ""
+    reward: float | None = None
+    low: float | None = None  # 95 % interval of the expected reward
+    high: float | None = None
+    cost: float | None = None
+    probability: float | None = None  # that no allowed intervention is better
+    expected_loss: float | None = None  # per round, if one stopped now
+    basis: str = ""
+    natural: float | None = None  # expected reward with every factor at its first level
+    natural_low: float | None = None
+    natural_high: float | None = None
+    gains: list[Gain] = field(default_factory=list)
 
 
 class GraphNode(Struct):
@@ -186,6 +188,12 @@ class Note(Struct):
     at: str
     trial: int | None
     text: str
+
+
+class Notes(Struct):
+    notes: list[Note]
+    next: int | None
+    head: int
 
 
 class Correction(Struct):

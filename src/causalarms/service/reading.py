@@ -1,0 +1,245 @@
+"""Operations that look. None of them waits for learning."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from causalarms.service import shapes
+from causalarms.service.live import EventStream
+from causalarms.service.operation import Answer, Call
+from causalarms.service.service import Service
+from causalarms.service.tail import Moment
+from causalarms.study.best import predict
+from causalarms.study.history import missing_in_words, missing_values, not_as_asked
+from causalarms.study.inputs import as_intervention
+from causalarms.study.trials import PENDING, Record
+
+VERSION = version("causalarms")
+MOST = 1000  # trials or events in one answer
+
+
+async def study(service: Service, call: Call) -> Answer:
+    moment = service.moment
+    settings, ledger = moment.settings, moment.ledger
+    movable = settings.named.names if settings.intervenable is None else settings.intervenable
+    missing = missing_values(ledger)
+    return Answer(
+        shapes.StudySummary(
+            name=service.path.stem,
+            nodes=list(settings.nodes),
+            reward=settings.reward,
+            direction=settings.direction,  # type: ignore[arg-type]
+            factors=[
+                shapes.Factor(
+                    f.name, list(f.levels), list(f.acts_on), f.is_switch, f.name in movable
+                )
+                for f in settings.named.factors
+            ],
+            policy=settings.policy,
+            watches=service.views.watches,
+            counts=moment.counts,
+            trials=len(ledger.trials),
+            results=len(ledger.order),
+            head=moment.number,
+            learned_head=moment.learned,
+            as_of=service.views.as_of,
+            first_hash=moment.first_hash,
+            created=moment.first.at,
+            now=_now().isoformat(timespec="seconds"),
+            caller=call.caller,
+            far_values=[_far(far) for found in moment.far.values() for far in found],
+            missing=missing_in_words(missing) if missing["values"] else "",
+            version=VERSION,
+        ),
+        unmarked=("now",),
+    )
+
+
+async def best(service: Service, call: Call) -> Answer:
+    _ = service.moment
+    return Answer(service.views.best)
+
+
+async def graph(service: Service, call: Call) -> Answer:
+    _ = service.moment
+    whole, above = service.views.graph, call.query["above"]
+    shown = [e for e in whole.edges if e.likely or (e.probability or 0.0) >= above]
+    return Answer(msgspec.structs.replace(whole, edges=shown))
+
+
+async def alarms(service: Service, call: Call) -> Answer:
+    views = service.views
+    return Answer(shapes.Alarms(views.as_of, views.watches, service.alarms()))
+
+
+async def rewards(service: Service, call: Call) -> Answer:
+    seen = service.moment.ledger.acknowledged
+    whole = service.views.rewards
+    marked = [msgspec.structs.replace(a, acknowledged=a.alarm in seen) for a in whole.alarms]
+    return Answer(msgspec.structs.replace(whole, alarms=marked))
+
+
+async def checks(service: Service, call: Call) -> Answer:
+    _ = service.moment
+    return Answer(service.checks)
+
+
+async def trials(service: Service, call: Call) -> Answer:
+    moment, query = service.moment, call.query
+    records, after, limit = moment.ledger.trials, query["after"], query["limit"]
+    if query["state"] == PENDING:
+        found = [records[n] for n in moment.ledger.pending if n > after]
+    elif query["state"] is not None:
+        found = [r for r in records[after + 1 :] if r.state == query["state"]]
+    else:
+        found = records[after + 1 : after + 2 + limit]
+    page = found[:limit]
+    return Answer(
+        shapes.Trials(
+            [_row(moment, record) for record in page],
+            page[-1].number if len(found) > limit else None,
+            moment.number,
+        )
+    )
+
+
+async def trial(service: Service, call: Call) -> Answer:
+    moment = service.moment
+    record = moment.ledger.trial(call.number)
+    settings, asked = moment.settings, record.asked
+    row = _row(moment, record)
+    return Answer(
+        shapes.Trial(
+            trial=record.number,
+            state=row.state,
+            worker=record.worker,
+            levels=row.levels,
+            switch=row.switch,
+            intervention=dict(zip(settings.nodes, record.intervention, strict=True)),
+            asked_levels=row.asked_levels,
+            values=row.values,
+            predicted=row.predicted,
+            predicted_width=asked.get("width"),
+            reason=row.reason,
+            why=str(asked.get("why", "")),
+            remark=record.reason,
+            asked_at=record.asked_at,
+            done_at=record.done_at,
+            age_seconds=_age(record.asked_at) if record.state == PENDING else None,
+            corrected=record.corrected,
+            corrections=[
+                shapes.Correction(
+                    event.number,
+                    event.at,
+                    _values(moment, before),
+                    settings.named.levels(before.intervention),
+                    str(event.data.get("reason", "")),
+                )
+                for event, before in moment.corrections.get(record.number, ())
+            ],
+            notes=[
+                shapes.Note(**note)
+                for note in moment.ledger.notes
+                if note["trial"] == record.number
+            ],
+            far=[_far(far) for far in moment.far.get(record.number, ())],
+        )
+    )
+
+
+async def explanation(service: Service, call: Call) -> Answer:
+    moment = service.moment
+    record = await service.desk.explain(moment.ledger, call.number)
+    return Answer(msgspec.convert(record, shapes.Explanation))
+
+
+async def events(service: Service, call: Call) -> Answer | Response:
+    moment = service.moment
+    if "text/event-stream" in call.request.headers.get("accept", ""):
+        service.viewers.check_room()
+        last = call.request.headers.get("last-event-id", "")
+        seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
+        return EventStream(service.viewers.messages(moment.first_hash, seen))
+    after, limit = call.query["after"], call.query["limit"]
+    found = await service.desk.think(lambda: service.tail.store.entries(after, limit + 1))
+    page = found[:limit]
+    head = max(moment.number, page[-1].number if page else 0)
+    following = page[-1].number if len(found) > limit else None
+    # the stored text as it is, so that its hash can be checked
+    items = ",".join(f'{{"hash":"{e.hash.hex()}",{e.text[1:]}' for e in page)
+    rest = msgspec.json.encode(
+        {"next": following, "head": head, "first_hash": moment.first_hash}
+    ).decode()
+    return Response(f'{{"events":[{items}],{rest[1:]}', media_type="application/json")
+
+
+async def notes(service: Service, call: Call) -> Answer:
+    found = [shapes.Note(**note) for note in service.moment.ledger.notes]
+    after, limit = call.query["after"], call.query["limit"]
+    found = [note for note in found if note.event > after]
+    page = found[:limit]
+    following = page[-1].event if len(found) > limit else None
+    return Answer(shapes.Notes(page, following, service.moment.number))
+
+
+async def predictions(service: Service, call: Call) -> Answer:
+    views, named = service.views, service.moment.settings.named
+    rows = [as_intervention(levels, named) for levels in call.body.interventions]
+    found = await service.desk.think(lambda: predict(views.beliefs, rows))
+    return Answer(
+        shapes.Predictions(views.as_of, [msgspec.convert(f, shapes.Prediction) for f in found])
+    )
+
+
+async def health(service: Service, call: Call) -> Answer:
+    trouble = service.tail.trouble
+    answer = shapes.Health(trouble is None, service.tail.moment.number, VERSION)
+    return Answer(answer, 200 if answer.ok else 503)
+
+
+def _row(moment: Moment, record: Record) -> shapes.TrialRow:
+    named = moment.settings.named
+    otherwise = bool(not_as_asked(record, named))
+    return shapes.TrialRow(
+        trial=record.number,
+        state=record.state,  # type: ignore[arg-type]
+        worker=record.worker,
+        levels=named.levels(record.intervention),
+        switch=named.switched(record.intervention),
+        asked_levels=named.levels(record.asked_intervention) if otherwise else None,
+        values=_values(moment, record),
+        predicted=record.asked.get("mean"),
+        reason=str(record.asked.get("reason", "")),
+        remark=record.reason,
+        corrected=record.corrected,
+        notes=moment.notes_of[record.number],
+        asked_at=record.asked_at,
+        done_at=record.done_at,
+        far=[far.node for far in moment.far.get(record.number, ())],
+    )
+
+
+def _values(moment: Moment, record: Record) -> shapes.Numbers | None:
+    if record.values is None:
+        return None
+    return dict(zip(moment.settings.nodes, record.values, strict=True))
+
+
+def _far(far: Any) -> shapes.FarValue:
+    return shapes.FarValue(far.trial, far.node, far.value, far.low, far.high)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _age(at: str) -> float | None:
+    try:
+        return max(0.0, (_now() - datetime.fromisoformat(at)).total_seconds())
+    except (ValueError, TypeError):
+        return None
