@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.pictures.layout import layered_layout
+from causalarms.graphs.layout import layered_layout
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
