@@ -1,7 +1,7 @@
 // The best setting so far: what it gives, how sure that is, what stopping now would cost.
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
-import { interval, known, percent, shown, signed } from "./numbers.js";
+import { interval, known, percent, roughly, shown, signed } from "./numbers.js";
 import { state } from "./store.js";
 import { updating } from "./updating.js";
 import { part, sentence } from "./words.js";
@@ -20,7 +20,7 @@ function tooEarly(view) {
 }
 
 function found(view, study) {
-  const width = view.high - view.low;
+  const width = known(view.low) && known(view.high) ? view.high - view.low : null;
   return html`<p class="lead">${sentence(view.found.levels, study.factors)}</p>
     <dl class="figures">
       <div>
@@ -45,7 +45,7 @@ function found(view, study) {
       </div>
       <div>
         <dt>Loss if you stop now</dt>
-        <dd>${shown(view.expected_loss, known(width) ? width : null)}</dd>
+        <dd>${roughly(view.expected_loss)}</dd>
         <dd class="hint">
           ${known(view.expected_loss)
             ? html`${study.reward} given up per round, on average, by keeping this setting instead
@@ -64,7 +64,7 @@ function gains(view, study) {
   const low = Math.min(...levels);
   const high = Math.max(...levels);
   const place = (x) => (high > low ? 4 + (92 * (x - low)) / (high - low) : 50);
-  const span = Math.max(high - low, 0) / 4;
+  const span = Math.max(high - low, 0) / 20 || null;
   const steps = view.gains.map((gain, i) => ({
     ...gain,
     before: i ? view.gains[i - 1].reward : view.natural,

@@ -8,7 +8,7 @@ import { interval, known, percent, shown } from "./numbers.js";
 import { mayWrite } from "./rights.js";
 import { state } from "./store.js";
 import { correct, moment } from "./trials.js";
-import { brief, sentence } from "./words.js";
+import { brief, name, sentence } from "./words.js";
 
 export function dialogs() {
   const { dialog } = state;
@@ -137,7 +137,7 @@ function details(dialog) {
     html`${found?.values && mayWrite("operator")
         ? html`<button @click=${() => correct(found)}>Correct</button>`
         : nothing}
-      ${mayWrite("operator")
+      ${mayWrite()
         ? html`<button @click=${() => act.openDialog("note", { trial: dialog.trial })}>
             Add a note
           </button>`
@@ -202,7 +202,7 @@ function values(t) {
   return html`<dl class="values">
     ${Object.entries(t.values).map(
       ([node, x]) => html`<div>
-        <dt><bdi>${node}</bdi></dt>
+        <dt>${name(node)}</dt>
         <dd>${x === null ? "not measured" : shown(x)}</dd>
       </div>`,
     )}

@@ -2,6 +2,7 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import { state } from "./store.js";
+import { name } from "./words.js";
 
 // `draft` has the typed texts and the names of those that are wrong.
 export function valueFields(form, draft, onValues) {
@@ -9,7 +10,7 @@ export function valueFields(form, draft, onValues) {
   return nodes.map((node, i) => {
     const wrong = draft.wrong.includes(node);
     return html`<label class="field ${node === reward ? "is-reward" : ""}">
-      <span><bdi>${node}</bdi>${node === reward ? html` <small>the aim</small>` : nothing}</span>
+      <span>${name(node)}${node === reward ? html` <small>the aim</small>` : nothing}</span>
       <input
         name="${form}-${i}"
         inputmode=${neverNegative(node) ? "decimal" : "text"}
@@ -27,7 +28,7 @@ export function valueFields(form, draft, onValues) {
 export function factorFields(form, levels, onLevels) {
   return state.study.factors.map(
     (factor, i) => html`<label class="field">
-      <span><bdi>${factor.name}</bdi></span>
+      <span>${name(factor.name)}</span>
       <select
         name="${form}-${i}"
         @change=${(event) =>

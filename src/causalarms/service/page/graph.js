@@ -3,11 +3,13 @@
 import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
 import { capital } from "./best.js";
-import { graphPicture, planOf } from "./graph_picture.js";
+import { graphPicture } from "./graph_picture.js";
 import { count, DASH, known, percent, shown, signed } from "./numbers.js";
+import { boxesOf, planOf } from "./placing.js";
 import { rearrange } from "./refresh.js";
 import { state } from "./store.js";
 import { updating } from "./updating.js";
+import { name } from "./words.js";
 
 export function graph() {
   const { graph: view, places } = state;
@@ -63,18 +65,18 @@ function learned(view, places) {
 }
 
 function regimes(names, chosen) {
-  const all = [["all", "all"], ...names.map((name, i) => [i, name])];
+  const all = [["all", "all"], ...names.map((title, i) => [i, title])];
   return html`<fieldset class="segments">
     <legend>Show</legend>
     ${all.map(
-      ([value, name]) => html`<label>
+      ([value, title]) => html`<label>
         <input
           type="radio"
           name="regime"
           .checked=${value === chosen}
           @change=${() => act.choose({ regime: value })}
         />
-        <span>${name}</span>
+        <span>${title}</span>
       </label>`,
     )}
   </fieldset>`;
@@ -82,29 +84,32 @@ function regimes(names, chosen) {
 
 function panel(view, regime, edges, places, plan, single) {
   const here = edges.filter((e) => e.regime === regime);
-  const known = new Map(view.nodes.map((node) => [node.name, node.known]));
-  const name = view.regimes[regime];
+  const nodes = new Map(view.nodes.map((node) => [node.name, node]));
+  const title = view.regimes[regime];
+  const look = (node) => {
+    const { known: data } = nodes.get(node);
+    if (regime >= data.length) return "is-absent";
+    return data[regime] ? "" : "is-unknown";
+  };
   const picture = graphPicture({
-    names: view.nodes.map((node) => node.name),
-    places: places.at,
+    ...boxesOf(places.at, plan),
+    width: plan.width,
     edges: here,
     reward: state.study.reward,
-    // a node without this regime is drawn as it always is
-    known: (node) => known.get(node)[regime] ?? true,
-    plan,
-    label: `${name}: ${count(here.length, "arrow")}, listed in the table below`,
+    look,
+    label: `${title}: ${count(here.length, "arrow")}, listed in the table below`,
   });
   return html`<figure>
-    ${single ? nothing : html`<figcaption>${caption(name, regime)}</figcaption>`} ${picture}
+    ${single ? nothing : html`<figcaption>${caption(title, regime)}</figcaption>`} ${picture}
   </figure>`;
 }
 
-function caption(name, regime) {
+function caption(title, regime) {
   const words =
     regime === 0
-      ? "what causes a quantity while nothing acts on it"
-      : "what causes a quantity while its own switch acts on it";
-  return html`<b>${capital(name)}</b> <span class="hint">${words}</span>`;
+      ? "what causes a quantity as long as nothing acts on it."
+      : "what causes a quantity while a switch acts on it. Pale ones have no such switch.";
+  return html`<b>${capital(title)}:</b> <span class="hint">${words}</span>`;
 }
 
 function table(edges, single) {
@@ -127,9 +132,9 @@ function table(edges, single) {
       <tbody>
         ${sorted.map(
           (e) => html`<tr>
-            <td><bdi>${e.parent}</bdi></td>
-            <td><bdi>${e.child}</bdi></td>
-            ${single ? nothing : html`<td><bdi>${e.when}</bdi></td>`}
+            <td>${name(e.parent)}</td>
+            <td>${name(e.child)}</td>
+            ${single ? nothing : html`<td>${name(e.when)}</td>`}
             <td class="number">${percent(e.probability)}</td>
             <td class="number">${weight(e)}</td>
           </tr>`,

@@ -8,6 +8,8 @@ import { age, known, shown } from "./numbers.js";
 import { change, state } from "./store.js";
 import { brief, sentence } from "./words.js";
 
+const MOST = 20; // waiting trials that are listed
+
 export function nextTrial() {
   const now = current();
   return html`<section id="next" class="card main-card" aria-labelledby="next-title">
@@ -146,36 +148,41 @@ function closedElsewhere(row) {
 
 function others(now) {
   const rest = mine().filter((row) => row.trial !== now?.row.trial);
-  const { asking } = state;
-  const more =
-    now === null
-      ? nothing
-      : html`<div class="row">
-          ${workerField()}
-          ${now.row.worker === state.worker
-            ? nothing
-            : html`<button id="ask" @click=${askAndFocus} aria-disabled=${asking}>
-                ${asking ? "Choosing…" : "Ask for one of my own"}
-              </button>`}
-        </div>`;
-  if (!rest.length) return more;
-  return html`<h3>Also waiting for a result</h3>
-    <ul class="waiting">
-      ${rest.slice(0, 20).map(
-        (row) => html`<li>
-          <button class="link" @click=${() => act.showTrial(row)}>Trial ${row.trial}</button>
-          <span>${brief(row.levels, state.study.factors)}</span>
-          <span class="hint">${row.worker}, ${age(ageOf(row))}</span>
-        </li>`,
-      )}
-    </ul>
-    ${rest.length > 20 ? html`<p class="hint">and ${rest.length - 20} more</p>` : nothing} ${more}`;
+  return html`${rest.length
+    ? html`<h3>Also waiting for a result</h3>
+        <ul class="waiting">
+          ${rest.slice(0, MOST).map(
+            (row) => html`<li>
+              <button class="link" @click=${() => act.showTrial(row)}>Trial ${row.trial}</button>
+              <span>${brief(row.levels, state.study.factors)}</span>
+              <span class="hint">${row.worker}, ${age(ageOf(row))}</span>
+            </li>`,
+          )}
+        </ul>
+        ${rest.length > MOST ? html`<p class="hint">and ${rest.length - MOST} more</p>` : nothing}`
+    : nothing}
+  ${now === null || now.row.worker === state.worker ? nothing : another()}`;
+}
+
+// The trial in the card is somebody else's.
+function another() {
+  const { asking, askProblem } = state;
+  return html`<details class="quiet">
+    <summary>Somebody else is at it: I want a trial of my own</summary>
+    ${askProblem ? html`<p class="problem" role="alert">${askProblem}</p>` : nothing}
+    <div class="row">
+      ${workerField()}
+      <button id="ask" @click=${askAndFocus} aria-disabled=${asking}>
+        ${asking ? "Choosing…" : "Ask for a trial"}
+      </button>
+    </div>
+  </details>`;
 }
 
 function workerField() {
   if (state.study.caller.role === "worker") return nothing;
   return html`<label class="inline">
-    I am
+    My name
     <input
       .value=${state.worker}
       maxlength="200"

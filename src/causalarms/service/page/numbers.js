@@ -2,30 +2,37 @@
 
 export const DASH = "–";
 const LARGEST_PLAIN = 1e7;
-const SMALLEST_PLAIN = 1e-4;
+const SMALLEST_PLAIN = 1e-3;
 
 export const known = (x) => typeof x === "number" && Number.isFinite(x);
 
-// `span` is what makes a difference (the width of an interval): it is shown with two digits.
+// `span` is what makes a difference (the width of an interval): it is shown with two digits, and
+// the number to the same place. Without it four digits are shown.
 export function shown(x, span = null) {
   if (!known(x)) return DASH;
   const size = Math.abs(x);
-  if (size !== 0 && (size >= LARGEST_PLAIN || size < SMALLEST_PLAIN) && !(size < span / 10)) {
-    return minus(x.toPrecision(3).replace(/e\+?/, "e"));
+  const place = known(span) && span > 0 ? 1 - power(span) : 3 - power(size);
+  const large = Math.max(size, known(span) ? span : 0);
+  if (large !== 0 && (large >= LARGEST_PLAIN || large < SMALLEST_PLAIN)) {
+    return minus(x.toExponential(Math.min(Math.max(place + power(size), 0), 9)));
   }
-  const decimals = known(span) && span > 0 ? 1 - Math.floor(Math.log10(span)) : digitsAfter(size);
-  const text = x.toFixed(Math.min(Math.max(decimals, 0), 8));
-  return minus(/^-0(\.0*)?$/.test(text) ? text.slice(1) : text);
+  const rounded = place < 0 ? Math.round(x * 10 ** place) / 10 ** place : x;
+  return minus(grouped(rounded.toFixed(Math.min(Math.max(place, 0), 9))));
 }
 
 export function signed(x, span = null) {
   const text = shown(x, span);
-  return known(x) && x > 0 && !/^0(\.0*)?$/.test(text) ? `+${text}` : text;
+  return known(x) && x > 0 && /[1-9]/.test(text) ? `+${text}` : text;
 }
 
 export function interval(low, high) {
   if (!known(low) || !known(high)) return DASH;
   return `${shown(low, high - low)} to ${shown(high, high - low)}`;
+}
+
+// With two digits, where more would pretend.
+export function roughly(x) {
+  return known(x) && x !== 0 ? shown(x, Math.abs(x)) : shown(x);
 }
 
 export function percent(p) {
@@ -50,7 +57,7 @@ export function age(seconds) {
 // What was typed: a decimal comma is understood, nothing typed was not measured (null), and NaN
 // says that it is no number.
 export function typed(text) {
-  const tidy = text.trim().replace("−", "-").replace(/^([^.,]*),([^.,]*)$/, "$1.$2");
+  const tidy = text.trim().replace(/[\s\u202f]/g, "").replace(/−/g, "-").replace(/^([^.,]*),([^.,]*)$/, "$1.$2");
   if (tidy === "") return null;
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(tidy) ? Number(tidy) : NaN;
 }
@@ -66,10 +73,18 @@ export function ticks(low, high, wanted = 5) {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => (first + i) * step);
 }
 
-function digitsAfter(size) {
-  return size === 0 ? 0 : 3 - Math.floor(Math.log10(size));
+function power(size) {
+  return size === 0 ? 3 : Math.floor(Math.log10(size) + 1e-12);
+}
+
+// 104 054: a thin space, which nobody reads as a decimal point or comma
+function grouped(text) {
+  const [whole, rest] = text.split(".");
+  const spaced = whole.replace(/(\d)(?=(\d{3})+$)/g, "$1\u202f");
+  const tidy = whole.replace("-", "").length > 4 ? spaced : whole;
+  return rest === undefined ? tidy : `${tidy}.${rest}`;
 }
 
 function minus(text) {
-  return text.replace(/-/g, "−");
+  return text.replace("e+", "e").replace(/^-([0.]*)$/, "$1").replace(/-/g, "−");
 }

@@ -75,16 +75,20 @@ async function loadNotes() {
   change({ notes: data.notes });
 }
 
+// Until somebody chooses, the best setting so far.
+export const chosenLevels = () => state.choice.levels ?? state.best.found.levels;
+
 // Ask what is expected of the chosen levels, and of everything as it is.
 export async function predict() {
-  const { best, choice } = state;
+  const { best } = state;
   if (isFrozen || best === null || best.found === null) return;
-  const interventions = [{}, choice.levels];
+  const levels = chosenLevels();
+  const interventions = [{}, levels];
   const key = JSON.stringify([best.as_of, interventions]);
   if (state.prediction?.key === key) return;
   try {
     const found = await write("POST", "predictions", { interventions });
-    if (state.choice.levels !== choice.levels) return; // chosen anew meanwhile
+    if (chosenLevels() !== levels) return; // chosen anew meanwhile
     const [natural, chosen] = found.predictions;
     change({ prediction: { key, natural, chosen, problem: "" } });
   } catch (problem) {
@@ -113,10 +117,6 @@ export function rearrange(graph) {
 function recallChoices(study) {
   choicesOf(study.first_hash);
   const choice = { ...state.choice, ...recall("choice", {}) };
-  const names = new Set(study.factors.map((factor) => factor.name));
-  choice.levels = Object.fromEntries(
-    Object.entries(choice.levels).filter(([name]) => names.has(name)),
-  );
   change({ choice, drafts: recall("drafts", {}), card: recall("card", null) });
 }
 

@@ -1,5 +1,5 @@
-// Reward against the number of results: the average of every bucket, the band from the smallest to
-// the largest of it, what was predicted when these trials were asked, what the best setting is
+// Reward against the number of results: a dot per bucket, the band from its smallest to its largest
+// result, the running average, what was predicted when these trials were asked, what the best setting is
 // expected to give, and alarms. Our own SVG, in pixels of the page.
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
@@ -10,7 +10,7 @@ const LEFT = 58;
 const RIGHT = 14;
 const TOP = 20;
 const BOTTOM = 36;
-const FEW = 80; // buckets whose averages are also shown as dots
+const NEIGHBOURS = 12; // the running average is over this share of all buckets, at least 5
 
 export function rewardChart(view, width) {
   const measured = view.buckets.filter((b) => known(b.mean));
@@ -99,12 +99,24 @@ function predicted(buckets, { x, y }) {
 }
 
 function averages(buckets, { x, y }) {
-  const points = buckets.map((b) => `${x(middle(b))},${y(b.mean)}`).join(" ");
-  const dots =
-    buckets.length <= FEW
-      ? buckets.map((b) => svg`<circle class="dot" cx=${x(middle(b))} cy=${y(b.mean)} r="2.6" />`)
-      : nothing;
-  return svg`<polyline class="measured" points=${points} />${dots}`;
+  const points = running(buckets).map(({ at, mean }) => `${x(at)},${y(mean)}`);
+  return svg`
+    ${buckets.map((b) => svg`<circle class="dot" cx=${x(middle(b))} cy=${y(b.mean)} r="2.4" />`)}
+    ${points.length > 1 ? svg`<polyline class="measured" points=${points.join(" ")} />` : nothing}`;
+}
+
+export const windowOf = (buckets) => Math.max(5, Math.round(buckets.length / NEIGHBOURS));
+
+function running(buckets) {
+  const half = Math.floor(windowOf(buckets) / 2);
+  if (buckets.length < 2 * half + 2) return [];
+  return buckets.map((bucket, i) => {
+    const reach = Math.min(half, i, buckets.length - 1 - i);
+    const near = buckets.slice(i - reach, i + reach + 1);
+    const weight = near.reduce((sum, b) => sum + b.results, 0);
+    const mean = near.reduce((sum, b) => sum + b.results * b.mean, 0) / weight;
+    return { at: middle(bucket), mean };
+  });
 }
 
 function mark(alarm, { x, first, last }) {

@@ -27,9 +27,10 @@ function curve(view) {
   return html`<div class="picture">${rewardChart(view, Math.max(state.width, 280))}</div>
     <ul class="legend">
       <li>
-        <i class="key-measured"></i>${view.reward}
-        ${several ? "as measured, averaged over neighbours" : "as measured"}
+        <i class="key-dot"></i>${view.reward},
+        ${several ? `averages of ${view.buckets[0].results} results` : "every result"}
       </li>
+      <li><i class="key-measured"></i>running average</li>
       ${several
         ? html`<li><i class="key-band"></i>from the smallest to the largest of them</li>`
         : nothing}

@@ -5,8 +5,39 @@ const BENDS = [0, 0.06, -0.06, 0.12, -0.12, 0.2, -0.2, 0.3, -0.3, 0.42, -0.42];
 const POINTS = 24;
 const AIR = 7;
 
-// Nodes are {x, y, halfWidth, halfHeight}; `width` and `height` are those of the drawing.
-export function route(begin, end, others, width, height) {
+// Where every arrow leaves and enters, [[from, to], ...]: those on the same side of a node are
+// spread, in the order of their directions, so that no head hides another one.
+export function aims(edges, boxes) {
+  const ends = edges.map(({ parent, child }) => [{ ...boxes[parent] }, { ...boxes[child] }]);
+  const meeting = new Map();
+  edges.forEach(({ parent, child }, i) => {
+    for (const [end, own, other] of [[0, parent, child], [1, child, parent]]) {
+      const [dx, dy] = [boxes[other].x - boxes[own].x, boxes[other].y - boxes[own].y];
+      const flat = Math.abs(dx) * boxes[own].halfHeight > Math.abs(dy) * boxes[own].halfWidth;
+      const side = flat ? (dx > 0 ? "right" : "left") : dy > 0 ? "below" : "above";
+      const key = JSON.stringify([own, side]);
+      const slope = flat ? dy / Math.abs(dx) : dx / Math.abs(dy);
+      meeting.set(key, [...(meeting.get(key) ?? []), { i, end, flat, slope }]);
+    }
+  });
+  for (const group of meeting.values()) {
+    group.sort((a, b) => a.slope - b.slope);
+    group.forEach(({ i, end, flat }, place) => {
+      const box = ends[i][end];
+      const room = flat ? 1.3 * box.halfHeight : 1.3 * box.halfWidth;
+      const step = Math.min(flat ? 9 : 16, room / group.length);
+      const shift = (place - (group.length - 1) / 2) * step;
+      box.aimX = box.x + (flat ? 0 : shift);
+      box.aimY = box.y + (flat ? shift : 0);
+    });
+  }
+  return ends;
+}
+
+// Boxes are {x, y, halfWidth, halfHeight, aimX, aimY}.
+export function route(from, to, others, width, height) {
+  const begin = { x: from.aimX, y: from.aimY };
+  const end = { x: to.aimX, y: to.aimY };
   let best = null;
   for (const bend of BENDS) {
     const control = {
@@ -18,7 +49,7 @@ export function route(begin, end, others, width, height) {
     if (best === null || cost < best.cost - 1e-9) best = { cost, control, points };
     if (best.cost < 0.05) break;
   }
-  return fromRimToRim(begin, end, best);
+  return fromRimToRim(begin, end, best, from, to);
 }
 
 function curve(a, control, b) {
@@ -46,10 +77,10 @@ function obstacles(points, others, width, height) {
 }
 
 // The part of the parabola between the two rims, again as a quadratic curve.
-function fromRimToRim(begin, end, { control }) {
+function fromRimToRim(begin, end, { control }, from, to) {
   const point = (t) => at(begin, control, end, t);
-  const first = crossing((t) => inside(point(t), begin, 1));
-  const last = 1 - crossing((t) => inside(point(1 - t), end, 4));
+  const first = crossing((t) => inside(point(t), from, 1));
+  const last = 1 - crossing((t) => inside(point(1 - t), to, 3));
   const a = point(first);
   const b = point(last);
   const tangent = {
@@ -61,10 +92,9 @@ function fromRimToRim(begin, end, { control }) {
 }
 
 function inside(point, node, air) {
-  return (
-    Math.abs(point.x - node.x) <= node.halfWidth + air &&
-    Math.abs(point.y - node.y) <= node.halfHeight + air
-  );
+  const flat = Math.max(node.halfWidth - node.halfHeight, 0);
+  const beyond = Math.max(Math.abs(point.x - node.x) - flat, 0);
+  return Math.hypot(beyond, point.y - node.y) <= node.halfHeight + air;
 }
 
 function crossing(isInside) {

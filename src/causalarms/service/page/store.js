@@ -20,7 +20,7 @@ export const state = {
   places: null, // the positions of nodes that the graph is drawn with
   card: null, // the trial in the card, as it was last seen
   drafts: {}, // what is being typed, by trial
-  choice: { threshold: 0.5, regime: "all", levels: {}, thenNext: true },
+  choice: { threshold: 0.5, regime: "all", levels: null, thenNext: true },
   dialog: null,
   asking: false,
   askProblem: "",

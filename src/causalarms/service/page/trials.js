@@ -7,7 +7,7 @@ import { age, count, shown } from "./numbers.js";
 import { loadTrials, PAGE } from "./refresh.js";
 import { mayWrite } from "./rights.js";
 import { change, state } from "./store.js";
-import { brief } from "./words.js";
+import { brief, name } from "./words.js";
 
 const STATES = { asked: "pending" };
 
@@ -23,24 +23,22 @@ function table({ rows, newest }) {
   const { study, frozen } = state;
   const top = newest ?? study.trials - 1;
   const shownRows = [...rows].reverse();
-  return html`<div class="scroll">
-      <table class="trials">
-        <thead>
-          <tr>
-            <th scope="col" class="number">Trial</th>
-            <th scope="col">State</th>
-            <th scope="col">What was set</th>
-            <th scope="col" class="number">${study.reward}</th>
-            <th scope="col" class="often">By</th>
-            <th scope="col" class="often">When</th>
-            ${frozen ? nothing : html`<td></td>`}
-          </tr>
-        </thead>
-        <tbody>
-          ${shownRows.map(row)}
-        </tbody>
-      </table>
-    </div>
+  return html`<table class="trials" role="table">
+      <thead role="rowgroup">
+        <tr role="row">
+          <th scope="col" role="columnheader" class="number">Trial</th>
+          <th scope="col" role="columnheader">State</th>
+          <th scope="col" role="columnheader">What was set</th>
+          <th scope="col" role="columnheader" class="number">${name(study.reward)}</th>
+          <th scope="col" role="columnheader">By</th>
+          <th scope="col" role="columnheader">When</th>
+          ${frozen ? nothing : html`<td role="cell"></td>`}
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        ${shownRows.map(row)}
+      </tbody>
+    </table>
     ${study.trials > PAGE && !frozen ? pages(top) : nothing}
     ${frozen && study.trials > rows.length
       ? html`<p class="hint">The last ${rows.length} of ${count(study.trials, "trial")}.</p>`
@@ -50,44 +48,44 @@ function table({ rows, newest }) {
 function row(r) {
   const { study } = state;
   const reward = r.values?.[study.reward];
-  return html`<tr class="is-${r.state}">
-    <th scope="row" class="number">${r.trial}</th>
-    <td>
+  return html`<tr role="row" class="is-${r.state}">
+    <th scope="row" role="rowheader" class="number at-trial">${r.trial}</th>
+    <td role="cell" class="at-state">
       ${STATES[r.state] ?? r.state}${r.corrected ? html`<small> corrected</small>` : nothing}
-      ${r.far.length
-        ? html`<small class="warn">far: <bdi>${r.far.join(", ")}</bdi></small>`
-        : nothing}
+      ${r.far.length ? html`<small class="warn">far: ${listed(r.far)}</small>` : nothing}
     </td>
-    <td class="setting">
-      <bdi>${brief(r.levels, study.factors)}</bdi>
+    <td role="cell" class="at-setting">
+      ${brief(r.levels, study.factors)}
       ${r.asked_levels
         ? html`<small>asked: ${brief(r.asked_levels, study.factors)}</small>`
         : nothing}
       ${r.remark ? html`<small><bdi>${r.remark}</bdi></small>` : nothing}
     </td>
-    <td class="number">${r.values === null ? "" : shown(reward)}</td>
-    <td class="often"><bdi>${r.worker}</bdi></td>
-    <td class="often">
+    <td role="cell" class="number at-reward">${r.values === null ? "" : shown(reward)}</td>
+    <td role="cell" class="at-worker"><bdi>${r.worker}</bdi></td>
+    <td role="cell" class="at-time">
       ${r.state === "asked" ? `asked ${age(ageOf(r))}` : moment(r.done_at)}
     </td>
-    ${state.frozen ? nothing : html`<td class="actions">${buttons(r)}</td>`}
+    ${state.frozen ? nothing : html`<td role="cell" class="actions">${buttons(r)}</td>`}
   </tr>`;
 }
 
+const listed = (names) => names.map((each, i) => [i ? ", " : "", name(each)]);
+
 function buttons(r) {
   const open = r.state === "asked" && mayWrite() && mine().some((m) => m.trial === r.trial);
-  const name = (word) => `${word} trial ${r.trial}`;
+  const label = (word) => `${word} trial ${r.trial}`;
   return html`
     ${r.values !== null && mayWrite("operator")
-      ? html`<button aria-label=${name("Correct")} @click=${() => correct(r)}>Correct</button>`
+      ? html`<button aria-label=${label("Correct")} @click=${() => correct(r)}>Correct</button>`
       : nothing}
     ${open
-      ? html`<button aria-label=${name("Tell")} @click=${() => toCard(r)}>Tell</button>
-          <button aria-label=${name("Abandon")} @click=${() => abandon(r)}>Abandon</button>`
+      ? html`<button aria-label=${label("Tell")} @click=${() => toCard(r)}>Tell</button>
+          <button aria-label=${label("Abandon")} @click=${() => abandon(r)}>Abandon</button>`
       : nothing}
     <button
       class="link"
-      aria-label=${name("Details of")}
+      aria-label=${label("Details of")}
       @click=${() => act.openDialog("details", { trial: r.trial })}
     >
       Details${r.notes ? ` (${count(r.notes, "note")})` : ""}
@@ -138,7 +136,7 @@ async function turn(newest) {
 
 function notes() {
   const general = state.notes.filter((note) => note.trial === null);
-  const add = mayWrite("operator")
+  const add = mayWrite()
     ? html`<button @click=${() => act.openDialog("note", { trial: null })}>Add a note</button>`
     : nothing;
   if (!general.length) return html`<div class="row">${add}</div>`;
@@ -151,13 +149,12 @@ function notes() {
     <div class="row">${add}</div>`;
 }
 
-// As the server wrote it, in this computer's time zone, to the minute.
+// In this computer's time zone, to the minute; of today only the time.
 export function moment(text) {
   const at = new Date(text);
   if (Number.isNaN(at.getTime())) return "";
   const pad = (n) => String(n).padStart(2, "0");
-  return (
-    `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ` +
-    `${pad(at.getHours())}:${pad(at.getMinutes())}`
-  );
+  const time = `${pad(at.getHours())}:${pad(at.getMinutes())}`;
+  if (!state.frozen && at.toDateString() === new Date().toDateString()) return time;
+  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${time}`;
 }

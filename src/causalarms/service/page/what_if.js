@@ -4,14 +4,14 @@ import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
 import { factorFields } from "./fields.js";
 import { interval, known, shown, signed } from "./numbers.js";
-import { predict } from "./refresh.js";
+import { chosenLevels, predict } from "./refresh.js";
 import { state } from "./store.js";
-import { moved, sentence } from "./words.js";
+import { moved, name, sentence } from "./words.js";
 
 let timer = null;
 
 export function whatIf() {
-  const { best, choice, study } = state;
+  const { best, study } = state;
   if (state.frozen) return nothing;
   return html`<section id="what-if" class="card" aria-labelledby="what-if-title">
     <h2 id="what-if-title">What if</h2>
@@ -21,12 +21,12 @@ export function whatIf() {
             Choose a setting and read what the model expects of every quantity. Nothing is carried
             out.
           </p>
-          <div class="fields">${factorFields("what-if", choice.levels, choose)}</div>
+          <div class="fields">${factorFields("what-if", chosenLevels(), choose)}</div>
           <div class="row">
             <button @click=${() => choose({ ...best.found.levels })}>The best so far</button>
             <button @click=${() => choose({})}>Nothing switched</button>
           </div>
-          <p class="lead small">${sentence(choice.levels, study.factors)}</p>
+          <p class="lead small">${sentence(chosenLevels(), study.factors)}</p>
           ${expected()}`}
   </section>`;
 }
@@ -38,45 +38,42 @@ function choose(levels) {
 }
 
 function expected() {
-  const { prediction, study, choice } = state;
+  const { prediction, study } = state;
   if (prediction === null) return html`<p class="hint">The server is computing it.</p>`;
   if (prediction.problem) return html`<p class="problem" role="alert">${prediction.problem}</p>`;
   const { natural, chosen } = prediction;
-  const same = !moved(choice.levels, study.factors).length;
-  return html`<div class="scroll">
-    <table class="what-if">
+  const same = !moved(chosenLevels(), study.factors).length;
+  return html`<table class="what-if" role="table">
       <caption class="hint">
-        Averages over many rounds, with the interval that holds them with 95 % probability.
+        Averages over many rounds; with 95 % probability they lie in the interval. Grey: nothing
+        switched. Colour: this setting.
       </caption>
-      <thead>
-        <tr>
-          <th scope="col">Quantity</th>
-          <th scope="col" class="number">Expected</th>
-          <th scope="col" class="number">95 % interval</th>
-          ${same ? nothing : html`<th scope="col" class="number">Change</th>`}
-          <td class="bar-cell"></td>
+      <thead role="rowgroup">
+        <tr role="row">
+          <th scope="col" role="columnheader">Quantity</th>
+          <th scope="col" role="columnheader" class="number">Expected</th>
+          <th scope="col" role="columnheader" class="number">95 % interval</th>
+          <th scope="col" role="columnheader" class="number">
+            ${same ? nothing : "Against nothing switched"}
+          </th>
+          <td role="cell" class="bar-cell"></td>
         </tr>
       </thead>
-      <tbody>
+      <tbody role="rowgroup">
         ${study.nodes.map((node) => row(node, natural.expected[node], chosen.expected[node], same))}
       </tbody>
-    </table>
-  </div>
-  <p class="hint">
-    Change: against nothing switched. In the drawings, grey is nothing switched, colour is the
-    chosen setting.
-  </p>`;
+    </table>`;
 }
 
 function row(node, natural, chosen, same) {
   const span = known(chosen.high) && known(chosen.low) ? chosen.high - chosen.low : null;
   const change = known(chosen.mean) && known(natural.mean) ? chosen.mean - natural.mean : null;
-  return html`<tr class=${node === state.study.reward ? "is-reward" : ""}>
-    <th scope="row"><bdi>${node}</bdi></th>
-    <td class="number">${shown(chosen.mean, span)}</td>
-    <td class="number">${interval(chosen.low, chosen.high)}</td>
-    ${same ? nothing : html`<td class="number">${signed(change, span)}</td>`}
-    <td class="bar-cell">${both(natural, chosen)}</td>
+  return html`<tr role="row" class=${node === state.study.reward ? "is-reward" : ""}>
+    <th scope="row" role="rowheader">${name(node)}</th>
+    <td role="cell" class="number">${shown(chosen.mean, span)}</td>
+    <td role="cell" class="number at-interval">${interval(chosen.low, chosen.high)}</td>
+    <td role="cell" class="number at-change">${same ? nothing : signed(change, span)}</td>
+    <td role="cell" class="bar-cell">${both(natural, chosen)}</td>
   </tr>`;
 }
 

@@ -15,15 +15,25 @@ export function sentence(levels, factors) {
   return html`Switch ${parts.map((f, i) => [i ? ", " : "", part(f, levels[f.name])])}${rest}`;
 }
 
+// A name of the user's: it breaks after underscores and the like, and its direction of writing does
+// not leak.
+export function name(text) {
+  const parts = String(text).split(/(?<=[_./-])/);
+  return html`<bdi>${parts.map((part, i) => (i ? html`<wbr />${part}` : part))}</bdi>`;
+}
+
 // For a cell of a table.
 export function brief(levels, factors) {
   const parts = moved(levels, factors);
   if (!parts.length) return "nothing switched";
-  return parts.map((f) => (isSwitch(f) ? f.name : `${f.name} ${levels[f.name]}`)).join(", ");
+  return parts.map((f, i) => [
+    i ? ", " : "",
+    isSwitch(f) ? name(f.name) : html`${name(f.name)} ${name(levels[f.name])}`,
+  ]);
 }
 
 export function part(factor, level) {
   return isSwitch(factor)
-    ? html`<b>${factor.name}</b> ${level}`
-    : html`<b>${factor.name}</b> to <b>${level}</b>`;
+    ? html`<b>${name(factor.name)}</b> ${level}`
+    : html`<b>${name(factor.name)}</b> to <b>${name(level)}</b>`;
 }
