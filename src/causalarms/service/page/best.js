@@ -71,7 +71,7 @@ function gains(view, study) {
     factor: study.factors.find((f) => f.name === gain.factor),
   }));
   return html`<h3>Where the gain comes from</h3>
-    <div class="scroll">
+    <div class="scroll" tabindex="0" role="region" aria-label="Gains, switch by switch">
       <table class="gains">
         <caption class="hint">
           ${study.reward} with everything left as it is, then with one switch after the other.

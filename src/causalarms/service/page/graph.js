@@ -115,7 +115,7 @@ function caption(title, regime) {
 function table(edges, single) {
   if (!edges.length) return html`<p>No arrow is so probable. Move the slider to the left.</p>`;
   const sorted = [...edges].sort((a, b) => (b.probability ?? 0) - (a.probability ?? 0));
-  return html`<div class="scroll">
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of arrows">
     <table>
       <caption class="hint">
         Weight: what one unit more of the cause adds to the effect.

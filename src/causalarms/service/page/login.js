@@ -28,8 +28,8 @@ export function login() {
   return html`<main class="alone">
     <h1>This study needs a token</h1>
     <p>
-      Paste the token that was given to you. It was printed where the server was started, or by
-      <code>causalarms serve --help</code> you find how to make one.
+      Paste the token that was given to you. Who runs the server makes one with
+      <code>causalarms serve-token</code>.
     </p>
     <form @submit=${submit}>
       <label class="field wide">

@@ -11,13 +11,16 @@ export const known = (x) => typeof x === "number" && Number.isFinite(x);
 export function shown(x, span = null) {
   if (!known(x)) return DASH;
   const size = Math.abs(x);
-  const place = known(span) && span > 0 ? 1 - power(span) : 3 - power(size);
+  const spanned = known(span) && span > 0;
+  const place = spanned ? 1 - power(span) : Math.max(3 - power(size), 0);
+  if (Math.abs(x) < 0.5 * 10 ** -place) return "0";
   const large = Math.max(size, known(span) ? span : 0);
   if (large !== 0 && (large >= LARGEST_PLAIN || large < SMALLEST_PLAIN)) {
     return minus(x.toExponential(Math.min(Math.max(place + power(size), 0), 9)));
   }
   const rounded = place < 0 ? Math.round(x * 10 ** place) / 10 ** place : x;
-  return minus(grouped(rounded.toFixed(Math.min(Math.max(place, 0), 9))));
+  const text = rounded.toFixed(Math.min(Math.max(place, 0), 9));
+  return minus(grouped(spanned ? text : text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")));
 }
 
 export function signed(x, span = null) {
@@ -59,7 +62,8 @@ export function age(seconds) {
 export function typed(text) {
   const tidy = text.trim().replace(/[\s\u202f]/g, "").replace(/−/g, "-").replace(/^([^.,]*),([^.,]*)$/, "$1.$2");
   if (tidy === "") return null;
-  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(tidy) ? Number(tidy) : NaN;
+  if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(tidy)) return NaN;
+  return Number.isFinite(Number(tidy)) ? Number(tidy) : NaN;
 }
 
 // Round steps (1, 2 or 5 times a power of ten) that cover low to high.

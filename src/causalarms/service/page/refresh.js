@@ -75,13 +75,15 @@ async function loadNotes() {
   change({ notes: data.notes });
 }
 
+export const canPredict = () => state.best?.found != null && state.graph?.why === "";
+
 // Until somebody chooses, the best setting so far.
 export const chosenLevels = () => state.choice.levels ?? state.best.found.levels;
 
 // Ask what is expected of the chosen levels, and of everything as it is.
 export async function predict() {
   const { best } = state;
-  if (isFrozen || best === null || best.found === null) return;
+  if (isFrozen || !canPredict()) return;
   const levels = chosenLevels();
   const interventions = [{}, levels];
   const key = JSON.stringify([best.as_of, interventions]);

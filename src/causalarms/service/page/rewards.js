@@ -53,7 +53,7 @@ function curve(view) {
 
 function table({ buckets, reward }) {
   const groups = merged(buckets);
-  return html`<div class="scroll">
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of results">
     <table>
       <thead>
         <tr>

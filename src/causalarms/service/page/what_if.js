@@ -2,21 +2,25 @@
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
+import { capital } from "./best.js";
 import { factorFields } from "./fields.js";
 import { interval, known, shown, signed } from "./numbers.js";
-import { chosenLevels, predict } from "./refresh.js";
+import { canPredict, chosenLevels, predict } from "./refresh.js";
 import { state } from "./store.js";
 import { moved, name, sentence } from "./words.js";
 
 let timer = null;
 
 export function whatIf() {
-  const { best, study } = state;
+  const { best, graph, study } = state;
   if (state.frozen) return nothing;
   return html`<section id="what-if" class="card" aria-labelledby="what-if-title">
     <h2 id="what-if-title">What if</h2>
-    ${best === null || best.found === null
-      ? html`<p>As soon as there is a model, it predicts here what any setting would give.</p>`
+    ${!canPredict()
+      ? html`<p>
+          ${graph?.why ? `${capital(graph.why)}.` : nothing}
+          With a model, you see here what any setting would give.
+        </p>`
       : html`<p class="hint">
             Choose a setting and read what the model expects of every quantity. Nothing is carried
             out.
