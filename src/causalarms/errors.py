@@ -94,6 +94,10 @@ class ChangedStudyError(StudyError):
     """The file of an open study was deleted, replaced or brought back to an earlier state."""
 
 
+class RemoteStudyError(StudyError):
+    """A served study that cannot be reached, or that does not let us."""
+
+
 class CorruptStudyError(StudyError):
     """A study file that is damaged; `event` is the first that cannot be trusted, where known."""
 

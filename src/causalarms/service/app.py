@@ -21,10 +21,11 @@ from causalarms.service import security
 from causalarms.service.api import OPERATIONS, PREFIX
 from causalarms.service.bodies import read_body
 from causalarms.service.callers import NOBODY, caller_of
+from causalarms.service.kinds import URN
 from causalarms.service.openapi import document
 from causalarms.service.operation import Answer, Call, Operation
 from causalarms.service.page import page_file
-from causalarms.service.problems import URN, RefusedError, problem_of
+from causalarms.service.problems import RefusedError, problem_of
 from causalarms.service.queries import path_number, read_query
 from causalarms.service.service import Service
 from causalarms.service.shapes import Problem

@@ -167,15 +167,18 @@ async def events(service: Service, call: Call) -> Answer | Response:
         return EventStream(service.viewers.messages(moment.first_hash, seen))
     after, limit = call.query["after"], call.query["limit"]
     found = await service.desk.think(lambda: service.tail.store.entries(after, limit + 1))
+    found = [entry for entry in found if entry.number <= moment.number]  # of one moment
     page = found[:limit]
-    head = max(moment.number, page[-1].number if page else 0)
-    following = page[-1].number if len(found) > limit else None
+    rest = {
+        "next": page[-1].number if len(found) > limit else None,
+        "head": moment.number,
+        "head_hash": moment.hash,
+        "first_hash": moment.first_hash,
+    }
     # the stored text as it is, so that its hash can be checked
     items = ",".join(f'{{"hash":"{e.hash.hex()}",{e.text[1:]}' for e in page)
-    rest = msgspec.json.encode(
-        {"next": following, "head": head, "first_hash": moment.first_hash}
-    ).decode()
-    return Response(f'{{"events":[{items}],{rest[1:]}', media_type="application/json")
+    text = f'{{"events":[{items}],{msgspec.json.encode(rest).decode()[1:]}'
+    return Response(text, media_type="application/json")
 
 
 async def notes(service: Service, call: Call) -> Answer:

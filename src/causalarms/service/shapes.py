@@ -299,6 +299,7 @@ class Events(Struct):
     events: list[Event]
     next: int | None
     head: int
+    head_hash: str  # of the newest event
     first_hash: str
 
 

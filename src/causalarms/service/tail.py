@@ -36,6 +36,7 @@ class Moment:
     def __init__(
         self,
         number: int,
+        hash_: str,
         ledger: Ledger,
         first: Event,
         first_hash: str,
@@ -44,6 +45,7 @@ class Moment:
         far: dict[int, list[FarValue]],
     ) -> None:
         self.number = number
+        self.hash = hash_
         self.ledger = ledger
         self.first = first
         self.first_hash = first_hash
@@ -117,6 +119,7 @@ class Tail:
         ledger = self._ledger.copy()
         return Moment(
             self._log.number,
+            self._log.hash.hex(),
             ledger,
             self._first,
             self._first_hash,
