@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from page_server import PageServer
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
@@ -83,7 +85,14 @@ class Opener:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Opener]:
+def serve() -> Iterator[Callable[..., PageServer]]:
+    """Servers of one test; they outlive its pages."""
+    with ExitStack() as stack:
+        yield lambda path, **options: stack.enter_context(PageServer(path, **options))
+
+
+@pytest.fixture
+def open_page(browser: Any, serve: Any) -> Iterator[Opener]:
     opener = Opener(browser)
     yield opener
     opener.close()

@@ -11,6 +11,7 @@ import pytest
 from page_server import PageServer
 
 from causalarms.sem.ensembles import random_sem
+from causalarms.sem.linear_sem import LinearSEM
 from causalarms.study import Study
 
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -45,9 +46,7 @@ def test_nothing_is_in_the_way_of_anybody(
     hostile: PageServer, open_page: Any, scheme: str, width: int
 ) -> None:
     axe = pytest.importorskip("axe_playwright_python.base", reason="pip install 'causalarms[test]'")
-    page = open_page(
-        hostile.address, color_scheme=scheme, viewport={"width": width, "height": 800}
-    )
+    page = open_page(hostile.address, color_scheme=scheme, viewport={"width": width, "height": 800})
     page.get_by_text("live", exact=True).wait_for()
     for summary in page.locator("summary").all():
         summary.click()
@@ -120,18 +119,23 @@ def make_without_model(path: Path) -> None:
 
 
 def make_twenty(path: Path) -> None:
-    sem = random_sem(20, seed=2)
     nodes = [f"quantity_{i}" for i in range(20)]
+    weights = np.zeros((2, 20, 20))
+    weights[:] = 0.5 * np.eye(20, k=1) - 0.3 * np.eye(20, k=3)
+    sem = LinearSEM(weights=weights, nodes=nodes)
     rng = np.random.default_rng(2)
     arms = rng.integers(0, 2, size=(80, 20)).astype(np.uint8)
-    with Study.create(path, nodes, nodes[-1], policy="csl-ucb", seed=1) as study:
+    graph = (weights != 0).tolist()
+    with Study.create(
+        path, nodes, nodes[-1], policy="linsem-ts", policy_settings={"graph": graph},
+        noise_mean=0.0, seed=1,
+    ) as study:  # fmt: skip
         study.add_observations(
             dict(zip(nodes, sem.sample(arms, rng).T, strict=True)),
             interventions=dict(zip(nodes, arms.T, strict=True)),
         )
 
 
-@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -141,15 +145,17 @@ def make_twenty(path: Path) -> None:
         (make_twenty, "quantity_19"),
     ],
 )
-def test_studies_of_every_kind(tmp_path: Path, open_page: Any, make: Any, says: str) -> None:
+def test_studies_of_every_kind(
+    tmp_path: Path, serve: Any, open_page: Any, make: Any, says: str
+) -> None:
     make(tmp_path / "study.db")
-    with PageServer(tmp_path / "study.db") as server:
-        page = open_page(server.address, viewport={"width": 360, "height": 700})
-        page.get_by_text("live", exact=True).wait_for()
-        assert says in page.locator("#app").inner_text()
-        assert "NaN" not in page.locator("#app").inner_text()
-        assert "undefined" not in page.locator("#app").inner_text()
-        assert sideways(page) == 0
-        page.set_viewport_size({"width": 1280, "height": 800})
-        page.wait_for_timeout(100)
-        assert sideways(page) == 0
+    server = serve(tmp_path / "study.db")
+    page = open_page(server.address, viewport={"width": 360, "height": 700})
+    page.get_by_text("live", exact=True).wait_for()
+    assert says in page.locator("#app").inner_text()
+    assert "NaN" not in page.locator("#app").inner_text()
+    assert "undefined" not in page.locator("#app").inner_text()
+    assert sideways(page) == 0
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.wait_for_timeout(100)
+    assert sideways(page) == 0

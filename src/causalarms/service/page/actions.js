@@ -9,6 +9,8 @@ import { change, say, state } from "./store.js";
 
 export const EMPTY = { values: {}, played: null, reason: "", problem: "", wrong: [] };
 
+export const UNSENT = "The server does not answer. What you typed is kept: try again.";
+
 export const draftOf = (trial) => state.drafts[trial] ?? EMPTY;
 
 export const isDirty = (draft) =>
@@ -98,7 +100,7 @@ export async function end(trial, result) {
 }
 
 function inWords(problem, trial) {
-  if (problem.unreachable) return "The server does not answer. What you typed is kept: try again.";
+  if (problem.unreachable) return UNSENT;
   if (problem.status !== 409) return problem.message;
   return (
     `Somebody else was first: ${problem.message}. ` +
@@ -140,7 +142,6 @@ export async function sendDialog(method, path, body, done) {
     await refresh();
   } catch (problem) {
     if (problem.status === undefined) throw problem;
-    const unsent = "The server does not answer. What you typed is kept: try again.";
-    editDialog({ problem: problem.unreachable ? unsent : problem.message });
+    editDialog({ problem: problem.unreachable ? UNSENT : problem.message });
   }
 }

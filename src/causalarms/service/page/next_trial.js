@@ -87,7 +87,7 @@ function trialCard({ row, closed }) {
             </button>`}
       </details>
       ${draft.problem
-        ? html`<p class="problem" id="tell-problem" role="alert">${draft.problem}</p>`
+        ? html`<p class="problem" id="tell-problem" role="alert">${problemOf(draft)}</p>`
         : nothing}
       <div class="row">
         <button class="primary" type="submit">Tell the result</button>
@@ -119,6 +119,11 @@ function trialCard({ row, closed }) {
         </p>
       </details>
     </form>`;
+}
+
+function problemOf({ problem }) {
+  const back = problem === act.UNSENT && state.connection === "live";
+  return back ? "The server is back: tell the result again." : problem;
 }
 
 function why(row) {
