@@ -53,6 +53,8 @@ class RemoteStudy(Study):
                 f"{self.url} is no causalarms service that this one understands (its version: "
                 f"{first.get('version', 'unknown')!r:.40})"
             )
+        is_worker = first["caller"]["role"] == "worker"
+        self.caller_name = str(first["caller"]["name"]) if is_worker else ""
 
     @classmethod
     def create(cls, *arguments: Any, **named: Any) -> NoReturn:
@@ -69,6 +71,8 @@ class RemoteStudy(Study):
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
         if type(n) is not int or not 1 <= n <= 1000:
             raise StudyError(f"ask for 1 to 1000 trials at a time, not {n!r}")
+        if worker == MAIN and self.caller_name:
+            worker = self.caller_name  # a worker's token asks under its own name only
         given = self._wire.send("POST", "/trials", {"worker": worker, "n": n}).body
         trials = [
             Trial(
