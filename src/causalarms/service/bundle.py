@@ -47,7 +47,8 @@ def frozen_page(answers: dict[str, Any], title: str, generator: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{style}</style></head><body>"
-        '<a class="skip" href="#content">Skip to the content</a><div id="app"></div>'
+        '<a class="skip" href="#content">Skip to the content</a><div id="app">'
+        "<noscript>This report needs JavaScript, and nothing else.</noscript></div>"
         '<p id="said" role="status" aria-live="polite"></p>'
         f'<script type="application/json" id="frozen">{data}</script>'
         f"<script>{script}</script></body></html>\n"

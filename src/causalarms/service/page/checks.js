@@ -76,7 +76,7 @@ function farValues(view, study) {
               >
                 Correct
               </button>`
-            : nothing}
+            : html`<code>causalarms study correct FILE ${far.trial} NODE=VALUE ...</code>`}
         </li>`,
       )}
     </ul>`;

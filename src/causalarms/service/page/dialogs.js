@@ -148,6 +148,10 @@ function details(dialog) {
 async function loadDetails({ trial, key }) {
   act.editDialog({ found: null });
   const put = (patch) => state.dialog?.key === key && act.editDialog(patch);
+  if (state.frozen) {
+    put({ found: ofTable(trial) });
+    return;
+  }
   try {
     const { data } = await get(`trials/${trial}`);
     put({ found: data });
@@ -156,6 +160,13 @@ async function loadDetails({ trial, key }) {
     if (problem.status === undefined) throw problem;
     put({ problem: problem.message });
   }
+}
+
+// What a report holds of a trial.
+function ofTable(trial) {
+  const row = state.trials.rows.find((r) => r.trial === trial);
+  const notes = state.notes.filter((note) => note.trial === trial);
+  return { ...row, notes, corrections: [], why: "" };
 }
 
 function about(t, why) {

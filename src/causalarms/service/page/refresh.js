@@ -53,25 +53,27 @@ function refused(problem) {
 }
 
 async function loadView(name) {
-  const { data } = await get(PATHS[name] ?? name);
+  const { data } = await get(isFrozen ? name : (PATHS[name] ?? name));
   change({ [name]: data });
   if (name === "graph") keepPlaces(data);
 }
 
 async function loadPending() {
-  const { data } = await get("trials?state=asked&limit=100");
+  const { data } = await get(isFrozen ? "pending" : "trials?state=asked&limit=100");
   change({ pending: data.trials });
 }
 
 export async function loadTrials() {
   const newest = state.trials.newest ?? state.study.trials - 1;
-  const first = Math.max(newest - PAGE, -1);
-  const { data } = await get(isFrozen ? "trials" : `trials?after=${first}&limit=${PAGE}`);
-  change({ trials: { ...state.trials, rows: data.trials.filter((r) => r.trial <= newest) } });
+  const after = Math.max(newest - PAGE, -1);
+  const { data } = await get(isFrozen ? "trials" : `trials?after=${after}&limit=${PAGE}`);
+  const rows = data.trials.filter(({ trial }) => trial > after && trial <= newest);
+  const oldest = isFrozen ? (data.trials[0]?.trial ?? 0) : 0; // a report holds the last ones
+  change({ trials: { ...state.trials, rows, oldest } });
 }
 
 async function loadNotes() {
-  const { data } = await get("notes?limit=1000");
+  const { data } = await get(isFrozen ? "notes" : "notes?limit=1000");
   change({ notes: data.notes });
 }
 

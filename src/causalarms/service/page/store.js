@@ -15,7 +15,7 @@ export const state = {
   checks: null,
   notes: [],
   pending: [],
-  trials: { rows: [], newest: null }, // newest: null follows the head
+  trials: { rows: [], newest: null, oldest: 0 }, // newest: null follows the head
   prediction: null,
   places: null, // the positions of nodes that the graph is drawn with
   card: null, // the trial in the card, as it was last seen

@@ -20,7 +20,7 @@ export function trials() {
 }
 
 function table({ rows, newest }) {
-  const { study, frozen } = state;
+  const { study } = state;
   const top = newest ?? study.trials - 1;
   const shownRows = [...rows].reverse();
   return html`<table class="trials" role="table">
@@ -32,17 +32,14 @@ function table({ rows, newest }) {
           <th scope="col" role="columnheader" class="number">${name(study.reward)}</th>
           <th scope="col" role="columnheader">By</th>
           <th scope="col" role="columnheader">When</th>
-          ${frozen ? nothing : html`<td role="cell"></td>`}
+          <td role="cell"></td>
         </tr>
       </thead>
       <tbody role="rowgroup">
         ${shownRows.map(row)}
       </tbody>
     </table>
-    ${study.trials > PAGE && !frozen ? pages(top) : nothing}
-    ${frozen && study.trials > rows.length
-      ? html`<p class="hint">The last ${rows.length} of ${count(study.trials, "trial")}.</p>`
-      : nothing}`;
+    ${study.trials > PAGE ? pages(top) : nothing}`;
 }
 
 function row(r) {
@@ -66,7 +63,7 @@ function row(r) {
     <td role="cell" class="at-time">
       ${r.state === "asked" ? `asked ${age(ageOf(r))}` : moment(r.done_at)}
     </td>
-    ${state.frozen ? nothing : html`<td role="cell" class="actions">${buttons(r)}</td>`}
+    <td role="cell" class="actions">${buttons(r)}</td>
   </tr>`;
 }
 
@@ -112,15 +109,15 @@ function toCard(r) {
 }
 
 function pages(top) {
-  const { study } = state;
+  const { study, trials: { oldest } } = state;
   const last = study.trials - 1;
-  const bottom = Math.max(top - PAGE + 1, 0);
+  const bottom = Math.max(top - PAGE + 1, oldest);
   return html`<nav class="row pages" aria-label="Pages of trials">
-    <button aria-disabled=${top >= last} @click=${() => turn(null)}>Newest</button>
+    <button aria-disabled=${top >= last} @click=${() => turn(last)}>Newest</button>
     <button aria-disabled=${top >= last} @click=${() => turn(top + PAGE)}>Newer</button>
     <span>${bottom} to ${top} of ${count(study.trials, "trial")}</span>
-    <button aria-disabled=${bottom === 0} @click=${() => turn(top - PAGE)}>Older</button>
-    <button aria-disabled=${bottom === 0} @click=${() => turn(Math.min(PAGE - 1, last))}>
+    <button aria-disabled=${bottom <= oldest} @click=${() => turn(top - PAGE)}>Older</button>
+    <button aria-disabled=${bottom <= oldest} @click=${() => turn(oldest + PAGE - 1)}>
       First
     </button>
   </nav>`;
@@ -128,9 +125,8 @@ function pages(top) {
 
 async function turn(newest) {
   const last = state.study.trials - 1;
-  if (newest !== null && newest < 0) return;
-  const to = newest === null || newest >= last ? null : newest;
-  change({ trials: { ...state.trials, newest: to } });
+  if (newest < state.trials.oldest) return;
+  change({ trials: { ...state.trials, newest: newest >= last ? null : newest } });
   await loadTrials();
 }
 
