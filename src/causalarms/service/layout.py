@@ -10,7 +10,9 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.pictures.layout import layered_layout
+from causalarms.graphs.layout import layered_layout
+
+NODE_WIDTH = 0.26  # of the height of a drawing on the page
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
@@ -27,5 +29,5 @@ class Layout:
         old = self._union
         if old is not None and old.shape == union.shape and not (union & ~old).any():
             return
-        self._union, self.positions = union.copy(), layered_layout(union)
+        self._union, self.positions = union.copy(), layered_layout(union, node_width=NODE_WIDTH)
         self.number = zlib.crc32(np.packbits(union).tobytes())

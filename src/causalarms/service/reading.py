@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from importlib.metadata import version
-from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -13,51 +11,25 @@ from causalarms.service import shapes
 from causalarms.service.live import EventStream
 from causalarms.service.operation import Answer, Call
 from causalarms.service.service import Service
-from causalarms.service.tail import Moment
+from causalarms.service.summaries import (
+    VERSION,
+    far_value,
+    study_summary,
+    trial_row,
+    values_of,
+)
 from causalarms.study.best import predict
-from causalarms.study.history import missing_in_words, missing_values, not_as_asked
 from causalarms.study.inputs import as_intervention
-from causalarms.study.trials import PENDING, Record
+from causalarms.study.trials import PENDING
 
-VERSION = version("causalarms")
 MOST = 1000  # trials or events in one answer
 
 
 async def study(service: Service, call: Call) -> Answer:
     moment = service.moment
-    settings, ledger = moment.settings, moment.ledger
-    movable = settings.named.names if settings.intervenable is None else settings.intervenable
-    missing = missing_values(ledger)
-    return Answer(
-        shapes.StudySummary(
-            name=service.path.stem,
-            nodes=list(settings.nodes),
-            reward=settings.reward,
-            direction=settings.direction,  # type: ignore[arg-type]
-            factors=[
-                shapes.Factor(
-                    f.name, list(f.levels), list(f.acts_on), f.is_switch, f.name in movable
-                )
-                for f in settings.named.factors
-            ],
-            policy=settings.policy,
-            watches=service.views.watches,
-            counts=moment.counts,
-            trials=len(ledger.trials),
-            results=len(ledger.order),
-            head=moment.number,
-            learned_head=moment.learned,
-            as_of=service.views.as_of,
-            first_hash=moment.first_hash,
-            created=moment.first.at,
-            now=_now().isoformat(timespec="seconds"),
-            caller=call.caller,
-            far_values=[_far(far) for found in service.views.far.values() for far in found],
-            missing=missing_in_words(missing) if missing["values"] else "",
-            version=VERSION,
-        ),
-        unmarked=("now",),
-    )
+    name, now = service.path.stem, _now().isoformat(timespec="seconds")
+    summary = study_summary(name, moment, service.views, call.caller, now)
+    return Answer(summary, unmarked=("now",))
 
 
 async def best(service: Service, call: Call) -> Answer:
@@ -101,7 +73,7 @@ async def trials(service: Service, call: Call) -> Answer:
     page = found[:limit]
     return Answer(
         shapes.Trials(
-            [_row(service, moment, record) for record in page],
+            [trial_row(moment, service.views, record) for record in page],
             page[-1].number if len(found) > limit else None,
             moment.number,
         )
@@ -112,7 +84,7 @@ async def trial(service: Service, call: Call) -> Answer:
     moment = service.moment
     record = moment.ledger.trial(call.number)
     settings, asked = moment.settings, record.asked
-    row = _row(service, moment, record)
+    row = trial_row(moment, service.views, record)
     return Answer(
         shapes.Trial(
             trial=record.number,
@@ -136,7 +108,7 @@ async def trial(service: Service, call: Call) -> Answer:
                 shapes.Correction(
                     event.number,
                     event.at,
-                    _values(moment, before),
+                    values_of(moment, before),
                     settings.named.levels(before.intervention),
                     str(event.data.get("reason", "")),
                 )
@@ -147,7 +119,7 @@ async def trial(service: Service, call: Call) -> Answer:
                 for note in moment.ledger.notes
                 if note["trial"] == record.number
             ],
-            far=[_far(far) for far in service.views.far.get(record.number, ())],
+            far=[far_value(far) for far in service.views.far.get(record.number, ())],
         )
     )
 
@@ -203,38 +175,6 @@ async def health(service: Service, call: Call) -> Answer:
     trouble = service.tail.trouble
     answer = shapes.Health(trouble is None, service.tail.moment.number, VERSION)
     return Answer(answer, 200 if answer.ok else 503)
-
-
-def _row(service: Service, moment: Moment, record: Record) -> shapes.TrialRow:
-    named = moment.settings.named
-    otherwise = bool(not_as_asked(record, named))
-    return shapes.TrialRow(
-        trial=record.number,
-        state=record.state,  # type: ignore[arg-type]
-        worker=record.worker,
-        levels=named.levels(record.intervention),
-        switch=named.switched(record.intervention),
-        asked_levels=named.levels(record.asked_intervention) if otherwise else None,
-        values=_values(moment, record),
-        predicted=record.asked.get("mean"),
-        reason=str(record.asked.get("reason", "")),
-        remark=record.reason,
-        corrected=record.corrected,
-        notes=moment.notes_of[record.number],
-        asked_at=record.asked_at,
-        done_at=record.done_at,
-        far=[far.node for far in service.views.far.get(record.number, ())],
-    )
-
-
-def _values(moment: Moment, record: Record) -> shapes.Numbers | None:
-    if record.values is None:
-        return None
-    return dict(zip(moment.settings.nodes, record.values, strict=True))
-
-
-def _far(far: Any) -> shapes.FarValue:
-    return shapes.FarValue(far.trial, far.node, far.value, far.low, far.high)
 
 
 def _now() -> datetime:

@@ -1,0 +1,9 @@
+// Who may do what: read looks, a worker asks and tells, an operator does all.
+
+import { state } from "./store.js";
+
+export function mayWrite(role = "worker") {
+  if (state.frozen) return false;
+  const { role: mine } = state.study.caller;
+  return mine === "operator" || mine === role;
+}

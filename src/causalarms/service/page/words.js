@@ -1,0 +1,39 @@
+// Settings in words: "Switch heat on, catalyst to new; leave the rest."
+
+import { html } from "./vendor/lit-html.js";
+
+export const isSwitch = (factor) =>
+  factor.levels.length === 2 && factor.levels[0] === "off" && factor.levels[1] === "on";
+
+export const moved = (levels, factors) =>
+  factors.filter((f) => f.name in levels && levels[f.name] !== f.levels[0]);
+
+export function sentence(levels, factors) {
+  const parts = moved(levels, factors);
+  if (!parts.length) return html`Leave everything as it is.`;
+  const rest = parts.length < factors.length ? "; leave the rest." : ".";
+  return html`Switch ${parts.map((f, i) => [i ? ", " : "", part(f, levels[f.name])])}${rest}`;
+}
+
+// A name of the user's: it breaks after underscores and the like, and its direction of writing does
+// not leak.
+export function name(text) {
+  const parts = String(text).split(/(?<=[_./-])/);
+  return html`<bdi>${parts.map((part, i) => (i ? html`<wbr />${part}` : part))}</bdi>`;
+}
+
+// For a cell of a table.
+export function brief(levels, factors) {
+  const parts = moved(levels, factors);
+  if (!parts.length) return "nothing switched";
+  return parts.map((f, i) => [
+    i ? ", " : "",
+    isSwitch(f) ? name(f.name) : html`${name(f.name)} ${name(levels[f.name])}`,
+  ]);
+}
+
+export function part(factor, level) {
+  return isSwitch(factor)
+    ? html`<b>${name(factor.name)}</b> ${level}`
+    : html`<b>${name(factor.name)}</b> to <b>${name(level)}</b>`;
+}

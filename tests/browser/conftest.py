@@ -1,0 +1,98 @@
+"""One browser for all tests; every page is watched for errors and for requests to other hosts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from page_server import PageServer
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = [
+    "--no-sandbox", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run",
+]  # fmt: skip
+PATIENCE = 15_000  # milliseconds
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="no playwright: pip install 'causalarms[test]'"
+    )
+    with playwright.sync_playwright() as driver:
+        found = next(filter(None, map(shutil.which, NAMES)), None)
+        if found is None and Path(driver.chromium.executable_path).exists():
+            found = driver.chromium.executable_path
+        if found is None:
+            pytest.skip("no browser: apt-get install chromium, or playwright install chromium")
+        browser = driver.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Opener:
+    """Opens pages, and in the end says what went wrong in them."""
+
+    def __init__(self, browser: Any) -> None:
+        self._browser = browser
+        self._contexts: list[Any] = []
+        self.errors: list[str] = []
+        self.expected: tuple[str, ...] = ()  # parts of messages that a test provokes
+
+    def __call__(self, address: str, *, context: Any = None, wait: bool = True, **how: Any) -> Any:
+        context = context or self.context(**how)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        host = urlsplit(address).netloc
+
+        def hear(message: Any) -> None:
+            if message.type in ("error", "warning"):
+                self.errors.append(message.text)
+
+        def see(request: Any) -> None:
+            parts = urlsplit(request.url)
+            if parts.scheme not in ("data", "blob") and parts.netloc != host:
+                self.errors.append(f"a request to another host: {request.url}")
+
+        page.on("console", hear)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", see)
+        page.goto(address)
+        if wait:
+            page.locator("#checks").wait_for()
+        return page
+
+    def wait_for_focus(self, field: Any) -> None:
+        from playwright.sync_api import expect
+
+        expect(field).to_be_focused(timeout=PATIENCE)
+
+    def context(self, **how: Any) -> Any:
+        self._contexts.append(self._browser.new_context(**how))
+        return self._contexts[-1]
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
+        wrong = [e for e in self.errors if not any(part in e for part in self.expected)]
+        assert not wrong, wrong
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., PageServer]]:
+    """Servers of one test; they outlive its pages."""
+    with ExitStack() as stack:
+        yield lambda path, **options: stack.enter_context(PageServer(path, **options))
+
+
+@pytest.fixture
+def open_page(browser: Any, serve: Any) -> Iterator[Opener]:
+    opener = Opener(browser)
+    yield opener
+    opener.close()
