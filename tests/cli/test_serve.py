@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 from command import run
 
+from causalarms.cli import living_study
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
 
 sys.path.append(str(Path(__file__).parents[1] / "service"))
-from served import served
+from served import served, until
 
 NODES = ["heat", "yield"]
 
@@ -121,6 +122,17 @@ def test_what_keeps_it_from_starting(study: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("causalarms.cli.serve.NEEDED", ("no_such_package",))
     outcome = run("serve", study)
     assert (outcome.code, "pip install 'causalarms[serve]'" in outcome.err) == (1, True)
+
+
+def test_the_demonstration_plays_itself(tmp_path: Path) -> None:
+    path = tmp_path / "out" / "living.db"
+    living_study.create(path)
+    living_study.create(path)  # the next time it goes on
+    with served(path) as site:
+        living_study.play(f"http://127.0.0.1:{site.port}/")
+        until(lambda: site("GET", "best").json["found"] is not None)
+    before, after = (living_study.system(living_study.CHANGES_AFTER + k) for k in (-1, 0))
+    assert (before.noise_mean != after.noise_mean).any()
 
 
 def test_it_runs_until_it_is_told_to_end(study: Path) -> None:

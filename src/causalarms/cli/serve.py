@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +16,7 @@ NEEDED = ("starlette", "uvicorn", "msgspec")
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--demo", is_flag=True, help="A study that plays itself, made where there is none.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0: every network.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @click.option(
@@ -26,6 +28,7 @@ NEEDED = ("starlette", "uvicorn", "msgspec")
 @click.option("--tls-key", type=click.Path(path_type=Path), help="Its key (PEM).")
 def serve(
     file: Path,
+    demo: bool,
     host: str,
     port: int,
     allow_host: tuple[str, ...],
@@ -44,7 +47,13 @@ def serve(
     from causalarms.service.service import Options
 
     options = Options(host, port, allow_host, root_path, viewers, tls_cert, tls_key)
-    run(file, options, lambda line: say(line, err=True))
+    begin: Callable[[str], None] | None = None
+    if demo:
+        from causalarms.cli import living_study
+
+        living_study.create(file)
+        begin = living_study.play
+    run(file, options, lambda line: say(line, err=True), begin)
 
 
 def refuse_without_extra() -> None:
