@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from causalarms.errors import CausalArmsError, LearningWarning
 from causalarms.rng import stream
+from causalarms.service.far import FarValues
 from causalarms.service.layout import Layout
 from causalarms.service.one_thread import OneThread
 from causalarms.service.shapes import Checks
@@ -56,7 +57,7 @@ class Desk:
         self._teller = ServedStudy.open(path)
         self._asker = ServedStudy.open(path)
         self._reader = Study.open(path, read_only=True)
-        self._layout = Layout()
+        self._layout, self._far = Layout(), FarValues()
         self._asking, self._telling = OneThread("asker"), OneThread("teller")
         self._reading, self._thinking = OneThread("reader"), OneThread("explainer")
         self.look_seconds = 0.0  # that the last look took
@@ -119,7 +120,7 @@ class Desk:
 
     def _look(self) -> Views:
         began = time.perf_counter()
-        views = look(self._reader, self._layout)
+        views = look(self._reader, self._layout, self._far)
         self.look_seconds = time.perf_counter() - began
         return views
 
@@ -133,5 +134,5 @@ def practise(study: Study) -> None:
         trial = twin.ask()
         twin.tell(trial, noise.normal(size=len(twin.nodes)))
     with suppress(CausalArmsError):
-        checks_view(look(twin, Layout()))
+        checks_view(look(twin, Layout(), FarValues()))
         twin.explain(trial)

@@ -24,10 +24,10 @@ READER = shapes.Caller("read", "", False)
 
 def frozen_answers(study: Study, name: str) -> dict[str, Any]:
     """By the address that the page asks for."""
-    views = look(study, Layout())
+    views = look(study, Layout(), FarValues())
     moment = moment_of(study, views.as_of)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    rows = [trial_row(moment, record) for record in moment.ledger.trials[-MOST_TRIALS:]]
+    rows = [trial_row(moment, views, record) for record in moment.ledger.trials[-MOST_TRIALS:]]
     edges = [e for e in views.graph.edges if e.likely or (e.probability or 0) >= LEAST_PROBABLE]
     return {
         "study": study_summary(name, moment, views, READER, now),
@@ -54,5 +54,4 @@ def moment_of(study: Study, number: int) -> Moment:
         first.hash.hex(),
         number,
         {},
-        FarValues().of(ledger),
     )

@@ -73,7 +73,7 @@ async def trials(service: Service, call: Call) -> Answer:
     page = found[:limit]
     return Answer(
         shapes.Trials(
-            [trial_row(moment, record) for record in page],
+            [trial_row(moment, service.views, record) for record in page],
             page[-1].number if len(found) > limit else None,
             moment.number,
         )
@@ -84,7 +84,7 @@ async def trial(service: Service, call: Call) -> Answer:
     moment = service.moment
     record = moment.ledger.trial(call.number)
     settings, asked = moment.settings, record.asked
-    row = trial_row(moment, record)
+    row = trial_row(moment, service.views, record)
     return Answer(
         shapes.Trial(
             trial=record.number,
@@ -119,7 +119,7 @@ async def trial(service: Service, call: Call) -> Answer:
                 for note in moment.ledger.notes
                 if note["trial"] == record.number
             ],
-            far=[far_value(far) for far in moment.far.get(record.number, ())],
+            far=[far_value(far) for far in service.views.far.get(record.number, ())],
         )
     )
 

@@ -16,8 +16,8 @@ from causalarms.service.security import allowed_hosts, is_loopback
 from causalarms.service.tail import Moment, Tail
 from causalarms.service.tokens import TokenFile
 
-SHORTEST_PAUSE = 0.25  # seconds between two looks
-REST = 3.0  # pauses are so many times as long as a look took: asking needs the processor, too
+SHORTEST_PAUSE = 0.5  # seconds between two looks
+REST = 4.0  # pauses are so many times as long as a look took: asking needs the processor, too
 
 
 @dataclass(frozen=True)

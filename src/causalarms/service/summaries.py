@@ -41,13 +41,13 @@ def study_summary(
         created=moment.first.at,
         now=now,
         caller=caller,
-        far_values=[far_value(far) for found in moment.far.values() for far in found],
+        far_values=[far_value(far) for found in views.far.values() for far in found],
         missing=missing_in_words(missing) if missing["values"] else "",
         version=VERSION,
     )
 
 
-def trial_row(moment: Moment, record: Record) -> shapes.TrialRow:
+def trial_row(moment: Moment, views: Views, record: Record) -> shapes.TrialRow:
     named = moment.settings.named
     otherwise = bool(not_as_asked(record, named))
     return shapes.TrialRow(
@@ -65,7 +65,7 @@ def trial_row(moment: Moment, record: Record) -> shapes.TrialRow:
         notes=moment.notes_of[record.number],
         asked_at=record.asked_at,
         done_at=record.done_at,
-        far=[far.node for far in moment.far.get(record.number, ())],
+        far=[far.node for far in views.far.get(record.number, ())],
     )
 
 

@@ -12,10 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from causalarms.errors import StudyError
-from causalarms.service.far import FarValues
 from causalarms.study import events as kinds
 from causalarms.study.events import Event
-from causalarms.study.far_values import FarValue
 from causalarms.study.log import Log
 from causalarms.study.settings import Settings
 from causalarms.study.sqlite_store import SqliteStore
@@ -42,7 +40,6 @@ class Moment:
         first_hash: str,
         learned: int,
         corrections: dict[int, tuple[Before, ...]],
-        far: dict[int, list[FarValue]],
     ) -> None:
         self.number = number
         self.hash = hash_
@@ -51,7 +48,6 @@ class Moment:
         self.first_hash = first_hash
         self.learned = learned  # the newest event that changes what is believed
         self.corrections = corrections
-        self.far = far
 
     @property
     def settings(self) -> Settings:
@@ -75,7 +71,6 @@ class Tail:
         self.trouble: StudyError | None = None  # the log cannot be read any more
         self._ledger = Ledger()
         self._corrections: dict[int, tuple[Before, ...]] = {}
-        self._far = FarValues()
         self._learned = 0
         self._first: Event | None = None
         self._log = Log(self.store, self._apply)
@@ -116,16 +111,14 @@ class Tail:
 
     def _now(self) -> Moment:
         assert self._first is not None
-        ledger = self._ledger.copy()
         return Moment(
             self._log.number,
             self._log.hash.hex(),
-            ledger,
+            self._ledger.copy(),
             self._first,
             self._first_hash,
             self._learned,
             self._corrections.copy(),
-            self._far.of(ledger),
         )
 
     def _apply(self, event: Event) -> None:

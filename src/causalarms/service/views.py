@@ -9,11 +9,13 @@ import numpy as np
 
 from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.service import shapes
+from causalarms.service.far import FarValues
 from causalarms.service.layout import Layout
 from causalarms.study import Study
 from causalarms.study.beliefs import Beliefs
 from causalarms.study.beliefs import graph as graph_of
 from causalarms.study.best import best as best_of
+from causalarms.study.far_values import FarValue
 from causalarms.study.model_fit import verdicts
 from causalarms.study.trials import Ledger, Record
 
@@ -30,11 +32,12 @@ class Views(NamedTuple):
     alarms: list[shapes.Alarm]
     watches: bool
     rewards: shapes.Rewards
+    far: dict[int, list[FarValue]]  # by trial
     left_out: list[shapes.LeftOut]
     problem: str
 
 
-def look(study: Study, layout: Layout) -> Views:
+def look(study: Study, layout: Layout, far: FarValues) -> Views:
     """Learn what is new and compute everything; takes its time."""
     with study.store.lock:
         ledger = study.ledger()
@@ -54,6 +57,7 @@ def look(study: Study, layout: Layout) -> Views:
         alarms=alarms,
         watches=watches,
         rewards=rewards_view(ledger, alarms, best, as_of),
+        far=far.of(ledger),
         left_out=left_out,
         problem=problem,
     )
