@@ -235,7 +235,8 @@ function explained(why) {
           When it was chosen, it was expected to give a ${name(reward)} of
           <b>${shown(expected.mean, width)}</b> (95 % interval
           ${interval(expected.low, expected.high)}).
-          ${known(uncertainty?.before)
+          ${known(uncertainty?.before) &&
+          roughly(uncertainty.before) !== roughly(uncertainty.after)
             ? html`Another round of it would reduce the standard error of that from
               ${roughly(uncertainty.before)} to ${roughly(uncertainty.after)}.`
             : nothing}
