@@ -77,7 +77,8 @@ def play(study: Study, plant: Plant) -> None:
 
 @contextmanager
 def served(path: Path, port: int) -> Iterator[str]:
-    command = [sys.executable, "-m", "causalarms.cli.main", "serve", str(path)]
+    code = "from causalarms.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "serve", str(path)]
     server = subprocess.Popen([*command, "--port", str(port)])
     address = f"http://127.0.0.1:{port}/"
     try:

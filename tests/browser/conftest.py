@@ -15,7 +15,7 @@ from page_server import PageServer
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
     "--no-sandbox", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run",
+    "--disable-sync", "--no-first-run", "--host-resolver-rules=MAP elsewhere.test 127.0.0.1",
 ]  # fmt: skip
 PATIENCE = 15_000  # milliseconds
 

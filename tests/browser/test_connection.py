@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -89,6 +90,27 @@ def test_the_page_works_below_another_path(path: Path, serve: Any, open_page: An
     page.locator("[name=tell-2]").fill("4")
     page.get_by_role("button", name="Tell the result").click()
     page.get_by_role("row", name="1 told").wait_for()
+
+
+def test_other_sites_can_neither_read_nor_write(server: PageServer, browser: Any) -> None:
+    """A name of theirs that leads here, and a form of theirs that is sent here."""
+    context = browser.new_context()
+    page = context.new_page()
+    port = urlsplit(server.address).port
+    answer = page.goto(f"http://elsewhere.test:{port}/api/v1/study")
+    assert answer.status == 421
+    assert "--allow-host elsewhere.test" in answer.json()["detail"]
+    page.goto("about:blank")
+    page.evaluate(
+        """(address) => fetch(`${address}api/v1/notes`, {
+          method: "POST", mode: "no-cors", headers: { "Content-Type": "text/plain" },
+          body: JSON.stringify({ text: "from elsewhere" }),
+        }).catch(() => null)""",
+        server.address,
+    )
+    context.close()
+    with Study.open(server.path, read_only=True) as study:
+        assert study.ledger().notes == []
 
 
 def test_seven_tabs_are_all_alive(server: PageServer, open_page: Any) -> None:

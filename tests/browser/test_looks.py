@@ -91,6 +91,30 @@ def test_choices_survive_a_reload(hostile: PageServer, open_page: Any) -> None:
     assert all(text.startswith("over") or int(text.split()[0]) >= 70 for text in least)
 
 
+def test_nodes_stay_where_they_are_until_somebody_asks(hostile: PageServer, open_page: Any) -> None:
+    """New arrows may need another arrangement; a picture that jumps cannot be read."""
+    page = open_page(hostile.address)
+    page.locator("#graph svg").first.wait_for()
+    places = "[...document.querySelectorAll('.node rect')].map((r) => r.getAttribute('y'))"
+    before = page.evaluate(places)
+
+    def turned(route: Any) -> None:
+        graph = route.fetch().json()
+        graph["layout"] += 1
+        for node in graph["nodes"]:
+            node["y"] = 1 - node["y"]
+        route.fulfill(json=graph)
+
+    page.route("**/api/v1/graph*", turned)
+    with Study.open(hostile.path) as study:
+        study.note("something happens")
+    page.get_by_role("button", name="Rearrange").wait_for()
+    assert page.evaluate(places) == before
+    page.get_by_role("button", name="Rearrange").click()
+    page.get_by_role("button", name="Rearrange").wait_for(state="hidden")
+    assert page.evaluate(places) != before
+
+
 def test_whoever_wants_no_motion_gets_none(hostile: PageServer, open_page: Any) -> None:
     page = open_page(hostile.address, reduced_motion="reduce")
     moving = page.evaluate(

@@ -3,7 +3,7 @@
 
 import { write } from "./api.js";
 import { randomHex, remember } from "./choices.js";
-import { count, typed } from "./numbers.js";
+import { typed } from "./numbers.js";
 import { refresh } from "./refresh.js";
 import { change, say, state } from "./store.js";
 
@@ -108,10 +108,10 @@ function inWords(problem, trial) {
   );
 }
 
-function notice(done) {
-  const news = done.warnings.map((text) => ({ text, trial: done.trial, id: randomHex(4) }));
-  change({ notices: [...news, ...state.notices].slice(0, 5) });
-  if (news.length) say(count(news.length, "remark"));
+function notice({ trial, warnings }) {
+  if (!warnings.length) return;
+  const news = { trial, warnings, id: randomHex(4) };
+  change({ notices: [news, ...state.notices.filter((n) => n.trial !== trial)].slice(0, 3) });
 }
 
 export function dismiss(id) {

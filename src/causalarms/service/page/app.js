@@ -4,7 +4,7 @@ import { html, nothing, render } from "./vendor/lit-html.js";
 import { dismiss } from "./actions.js";
 import { isFrozen } from "./api.js";
 import { best } from "./best.js";
-import { correctTrial, checks } from "./checks.js";
+import { checks, correctTrial, farSentence } from "./checks.js";
 import { workerName } from "./choices.js";
 import { dialogs } from "./dialogs.js";
 import { graph } from "./graph.js";
@@ -52,7 +52,7 @@ function gone() {
 function notices() {
   return state.notices.map(
     (notice) => html`<div class="notice" role="status">
-      <p><bdi>${notice.text}</bdi></p>
+      ${remarks(notice)}
       <div class="row">
         ${notice.trial === null || !mayWrite("operator")
           ? nothing
@@ -63,6 +63,13 @@ function notices() {
       </div>
     </div>`,
   );
+}
+
+// Values far outside the rest in the page's own words, whatever else there is in the server's.
+function remarks({ trial, warnings }) {
+  const far = state.study.far_values.filter((value) => value.trial === trial);
+  if (far.length !== warnings.length) return warnings.map((text) => html`<p><bdi>${text}</bdi></p>`);
+  return far.map((value) => html`<p>${farSentence(value)} Is it a typing error?</p>`);
 }
 
 function draw() {

@@ -15,8 +15,17 @@ export function best() {
 }
 
 function tooEarly(view) {
-  return html`<p class="lead">It is too early to say.</p>
-    <p>${view?.why ? `${capital(view.why)}.` : "The server is computing it."}</p>`;
+  return html`<p class="lead">Not known yet.</p>
+    <p>${view?.why ? `${capital(view.why)}.` : "The server is computing it."}</p>
+    <h3>How this works</h3>
+    <ol class="steps">
+      <li>The study proposes what to set in the next trial.</li>
+      <li>You carry it out and type in what you measured.</li>
+      <li>
+        From all results it learns what causes what, and says here which setting is best, how sure
+        that is, and what stopping now would cost.
+      </li>
+    </ol>`;
 }
 
 function found(view, study) {

@@ -3,11 +3,12 @@
 import { html, nothing } from "./vendor/lit-html.js";
 import { get } from "./api.js";
 import { capital } from "./best.js";
-import { count, shown } from "./numbers.js";
+import { count, interval, shown } from "./numbers.js";
 import { mayWrite } from "./rights.js";
 import { state } from "./store.js";
 import { correct } from "./trials.js";
 import { updating } from "./updating.js";
+import { name } from "./words.js";
 
 export function checks() {
   const { checks: view, study } = state;
@@ -49,7 +50,7 @@ function list(found) {
   return html`<ul class="checks">
     ${found.map(
       (check) => html`<li>
-        <b><bdi>${check.node}</bdi></b> <span class="hint">${check.regime},
+        <b>${name(check.node)}</b> <span class="hint">${check.regime},
         ${count(check.rounds, "round")}</span><br />
         ${capital(check.verdict)}.
       </li>`,
@@ -66,8 +67,7 @@ function farValues(view, study) {
     <ul class="far">
       ${study.far_values.map(
         (far) => html`<li>
-          Trial ${far.trial}: <b><bdi>${far.node}</bdi></b> is ${shown(far.value)}; the others are
-          ${shown(far.low)} to ${shown(far.high)}.
+          ${farSentence(far)}
           ${isLeft(far) ? "It is left out for now, as a probable typing error." : nothing}
           ${mayWrite("operator")
             ? html`<button
@@ -80,6 +80,11 @@ function farValues(view, study) {
         </li>`,
       )}
     </ul>`;
+}
+
+export function farSentence({ trial, node, value, low, high }) {
+  return html`Trial ${trial}: <b>${name(node)}</b> is ${shown(value)}, far outside the others, which
+    are ${interval(low, high)}.`;
 }
 
 export async function correctTrial(trial) {

@@ -3,8 +3,9 @@
 import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
 import { get } from "./api.js";
+import { capital } from "./best.js";
 import { factorFields, valueFields } from "./fields.js";
-import { interval, known, percent, shown } from "./numbers.js";
+import { interval, known, percent, roughly, shown } from "./numbers.js";
 import { mayWrite } from "./rights.js";
 import { state } from "./store.js";
 import { correct, moment } from "./trials.js";
@@ -176,16 +177,21 @@ function about(t, why) {
       ? html`<p>Asked was: ${sentence(t.asked_levels, study.factors)}</p>`
       : nothing}
     <p class="hint">
-      ${t.state === "asked" ? "Waiting for a result" : t.state}${t.worker ? `, ${t.worker}` : ""}
-      ${t.asked_at ? `, asked ${moment(t.asked_at)}` : ""}
-      ${t.done_at ? `, ended ${moment(t.done_at)}` : ""}
+      ${[
+        t.state === "asked" ? "Waiting for a result" : capital(t.state),
+        t.worker,
+        t.asked_at && `asked ${moment(t.asked_at)}`,
+        t.done_at && `ended ${moment(t.done_at)}`,
+      ]
+        .filter(Boolean)
+        .join(", ")}
     </p>
     ${t.remark ? html`<p>Remark: <bdi>${t.remark}</bdi></p>` : nothing}
     ${t.values === null ? nothing : values(t)}
     ${why || t.why
       ? html`<h3>Why this one</h3>
-          <p>${why?.text ?? t.why}</p>
-          ${why ? explained(why) : nothing}`
+          ${t.why ? html`<p>${capital(t.why)}.</p>` : html`<p>${why.text}</p>`}
+          ${why && t.why ? explained(why) : nothing}`
       : nothing}
     ${t.corrections.length
       ? html`<h3>Corrections</h3>
@@ -221,19 +227,39 @@ function values(t) {
 }
 
 function explained(why) {
-  return html`${why.expected && known(why.expected.mean)
-      ? html`<p class="hint">
-          Expected before it: ${shown(why.expected.mean)}, 95 % interval
-          ${interval(why.expected.low, why.expected.high)}.
+  const { factors, reward } = state.study;
+  const { expected, uncertainty, runner_up: rival, mechanisms } = why;
+  const width = known(expected?.low) && known(expected?.high) ? expected.high - expected.low : null;
+  return html`${known(expected?.mean)
+      ? html`<p>
+          When it was chosen, it was expected to give a ${name(reward)} of
+          <b>${shown(expected.mean, width)}</b> (95 % interval
+          ${interval(expected.low, expected.high)}).
+          ${known(uncertainty?.before) &&
+          roughly(uncertainty.before) !== roughly(uncertainty.after)
+            ? html`Another round of it would reduce the standard error of that from
+              ${roughly(uncertainty.before)} to ${roughly(uncertainty.after)}.`
+            : nothing}
+        </p>`
+      : html`<p>There was no model yet when it was chosen.</p>`}
+    ${rival && known(rival.mean)
+      ? html`<p>
+          Of all other settings, the best was to switch
+          ${rival.switch.length
+            ? factors.filter((f) => rival.switch.includes(f.name)).map((f, i) => [
+                i ? ", " : "",
+                name(f.name),
+              ])
+            : "nothing"}:
+          ${shown(rival.mean, width)}.
         </p>`
       : nothing}
-    ${why.mechanisms?.length
-      ? html`<p>What it teaches most about:</p>
+    ${mechanisms?.length
+      ? html`<p>Where the uncertainty comes from:</p>
           <ul>
-            ${why.mechanisms.slice(0, 3).map(
+            ${mechanisms.slice(0, 3).map(
               (m) => html`<li>
-                <b>${m.node}</b> (${m.regime}): ${percent(m.share_of_uncertainty)} of the
-                uncertainty
+                <b>${name(m.node)}</b> (${m.regime}): ${percent(m.share_of_uncertainty)}
               </li>`,
             )}
           </ul>`

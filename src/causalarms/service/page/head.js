@@ -29,7 +29,7 @@ export function head() {
       ${study.direction === "maximize" ? "large" : "small"} as possible, with
       ${count(study.factors.length, "thing")} to set and
       ${count(study.nodes.length, "quantity", "quantities")} to measure.
-      ${counts(study)}
+      <br />${counts(study)}
     </p>
     <nav aria-label="Sections">
       ${SECTIONS.filter(([id]) => !hidden.includes(id)).map(

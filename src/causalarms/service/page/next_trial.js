@@ -173,7 +173,7 @@ function others(now) {
 function another() {
   const { asking, askProblem } = state;
   return html`<details class="quiet">
-    <summary>Somebody else is at it: I want a trial of my own</summary>
+    <summary>Ask for a trial of my own</summary>
     ${askProblem ? html`<p class="problem" role="alert">${askProblem}</p>` : nothing}
     <div class="row">
       ${workerField()}

@@ -16,7 +16,8 @@ export function shown(x, span = null) {
   if (Math.abs(x) < 0.5 * 10 ** -place) return "0";
   const large = Math.max(size, known(span) ? span : 0);
   if (large !== 0 && (large >= LARGEST_PLAIN || large < SMALLEST_PLAIN)) {
-    return minus(x.toExponential(Math.min(Math.max(place + power(size), 0), 9)));
+    const digits = spanned ? place + power(size) : 3;
+    return minus(x.toExponential(Math.min(Math.max(digits, 0), 9)));
   }
   const rounded = place < 0 ? Math.round(x * 10 ** place) / 10 ** place : x;
   const text = rounded.toFixed(Math.min(Math.max(place, 0), 9));

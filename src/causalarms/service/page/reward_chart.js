@@ -10,6 +10,8 @@ const LEFT = 58;
 const RIGHT = 14;
 const TOP = 20;
 const BOTTOM = 36;
+const FAR = 3; // ranges of most results beyond which a result is not in the picture
+const FEW = 30; // results of which every single one counts
 const NEIGHBOURS = 12; // the running average is over this share of all buckets, at least 5
 
 export function rewardChart(view, width) {
@@ -39,8 +41,7 @@ function scales({ buckets, best_mean: best }, measured, width) {
     .flatMap((b) => [b.low, b.high, b.mean])
     .concat(buckets.map((b) => b.predicted), [best])
     .filter(known);
-  let low = values.length ? Math.min(...values) : 0;
-  let high = values.length ? Math.max(...values) : 1;
+  let [low, high] = rangeOf(values);
   const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
   low -= room;
   high += room;
@@ -52,6 +53,25 @@ function scales({ buckets, best_mean: best }, measured, width) {
     y: (value) =>
       TOP + ((HEIGHT - TOP - BOTTOM) * (high - Math.min(Math.max(value, low), high))) / (high - low),
   };
+}
+
+// All values, unless a few lie so far away that nothing could be seen of the others.
+function rangeOf(values) {
+  if (!values.length) return [0, 1];
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share) => sorted[Math.round(share * (sorted.length - 1))];
+  const [q, p] = [at(0.1), at(0.9)];
+  const reach = FAR * (p - q);
+  if (sorted.length < 10 || !(reach > 0)) return [sorted[0], sorted.at(-1)];
+  const inside = sorted.filter((value) => value >= q - reach && value <= p + reach);
+  return [inside[0], inside.at(-1)];
+}
+
+// How many buckets reach beyond the picture.
+export function outside(view) {
+  const measured = view.buckets.filter((b) => known(b.mean));
+  const { low, high } = scales(view, measured, 100);
+  return measured.filter((b) => b.low < low || b.high > high).length;
 }
 
 function axes({ low, high, first, last, x, y }, width) {
@@ -100,8 +120,11 @@ function predicted(buckets, { x, y }) {
 
 function averages(buckets, { x, y }) {
   const points = running(buckets).map(({ at, mean }) => `${x(at)},${y(mean)}`);
+  const [look, radius] = buckets.length < FEW ? ["dot is-strong", 3.6] : ["dot", 2.4];
   return svg`
-    ${buckets.map((b) => svg`<circle class="dot" cx=${x(middle(b))} cy=${y(b.mean)} r="2.4" />`)}
+    ${buckets.map(
+      (b) => svg`<circle class=${look} cx=${x(middle(b))} cy=${y(b.mean)} r=${radius} />`,
+    )}
     ${points.length > 1 ? svg`<polyline class="measured" points=${points.join(" ")} />` : nothing}`;
 }
 

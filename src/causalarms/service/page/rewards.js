@@ -2,8 +2,8 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { interval, known, shown } from "./numbers.js";
-import { rewardChart } from "./reward_chart.js";
+import { count, interval, known, shown } from "./numbers.js";
+import { outside, rewardChart } from "./reward_chart.js";
 import { state } from "./store.js";
 import { updating } from "./updating.js";
 import { mayWrite } from "./rights.js";
@@ -22,6 +22,7 @@ export function rewards() {
 }
 
 function curve(view) {
+  const beyond = outside(view);
   const several = view.buckets.some((b) => b.results > 1);
   const some = view.buckets.some((b) => known(b.predicted));
   return html`<div class="picture">${rewardChart(view, Math.max(state.width, 280))}</div>
@@ -30,7 +31,9 @@ function curve(view) {
         <i class="key-dot"></i>${view.reward},
         ${several ? `averages of ${view.buckets[0].results} results` : "every result"}
       </li>
-      <li><i class="key-measured"></i>running average</li>
+      ${view.buckets.length > 6
+        ? html`<li><i class="key-measured"></i>running average</li>`
+        : nothing}
       ${several
         ? html`<li><i class="key-band"></i>from the smallest to the largest of them</li>`
         : nothing}
@@ -45,6 +48,12 @@ function curve(view) {
         : nothing}
       ${view.alarms.length ? html`<li><i class="key-alarm"></i>alarm</li>` : nothing}
     </ul>
+    ${beyond
+      ? html`<p class="hint">
+          ${count(beyond, "result")} so far outside the rest that
+          ${beyond === 1 ? "it is" : "they are"} drawn at the border.
+        </p>`
+      : nothing}
     <details>
       <summary>The same as a table</summary>
       ${table(view)}

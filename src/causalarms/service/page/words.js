@@ -1,6 +1,6 @@
-// Settings in words: "Switch heat on, catalyst to new; leave the rest."
+// Settings in words: "Switch on heat and fan, switch catalyst to new; leave the rest."
 
-import { html } from "./vendor/lit-html.js";
+import { html, nothing } from "./vendor/lit-html.js";
 
 export const isSwitch = (factor) =>
   factor.levels.length === 2 && factor.levels[0] === "off" && factor.levels[1] === "on";
@@ -11,9 +11,17 @@ export const moved = (levels, factors) =>
 export function sentence(levels, factors) {
   const parts = moved(levels, factors);
   if (!parts.length) return html`Leave everything as it is.`;
+  const on = parts.filter(isSwitch);
+  const others = parts.filter((f) => !isSwitch(f));
+  const bold = (text) => html`<b>${name(text)}</b>`;
   const rest = parts.length < factors.length ? "; leave the rest." : ".";
-  return html`Switch ${parts.map((f, i) => [i ? ", " : "", part(f, levels[f.name])])}${rest}`;
+  return html`Switch ${on.length ? html`on ${joined(on.map((f) => bold(f.name)))}` : nothing}${
+    on.length && others.length ? ", switch " : nothing
+  }${joined(others.map((f) => html`${bold(f.name)} to ${bold(levels[f.name])}`))}${rest}`;
 }
+
+const joined = (items) =>
+  items.map((item, i) => [i === 0 ? "" : i === items.length - 1 ? " and " : ", ", item]);
 
 // A name of the user's: it breaks after underscores and the like, and its direction of writing does
 // not leak.
