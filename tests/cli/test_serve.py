@@ -138,11 +138,11 @@ def test_the_demonstration_plays_itself(tmp_path: Path) -> None:
 def test_it_runs_until_it_is_told_to_end(study: Path) -> None:
     program = "from causalarms.cli.main import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", program, "serve", str(study), "--port", "0"],
-        stderr=subprocess.PIPE, text=True, env=os.environ,
+        [sys.executable, "-c", program, "serve", str(study), "--port", "0", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ,
     )  # fmt: skip
+    assert process.stderr is not None
     try:
-        assert process.stderr is not None
         line = process.stderr.readline()
         address = re.search(r"http://\S+", line)
         assert address, line
@@ -150,11 +150,11 @@ def test_it_runs_until_it_is_told_to_end(study: Path) -> None:
             remote.tell(remote.ask(), [1.0, 2.0])
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0
-        assert process.stderr.read() == ""
+        printed, complaints = process.communicate()
+        assert json.loads(printed)["address"] == address[0]
+        assert complaints == ""
     finally:
         process.kill()
-        process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
+        process.communicate()
     with Study.open(study) as after:
         assert after.ledger().trials[0].values == (1.0, 2.0)

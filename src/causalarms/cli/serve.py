@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from causalarms.cli.terminal import say
+from causalarms.cli.study_options import JSON
+from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 
 NEEDED = ("starlette", "uvicorn", "msgspec")
@@ -26,6 +27,7 @@ NEEDED = ("starlette", "uvicorn", "msgspec")
 @click.option("--viewers", type=click.IntRange(min=1), default=200, show_default=True)
 @click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM).")
 @click.option("--tls-key", type=click.Path(path_type=Path), help="Its key (PEM).")
+@JSON
 def serve(
     file: Path,
     demo: bool,
@@ -36,6 +38,7 @@ def serve(
     viewers: int,
     tls_cert: Path | None,
     tls_key: Path | None,
+    as_json: bool,
 ) -> None:
     """Serve the study in FILE: a live page for people, an API for programs.
 
@@ -47,12 +50,18 @@ def serve(
     from causalarms.service.service import Options
 
     options = Options(host, port, allow_host, root_path, viewers, tls_cert, tls_key)
-    begin: Callable[[str], None] | None = None
     if demo:
         from causalarms.cli import living_study
 
         living_study.create(file)
-        begin = living_study.play
+
+    def begin(address: str) -> None:
+        if as_json:
+            print_json({"file": str(file), "address": address})
+            sys.stdout.flush()
+        if demo:
+            living_study.play(address)
+
     run(file, options, lambda line: say(line, err=True), begin)
 
 

@@ -117,7 +117,7 @@ def serve(
     path: Path,
     options: Options,
     say: Callable[[str], None],
-    begin: Callable[[str], None] | None = None,
+    begin: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Until SIGINT or SIGTERM; what was answered is on the disk. `begin` is given the address."""
     taken = listen(options)
@@ -135,8 +135,7 @@ def serve(
             if server.started:
                 address = address_of(taken, options)
                 say(f"{path.name} is served at {address} (Ctrl+C ends it)")
-                if begin is not None:
-                    begin(address)
+                begin(address)
             await task
 
         asyncio.run(run())
