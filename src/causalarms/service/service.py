@@ -20,6 +20,7 @@ from causalarms.service.tokens import TokenFile
 
 log = logging.getLogger("causalarms.service")
 SHORTEST_PAUSE = 0.5  # seconds between two looks
+AGAIN_SECONDS = 2.0  # after an error
 CHECK_SECONDS = 10.0  # how old checks may become while results come in
 REST = 4.0  # pauses are so many times as long as a look took: asking needs the processor, too
 
@@ -115,11 +116,11 @@ class Service:
             self._changed.clear()
             try:
                 await self._look_and_check()
-            except CausalArmsError:  # the file was replaced: requests say so
-                await asyncio.sleep(SHORTEST_PAUSE)
-            except Exception:
-                log.exception("what is believed could not be computed; the next result tries again")
-                await asyncio.sleep(SHORTEST_PAUSE)
+            except Exception as error:
+                if not isinstance(error, CausalArmsError):  # of those, requests say what is wrong
+                    log.exception("what is believed could not be computed")
+                await asyncio.sleep(AGAIN_SECONDS)
+                self._changed.set()
 
     async def _look_and_check(self) -> None:
         """Views first; checks when nothing is new, or when they are old."""
