@@ -1,13 +1,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench reproduce clean
+.PHONY: help demo serve test bench reproduce clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: .venv/compiled  ## the main job on a small unknown system; pictures in out/
 	@$(BIN)/causalarms demo --out out
+
+serve: .venv/compiled  ## a study that plays itself, on a live page; PORT=8000
+	@$(BIN)/causalarms serve out/living.db --demo --port $(or $(PORT),8000)
 
 test: .venv/ready-test  ## lint, types, import contract, tests, doctests, README examples
 	$(BIN)/ruff check src tests benchmarks
@@ -25,7 +28,7 @@ reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 f
 .venv/ready: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot,serve]'
 	@touch $@
 
 .venv/compiled: .venv/ready

@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 from command import run
 
+from causalarms.cli import living_study
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
 
 sys.path.append(str(Path(__file__).parents[1] / "service"))
-from served import served
+from served import served, until
 
 NODES = ["heat", "yield"]
 
@@ -123,14 +124,25 @@ def test_what_keeps_it_from_starting(study: Path, monkeypatch: pytest.MonkeyPatc
     assert (outcome.code, "pip install 'causalarms[serve]'" in outcome.err) == (1, True)
 
 
+def test_the_demonstration_plays_itself(tmp_path: Path) -> None:
+    path = tmp_path / "out" / "living.db"
+    living_study.create(path)
+    living_study.create(path)  # the next time it goes on
+    with served(path) as site:
+        living_study.play(f"http://127.0.0.1:{site.port}/")
+        until(lambda: site("GET", "best").json["found"] is not None)
+    before, after = (living_study.system(living_study.CHANGES_AFTER + k) for k in (-1, 0))
+    assert (before.noise_mean != after.noise_mean).any()
+
+
 def test_it_runs_until_it_is_told_to_end(study: Path) -> None:
     program = "from causalarms.cli.main import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", program, "serve", str(study), "--port", "0"],
-        stderr=subprocess.PIPE, text=True, env=os.environ,
+        [sys.executable, "-c", program, "serve", str(study), "--port", "0", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ,
     )  # fmt: skip
+    assert process.stderr is not None
     try:
-        assert process.stderr is not None
         line = process.stderr.readline()
         address = re.search(r"http://\S+", line)
         assert address, line
@@ -138,11 +150,11 @@ def test_it_runs_until_it_is_told_to_end(study: Path) -> None:
             remote.tell(remote.ask(), [1.0, 2.0])
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0
-        assert process.stderr.read() == ""
+        printed, complaints = process.communicate()
+        assert json.loads(printed)["address"] == address[0]
+        assert complaints == ""
     finally:
         process.kill()
-        process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
+        process.communicate()
     with Study.open(study) as after:
         assert after.ledger().trials[0].values == (1.0, 2.0)

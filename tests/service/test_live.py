@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Served, served
+from served import Served, served, until
 
+from causalarms.errors import StudyError
 from causalarms.service import live
 from causalarms.study import Study
 
@@ -103,6 +104,27 @@ def test_results_are_told_again_once_they_are_learned(site: Served) -> None:
         pass
     assert site("GET", "rewards").json["as_of"] == 3
     viewer.close()
+
+
+def test_what_cannot_be_computed_once_is_computed_later(
+    site: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    look, fails = site.service.desk.look, [ZeroDivisionError(), StudyError()]
+
+    async def failing(far: Any) -> Any:
+        if fails:
+            raise fails.pop()
+        return await look(far)
+
+    monkeypatch.setattr(site.service.desk, "look", failing)
+    body = {"state": "told", "values": {"heat": 1.0, "yield": 2.0}}
+    for number in range(3):
+        site("POST", "trials", {"worker": "w"})
+        site("PUT", f"trials/{number}/result", body)
+        left = len(fails)
+        until(lambda left=left: not left or len(fails) < left)
+    until(lambda: site("GET", "best").json["as_of"] == 7)
+    assert "could not be computed" in caplog.text
 
 
 def test_silence_is_broken_by_a_ping(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:

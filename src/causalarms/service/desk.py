@@ -14,11 +14,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from causalarms.errors import CausalArmsError, LearningWarning
 from causalarms.rng import stream
-from causalarms.service.far import FarValues
+from causalarms.service.far import Far, FarValues
 from causalarms.service.layout import Layout
 from causalarms.service.one_thread import OneThread
 from causalarms.service.shapes import Checks
-from causalarms.service.views import Views, checks_view, look
+from causalarms.service.views import Views, best_view, checks_view, look
 from causalarms.study import Study, events
 from causalarms.study.explanation import explain, rounds_known
 from causalarms.study.learner import Learner
@@ -57,17 +57,16 @@ class Desk:
         self._teller = ServedStudy.open(path)
         self._asker = ServedStudy.open(path)
         self._reader = Study.open(path, read_only=True)
-        self._layout, self._far = Layout(), FarValues()
+        self._layout, self._far_values = Layout(), FarValues()
         self._asking, self._telling = OneThread("asker"), OneThread("teller")
         self._reading, self._thinking = OneThread("reader"), OneThread("explainer")
         self.look_seconds = 0.0  # that the last look took
 
-    def warm(self) -> tuple[Views, Checks]:
+    def warm(self) -> Views:
         """Compile and learn before anybody waits for it."""
         practise(self._teller)
         _ = self._asker.policy
-        views = self._look()
-        return views, checks_view(views)
+        return self._look({})
 
     async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
         def ask() -> tuple[list[Trial], int]:
@@ -84,11 +83,14 @@ class Desk:
 
         return await self._telling.run(write)
 
-    async def look(self) -> Views:
-        return await self._reading.run(self._look)
+    async def look(self, far: Far) -> Views:
+        return await self._reading.run(lambda: self._look(far))
 
-    async def check(self, views: Views) -> Checks:
-        return await self._reading.run(lambda: checks_view(views))
+    async def check(self, views: Views) -> tuple[Checks, Far]:
+        """What takes longest and changes least."""
+        return await self._reading.run(
+            lambda: (checks_view(views), self._far_values.of(views.ledger))
+        )
 
     async def explain(self, ledger: Ledger, number: int) -> dict[str, Any]:
         """Of a new trial with what the reader knows; of an older one by learning again."""
@@ -118,9 +120,9 @@ class Desk:
         for study in (self._teller, self._asker, self._reader):
             study.close()
 
-    def _look(self) -> Views:
+    def _look(self, far: Far) -> Views:
         began = time.perf_counter()
-        views = look(self._reader, self._layout, self._far)
+        views = look(self._reader, self._layout, far)
         self.look_seconds = time.perf_counter() - began
         return views
 
@@ -134,5 +136,6 @@ def practise(study: Study) -> None:
         trial = twin.ask()
         twin.tell(trial, noise.normal(size=len(twin.nodes)))
     with suppress(CausalArmsError):
-        checks_view(look(twin, Layout(), FarValues()))
+        best_view(twin.beliefs(), 0)
+        twin.graph()
         twin.explain(trial)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from causalarms.study.far_values import WINDOW, FarValue, far_values
 from causalarms.study.trials import Ledger
 
+Far = dict[int, list[FarValue]]  # by trial
+
 
 class FarValues:
     """By trial. A result is judged by the first ones and by those around it."""
 
     def __init__(self) -> None:
-        self._found: dict[int, list[FarValue]] = {}
+        self._found: Far = {}
         self._seen = 0  # results
         self._revision = 0
 
-    def of(self, ledger: Ledger) -> dict[int, list[FarValue]]:
+    def of(self, ledger: Ledger) -> Far:
         if (ledger.revision, len(ledger.order)) == (self._revision, self._seen):
             return self._found
         anew = ledger.revision != self._revision or self._seen <= 2 * WINDOW

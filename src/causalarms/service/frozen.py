@@ -24,7 +24,7 @@ READER = shapes.Caller("read", "", False)
 
 def frozen_answers(study: Study, name: str) -> dict[str, Any]:
     """By the address that the page asks for."""
-    views = look(study, Layout(), FarValues())
+    views = look(study, Layout(), FarValues().of(study.ledger()))
     moment = moment_of(study, views.as_of)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = [trial_row(moment, views, record) for record in moment.ledger.trials[-MOST_TRIALS:]]

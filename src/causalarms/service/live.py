@@ -32,9 +32,10 @@ class Hello(msgspec.Struct):
     reset: bool  # the viewer has seen events that this log does not have
 
 
-class Head(msgspec.Struct):
+class Head(msgspec.Struct, frozen=True):
     head: int
-    as_of: int
+    as_of: int  # of the views
+    checked: int = 0  # of the model checks, which come last
 
 
 class Viewers:
@@ -47,9 +48,9 @@ class Viewers:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def show(self, head: int, as_of: int) -> None:
-        if (head, as_of) != (self.newest.head, self.newest.as_of):
-            self.newest = Head(head, as_of)
+    def show(self, newest: Head) -> None:
+        if newest != self.newest:
+            self.newest = newest
             self._wake()
 
     def close(self) -> None:
@@ -97,7 +98,7 @@ class Viewers:
 def message(kind: str, number: int, data: msgspec.Struct) -> bytes:
     """
     >>> message("head", 812, Head(812, 805))
-    b'id: 812\\nevent: head\\ndata: {"head":812,"as_of":805}\\n\\n'
+    b'id: 812\\nevent: head\\ndata: {"head":812,"as_of":805,"checked":0}\\n\\n'
     """
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, kind.encode(), msgspec.json.encode(data))
 

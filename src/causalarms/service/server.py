@@ -113,8 +113,13 @@ def make_server(service: Service, options: Options) -> Server:
     return server
 
 
-def serve(path: Path, options: Options, say: Callable[[str], None]) -> None:
-    """Until SIGINT or SIGTERM; what was answered is on the disk."""
+def serve(
+    path: Path,
+    options: Options,
+    say: Callable[[str], None],
+    begin: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Until SIGINT or SIGTERM; what was answered is on the disk. `begin` is given the address."""
     taken = listen(options)
     try:
         service = Service(path, options)
@@ -128,7 +133,9 @@ def serve(path: Path, options: Options, say: Callable[[str], None]) -> None:
             while not server.started and not task.done():
                 await asyncio.sleep(0.01)
             if server.started:
-                say(f"{path.name} is served at {address_of(taken, options)} (Ctrl+C ends it)")
+                address = address_of(taken, options)
+                say(f"{path.name} is served at {address} (Ctrl+C ends it)")
+                begin(address)
             await task
 
         asyncio.run(run())

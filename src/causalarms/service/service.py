@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -11,12 +13,14 @@ from pathlib import Path
 from causalarms.errors import CausalArmsError
 from causalarms.service import shapes
 from causalarms.service.desk import Desk
-from causalarms.service.live import Viewers
+from causalarms.service.live import Head, Viewers
 from causalarms.service.security import allowed_hosts, is_loopback
 from causalarms.service.tail import Moment, Tail
 from causalarms.service.tokens import TokenFile
 
+log = logging.getLogger("causalarms.service")
 SHORTEST_PAUSE = 0.5  # seconds between two looks
+CHECK_SECONDS = 10.0  # how old checks may become while results come in
 REST = 4.0  # pauses are so many times as long as a look took: asking needs the processor, too
 
 
@@ -42,7 +46,9 @@ class Service:
         self.tail = Tail(self.path)
         self.tokens = TokenFile(self.path)
         self.viewers = Viewers(options.most_viewers)
-        self.views, self.checks = self.desk.warm()
+        self.views = self.desk.warm()
+        self.checks = shapes.Checks(0, "the model is being tested", [], [], "")
+        self._checked = -CHECK_SECONDS  # when
         self._changed = asyncio.Event()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -98,21 +104,37 @@ class Service:
                 done.set_result(None)
         self._waiting = [(wanted, done) for wanted, done in self._waiting if not done.done()]
         self._changed.set()
-        self.viewers.show(number, self.views.as_of)
+        self._show()
+
+    def _show(self) -> None:
+        self.viewers.show(Head(self.tail.moment.number, self.views.as_of, self.checks.as_of))
 
     async def _keep_looking(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
+            try:
+                await self._look_and_check()
+            except CausalArmsError:  # the file was replaced: requests say so
+                await asyncio.sleep(SHORTEST_PAUSE)
+            except Exception:
+                log.exception("what is believed could not be computed; the next result tries again")
+                await asyncio.sleep(SHORTEST_PAUSE)
+
+    async def _look_and_check(self) -> None:
+        """Views first; checks when nothing is new, or when they are old."""
+        if self.tail.moment.learned > self.views.as_of:
+            self.views = await self.desk.look(self.views.far)
+            self._show()
+            await asyncio.sleep(max(SHORTEST_PAUSE, REST * self.desk.look_seconds))
             if self.tail.moment.learned > self.views.as_of:
-                with suppress(CausalArmsError):  # the file was replaced: requests say so
-                    self.views = await self.desk.look()
-                    self.viewers.show(self.tail.moment.number, self.views.as_of)
-                await asyncio.sleep(max(SHORTEST_PAUSE, REST * self.desk.look_seconds))
-                if self.tail.moment.learned > self.views.as_of:
-                    self._changed.set()
-            if self.checks.as_of < self.views.as_of and not self._changed.is_set():
-                self.checks = await self.desk.check(self.views)
+                self._changed.set()
+        old = time.monotonic() > self._checked + CHECK_SECONDS
+        if self.checks.as_of < self.views.as_of and (old or not self._changed.is_set()):
+            self.checks, far = await self.desk.check(self.views)
+            self.views = self.views._replace(far=far)
+            self._show()
+            self._checked = time.monotonic()
 
     def alarms(self) -> list[shapes.Alarm]:
         """Those of the views, with what was acknowledged since."""

@@ -9,13 +9,12 @@ import numpy as np
 
 from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.service import shapes
-from causalarms.service.far import FarValues
+from causalarms.service.far import Far
 from causalarms.service.layout import Layout
 from causalarms.study import Study
 from causalarms.study.beliefs import Beliefs
 from causalarms.study.beliefs import graph as graph_of
 from causalarms.study.best import best as best_of
-from causalarms.study.far_values import FarValue
 from causalarms.study.model_fit import verdicts
 from causalarms.study.trials import Ledger, Record
 
@@ -32,12 +31,13 @@ class Views(NamedTuple):
     alarms: list[shapes.Alarm]
     watches: bool
     rewards: shapes.Rewards
-    far: dict[int, list[FarValue]]  # by trial
+    ledger: Ledger
+    far: Far  # by trial; those of before until they are looked for anew, which takes its time
     left_out: list[shapes.LeftOut]
     problem: str
 
 
-def look(study: Study, layout: Layout, far: FarValues) -> Views:
+def look(study: Study, layout: Layout, far: Far) -> Views:
     """Learn what is new and compute everything; takes its time."""
     with study.store.lock:
         ledger = study.ledger()
@@ -57,7 +57,8 @@ def look(study: Study, layout: Layout, far: FarValues) -> Views:
         alarms=alarms,
         watches=watches,
         rewards=rewards_view(ledger, alarms, best, as_of),
-        far=far.of(ledger),
+        ledger=ledger,
+        far=far,
         left_out=left_out,
         problem=problem,
     )
