@@ -43,6 +43,7 @@ function page() {
 }
 
 function gone() {
+  if (state.trouble) return html`<p class="banner" role="alert">${state.trouble}</p>`;
   if (state.connection !== "gone") return nothing;
   return html`<p class="banner" role="alert">
     The server does not answer. What is shown may be old; what you typed is kept. Trying again.
@@ -95,12 +96,22 @@ function innerWidth(section) {
 
 function follow() {
   let was = state.connection;
+  const now = (connection) => {
+    if (connection === "live" && was === "gone") say("Connected again.");
+    was = connection;
+    change({ connection });
+  };
+  let newest = 0;
   listen({
     onNews: () => refresh(),
-    onConnection: (connection) => {
-      if (connection === "live" && was === "gone") say("Connected again.");
-      was = connection;
-      change({ connection });
+    // a server that refuses to stream may still answer: then every attempt to listen is a look
+    onConnection: async (connection) => {
+      const turn = (newest += 1);
+      if (connection === "live") now("live");
+      else {
+        const answers = await refresh();
+        if (turn === newest) now(answers ? "polling" : "gone");
+      }
     },
   });
   setInterval(() => change({}), 30_000); // ages grow

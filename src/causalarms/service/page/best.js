@@ -73,7 +73,7 @@ function gains(view, study) {
   const low = Math.min(...levels);
   const high = Math.max(...levels);
   const place = (x) => (high > low ? 4 + (92 * (x - low)) / (high - low) : 50);
-  const span = Math.max(high - low, 0) / 20 || null;
+  const span = Math.max(high - low, 0) / 8 || null;
   const steps = view.gains.map((gain, i) => ({
     ...gain,
     before: i ? view.gains[i - 1].reward : view.natural,

@@ -100,16 +100,24 @@ function panel(view, regime, edges, places, plan, single) {
     label: `${title}: ${count(here.length, "arrow")}, listed in the table below`,
   });
   return html`<figure>
-    ${single ? nothing : html`<figcaption>${caption(title, regime)}</figcaption>`} ${picture}
+    ${single ? nothing : html`<figcaption>${caption(view, regime)}</figcaption>`} ${picture}
   </figure>`;
 }
 
-function caption(title, regime) {
+// A regime has no name of its own where levels have: then the levels are said.
+function caption({ nodes, regimes: titles }, regime) {
+  const here = nodes.filter((node) => node.regimes.length > regime);
+  const own = here.map((node) => node.regimes[regime]);
+  const levels = [...new Set(own)].filter((text) => !titles.includes(text));
   const words =
     regime === 0
-      ? "what causes a quantity as long as nothing acts on it."
-      : "what causes a quantity while a switch acts on it. Pale ones have no such switch.";
-  return html`<b>${capital(title)}:</b> <span class="hint">${words}</span>`;
+      ? "what causes a quantity as long as nothing acts on it"
+      : "what causes a quantity while something acts on it";
+  const pale = here.length < nodes.length && regime > 0 ? " Nothing acts on pale ones." : "";
+  return html`<b>${capital(titles[regime])}:</b>
+    <span class="hint"
+      >${words}${levels.length ? ` (${levels.join("; ")})` : nothing}.${pale}</span
+    >`;
 }
 
 function table(edges, single) {

@@ -50,7 +50,12 @@ function counts({ counts: found, trials }) {
 function connection() {
   const { frozen, study, connection: now } = state;
   if (frozen) return html`<p class="chip">as of ${study.now.slice(0, 16).replace("T", " ")}</p>`;
-  const words = { live: "live", gone: "not connected", opening: "connecting" };
+  const words = {
+    live: "live",
+    gone: "not connected",
+    polling: "every few seconds",
+    opening: "connecting",
+  };
   const role = study.caller.role === "read" ? html`<p class="chip">read only</p>` : nothing;
   return html`${role}
     <p class="chip ${now === "live" ? "is-live" : ""}"><i></i>${words[now]}</p>`;

@@ -29,21 +29,25 @@ export function refresh() {
   return running;
 }
 
+// Whether the server answered.
 async function load() {
   try {
     const { data: study, date } = await get("study");
     if (state.study !== null && state.study.first_hash !== study.first_hash) location.reload();
     if (state.study === null) recallChoices(study);
     const offset = date === null ? Date.parse(study.now) : Date.parse(date);
-    change({ study, status: "ready", problem: null, clockOffset: offset - Date.now() });
+    const clockOffset = offset - Date.now();
+    change({ study, status: "ready", problem: null, trouble: "", clockOffset });
     await Promise.all([...VIEWS.map(loadView), loadPending(), loadTrials(), loadNotes()]);
     await predict();
     waitForViews();
+    return true;
   } catch (problem) {
+    if (problem.status === undefined) throw problem; // a mistake in the page itself
     if (problem.status === 401) change({ status: "login", problem: null });
-    else if (problem.unreachable && state.status === "ready") change({ connection: "gone" });
-    else if (problem.status === undefined) throw problem;
     else if (state.status !== "ready") refused(problem);
+    else if (!problem.unreachable) change({ trouble: problem.message });
+    return !problem.unreachable;
   }
 }
 

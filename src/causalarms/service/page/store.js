@@ -3,7 +3,8 @@
 export const state = {
   status: "loading", // loading | login | refused | ready
   problem: null,
-  connection: "opening", // opening | live | gone
+  connection: "opening", // opening | live | polling | gone
+  trouble: "", // what the server says of itself
   frozen: false,
   clockOffset: 0, // the server's clock minus this one, in milliseconds
   worker: "",
