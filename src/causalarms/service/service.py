@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from causalarms.errors import CausalArmsError
+from causalarms.errors import CausalArmsError, StudyBusyError
 from causalarms.service import shapes
 from causalarms.service.desk import Desk
 from causalarms.service.live import Head, Viewers
@@ -20,6 +20,7 @@ from causalarms.service.tokens import TokenFile
 
 log = logging.getLogger("causalarms.service")
 SHORTEST_PAUSE = 0.5  # seconds between two looks
+REACH_SECONDS = 10.0  # until what was written must be readable
 AGAIN_SECONDS = 2.0  # after an error
 CHECK_SECONDS = 10.0  # how old checks may become while results come in
 REST = 4.0  # pauses are so many times as long as a look took: asking needs the processor, too
@@ -77,7 +78,12 @@ class Service:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((number, done))
         self.tail.wake()
-        await done
+        try:
+            await asyncio.wait_for(done, REACH_SECONDS)
+        except TimeoutError:
+            raise self.tail.trouble or StudyBusyError(
+                f"{self.path}: event {number} is written, but cannot be read yet"
+            ) from None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
