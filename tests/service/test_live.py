@@ -86,7 +86,7 @@ def test_messages_are_few_and_the_last_is_the_newest(site: Served) -> None:
     viewer.next()
     for number in range(30):
         note(site, str(number))
-    heard = []
+    heard: list[int] = []
     while not heard or heard[-1] < 31:
         heard.append(viewer.next()[1])
     assert heard == sorted(set(heard))
