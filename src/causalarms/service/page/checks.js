@@ -2,13 +2,12 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import { get } from "./api.js";
-import { capital } from "./best.js";
 import { count, interval, shown } from "./numbers.js";
 import { mayWrite } from "./rights.js";
 import { state } from "./store.js";
 import { correct } from "./trials.js";
 import { updating } from "./updating.js";
-import { name } from "./words.js";
+import { capital, name } from "./words.js";
 
 export function checks() {
   const { checks: view, study } = state;

@@ -2,14 +2,13 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { capital } from "./best.js";
 import { graphPicture } from "./graph_picture.js";
 import { count, DASH, known, percent, shown, signed } from "./numbers.js";
 import { boxesOf, planOf } from "./placing.js";
 import { rearrange } from "./refresh.js";
 import { state } from "./store.js";
 import { updating } from "./updating.js";
-import { name } from "./words.js";
+import { capital, name } from "./words.js";
 
 export function graph() {
   const { graph: view, places } = state;

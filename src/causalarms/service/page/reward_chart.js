@@ -128,7 +128,7 @@ function averages(buckets, { x, y }) {
     ${points.length > 1 ? svg`<polyline class="measured" points=${points.join(" ")} />` : nothing}`;
 }
 
-export const windowOf = (buckets) => Math.max(5, Math.round(buckets.length / NEIGHBOURS));
+const windowOf = (buckets) => Math.max(5, Math.round(buckets.length / NEIGHBOURS));
 
 function running(buckets) {
   const half = Math.floor(windowOf(buckets) / 2);

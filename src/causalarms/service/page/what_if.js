@@ -2,12 +2,11 @@
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { capital } from "./best.js";
 import { factorFields } from "./fields.js";
 import { interval, known, shown, signed } from "./numbers.js";
 import { canPredict, chosenLevels, predict } from "./refresh.js";
 import { state } from "./store.js";
-import { moved, name, sentence } from "./words.js";
+import { capital, moved, name, sentence } from "./words.js";
 
 let timer = null;
 
