@@ -1,9 +1,11 @@
-"""`posterior` with decide="lookahead" beside "quantile" and `linsem-ts`, paired, N = 10.
+"""How `posterior` decides, by "lookahead" and by "quantile", beside `linsem-ts`; paired.
 
-`python benchmarks/lookahead.py [NAME ...] [--rounds 1500] [--runs 100] [--first 20005]
-[--nothing-known] [--results FILE]`, all contestants without a name,
-plays random_sem(10, seed=first + i); a file of results is gone on with. The constants of the
-lookahead were chosen on seeds from 10_000. Regret is in units of best minus average reward.
+`python benchmarks/lookahead.py [NAME ...] [--rounds 1500] [--runs 100] [--first 20100] [--nodes 10]
+[--told nothing|means|units|both] [--weights separated|uniform] [--degree D] [--regimes 2]
+[--results FILE]`, all contestants without a name, plays random_sem(N, seed=first + i); a file of
+results is gone on with. `linsem-ts` is always told the graph and the noise means, `csl-ucb` the
+means unless nothing or only the units are told. The constants of the lookahead were chosen on seeds
+from 10_000. Regret is in units of best minus average reward, but for the last columns.
 """
 
 from __future__ import annotations
@@ -12,39 +14,69 @@ import argparse
 import json
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
 from causalarms.policies.registry import make_policy
 from causalarms.sem.ensembles import random_sem
+from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.simulate import simulate
 from posterior_policy import ratio_interval, table
 
-FIRST_SEED = 20_005  # those before were looked at when constants were chosen
+FloatArray = npt.NDArray[np.float64]
+FIRST_SEED = 20_100  # seeds before were looked at when constants were chosen
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "quantile": ("posterior", {"decide": "quantile"}),
     "lookahead": ("posterior", {"decide": "lookahead"}),
-    "lookahead, noise_shape 3": ("posterior", {"decide": "lookahead", "noise_shape": 3.0}),
+    "csl-ucb": ("csl-ucb", {}),
     "linsem-ts": ("linsem-ts", {}),
 }
 MARKS = (20, 60, 300, 1500)
+MEANS, UNITS = ("means", "both"), ("units", "both")
 LAST = 100  # rounds; a run in which fewer than half of them are optimal is locked
 
 
-def played(name: str, seed: int, rounds: int, nothing_known: bool) -> dict[str, Any]:
-    """One run; `linsem-ts` is always told the graph and the noise means."""
-    sem = random_sem(10, seed=seed)
+class Systems(NamedTuple):
+    """Which systems, for how long, and what is told of them."""
+
+    nodes: int
+    rounds: int
+    told: str
+    weights: str
+    degree: float | None
+    regimes: int
+
+    def make(self, seed: int) -> LinearSEM:
+        return random_sem(
+            self.nodes,
+            seed=seed,
+            weights=self.weights,
+            expected_degree=self.degree,
+            regimes=self.regimes,
+        )
+
+    def told_to(self, policy: str, sem: LinearSEM) -> dict[str, Any]:
+        if policy == "linsem-ts":
+            return {"graph": sem.adjacency, "noise_mean": sem.noise_mean}
+        told: dict[str, Any] = {"noise_mean": sem.noise_mean} if self.told in MEANS else {}
+        if policy == "csl-ucb":
+            return told | {"horizon": self.rounds}
+        return told | ({} if self.told in UNITS else {"noise_scale": "estimate"})
+
+
+def played(name: str, seed: int, systems: Systems) -> dict[str, Any]:
+    sem = systems.make(seed)
     policy_name, settings = CONTESTANTS[name]
-    told: dict[str, Any] = dict(settings)
-    if policy_name == "linsem-ts":
-        told |= {"graph": sem.adjacency, "noise_mean": sem.noise_mean}
-    else:
-        told |= {"noise_scale": "estimate"} if nothing_known else {"noise_mean": sem.noise_mean}
-    policy = make_policy(policy_name, n_nodes=10, **told)
+    told = systems.told_to(policy_name, sem)
+    policy = make_policy(
+        policy_name, n_nodes=systems.nodes, regimes=sem.regimes, **settings, **told
+    )
+    rounds = systems.rounds
     start = process_time()
     trace = simulate(policy, sem, horizon=rounds, seed=seed)
     seconds = process_time() - start
@@ -61,12 +93,7 @@ def played(name: str, seed: int, rounds: int, nothing_known: bool) -> dict[str, 
 
 
 def records(
-    names: list[str],
-    seeds: range,
-    rounds: int,
-    nothing_known: bool,
-    jobs: int,
-    path: Path | None,
+    names: list[str], seeds: range, systems: Systems, jobs: int, path: Path | None
 ) -> list[dict[str, Any]]:
     """System by system, so that what is there when it is interrupted is paired."""
     done: list[dict[str, Any]] = []
@@ -75,7 +102,7 @@ def records(
     known = {(record["policy"], record["seed"]) for record in done}
     work = [(name, seed) for seed in seeds for name in names if (name, seed) not in known]
     found = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(played)(name, seed, rounds, nothing_known) for name, seed in work
+        delayed(played)(name, seed, systems) for name, seed in work
     )
     for record in found:
         done.append(record)
@@ -97,18 +124,17 @@ def summary(done: list[dict[str, Any]], title: str) -> Table:
         for name in names
     }
     regret = {name: np.array([r["regret"] for r in mine]) for name, mine in by_policy.items()}
+    raw = {name: np.array([r["raw"] for r in mine]) for name, mine in by_policy.items()}
     references = [name for name in ("quantile", "linsem-ts") if name in names]
     made = table(
         f"{title}, {len(seeds)} systems", "decides by", "mean", "median", "worst", "locked",
         "at 20 / 60 / 300", "seconds", *(f"of {name}" for name in references),
+        *(f"raw, of {name}" for name in references),
     )  # fmt: skip
     for name, mine in by_policy.items():
         values = regret[name][:, -1]
-        ratios = []
-        for other in references:
-            reference = regret[other][:, -1]
-            low, high = ratio_interval(values, reference)
-            ratios.append(f"{values.mean() / reference.mean():.2f} ({low:.2f} - {high:.2f})")
+        ratios = [ratio(values, regret[other][:, -1]) for other in references]
+        ratios += [ratio(raw[name], raw[other]) for other in references]
         made.add_row(
             name,
             f"{values.mean():.1f}",
@@ -122,21 +148,33 @@ def summary(done: list[dict[str, Any]], title: str) -> Table:
     return made
 
 
+def ratio(mine: FloatArray, reference: FloatArray) -> str:
+    low, high = ratio_interval(mine, reference)
+    return f"{mine.mean() / reference.mean():.2f} ({low:.2f} - {high:.2f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=[])
     parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--rounds", type=int, default=1500)
     parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--nothing-known", action="store_true")
+    parser.add_argument("--nodes", type=int, default=10)
+    parser.add_argument("--told", choices=("nothing", "means", "units", "both"), default="nothing")
+    parser.add_argument("--weights", default="separated")
+    parser.add_argument("--degree", type=float, help="mean number of neighbours (half of all)")
+    parser.add_argument("--regimes", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path)
     given = parser.parse_args()
-    names = given.names or list(CONTESTANTS)
+    systems = Systems(
+        given.nodes, given.rounds, given.told, given.weights, given.degree, given.regimes
+    )
     seeds = range(given.first, given.first + given.runs)
-    done = records(names, seeds, given.rounds, given.nothing_known, given.jobs, given.results)
-    known = "means unknown, units estimated" if given.nothing_known else "means known, units 1"
-    Console(width=150).print(summary(done, f"N = 10, T = {given.rounds}, {known}"))
+    done = records(given.names or list(CONTESTANTS), seeds, systems, given.jobs, given.results)
+    Console(width=190).print(
+        summary(done, ", ".join(f"{k} {v}" for k, v in systems._asdict().items()))
+    )
 
 
 if __name__ == "__main__":

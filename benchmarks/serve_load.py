@@ -156,7 +156,8 @@ def watch(url: str, viewers: int, begin: Any, queue: Any) -> None:
 
 
 def with_viewers(path: Path, seconds: float, viewers: int) -> dict[str, Any]:
-    begin, queue = multiprocessing.Event(), multiprocessing.Queue()
+    begin = multiprocessing.Event()
+    queue: Any = multiprocessing.Queue()
     with served(path) as url:
         watcher = multiprocessing.Process(target=watch, args=(url, viewers, begin, queue))
         watcher.start()

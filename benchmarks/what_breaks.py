@@ -195,7 +195,7 @@ def policies(n_systems: int) -> Iterator[Table]:
 
 
 def alarms(n_systems: int) -> Iterator[Table]:
-    n, horizon, names = 8, 1500, ("posterior-cd", "posterior-cd, outliers", "csl-ucb-cd")
+    n, horizon, names = 8, 1500, ("posterior-cd", "posterior-cd, any noise", "csl-ucb-cd")
     found = table(
         f"false alarms per 1000 rounds (systems with one) / regret, % of random play's; N = {n}, "
         f"T = {horizon}, {n_systems} systems",
@@ -224,12 +224,9 @@ def alarms(n_systems: int) -> Iterator[Table]:
 
 def made(name: str, world: BrokenWorld, horizon: int) -> Policy:
     name, _, option = name.partition(", ")
+    more: dict[str, Any] = {"noise": "any"} if option else {}
     return make_policy(
-        name,
-        n_nodes=world.n_nodes,
-        horizon=horizon,
-        noise_mean=world.noise_mean,
-        **({"outliers": True} if option else {}),
+        name, n_nodes=world.n_nodes, horizon=horizon, noise_mean=world.noise_mean, **more
     )
 
 

@@ -61,6 +61,41 @@ def test_the_most_interventions_it_compares_are_welcome() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "ahead"),
+    [
+        ({}, True),
+        ({"method": "sampled"}, False),
+        ({"weights": "learned"}, False),
+        ({"weight_mean": 1.0}, False),
+        ({"n_nodes": 16, "regimes": None, "noise_mean": None}, False),
+    ],
+)
+def test_auto_looks_ahead_where_it_can(settings: dict[str, Any], ahead: bool) -> None:
+    assert (looking(**settings, decide="auto")._lookahead is not None) is ahead
+
+
+def test_what_is_best_on_average_is_computed_anew_when_more_is_known() -> None:
+    """The same round, by a policy that was asked before and by one that was not."""
+    asked, fresh = told(70), looking()
+    rng = stream(3, "noise")
+    for a in all_interventions(5):
+        asked.tell(a, SEM.sample(a[None], rng)[0])
+    fresh.restore(asked.state())
+    found = [policy.suggest(stream(4, "policy")) for policy in (asked, fresh)]
+    assert found[0].mean == found[1].mean
+    np.testing.assert_array_equal(found[0].intervention, found[1].intervention)
+
+
+def test_it_is_computed_once_while_nothing_more_is_known() -> None:
+    policy = told(70)
+    assert policy._lookahead is not None
+    policy.suggest(stream(2, "policy"))
+    first = policy._lookahead._average
+    policy.suggest(stream(3, "policy"))
+    assert policy._lookahead._average is first
+
+
+@pytest.mark.parametrize(
     ("sem", "settings"),
     [
         (SEM, {}),

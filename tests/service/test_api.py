@@ -193,6 +193,25 @@ def test_refusals_are_problems(
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"values": {"heat": 1.0}}, {"values": VALUES, "levels": {"heta": "on"}}]
+)
+def test_wrong_past_rounds_are_named_by_row(shared: Served, wrong: dict[str, Any]) -> None:
+    body = {"observations": [{"values": VALUES}, wrong]}
+    answer = shared("POST", "observations", body, key="k")
+    assert (answer.status, answer.json["detail"][:6]) == (422, "row 2:")
+
+
+def test_what_nobody_expected_is_a_problem_too(
+    shared: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shared.service.desk, "think", lambda function: 1 / 0)
+    answer = shared("POST", "predictions", {"interventions": [{}]})
+    assert (answer.status, answer.json["type"]) == (500, "urn:causalarms:internal")
+    assert "ZeroDivisionError" in caplog.text
+    assert shared("HEAD", "study").text == b""
+
+
 def test_pages_of_trials_and_events(site: Served) -> None:
     ask(site, n=5)
     pages, after = [], -1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import stat
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,6 +199,9 @@ def test_login_of_the_page(closed: Served, tokens: dict[str, str]) -> None:
     assert name == "causalarms-" + closed("GET", "study", token=tokens["w"]).json["first_hash"][:12]
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {p.strip() for p in rest.split(";")}
     assert "Secure" not in cookie  # plain http
+    origin = {"Host": "localhost", "Origin": "https://localhost"}  # a proxy with TLS before it
+    proxied = closed("POST", "session", {"token": tokens["w"]}, headers=origin)
+    assert "Secure" in proxied.headers["set-cookie"]
     given = {"Cookie": cookie.partition(";")[0]}
     assert closed("GET", "study", headers=given).json["caller"]["name"] == "w"
     assert closed("GET", "study", headers={"Cookie": f"{name}=wrong"}).status == 401
@@ -315,6 +320,24 @@ def test_off_this_machine_a_token_is_needed_and_tls_is_missed(tmp_path: Path) ->
         for wrong in (Options(tls_cert=path), Options(tls_cert=path, tls_key=tmp_path / "no")):
             with pytest.raises(StudyError, match=r"go together|no file"):
                 check_options(wrong, site.service)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run(
+        [*command.split(), *subject, "-keyout", key, "-out", cert], check=True, capture_output=True
+    )
+    with served(create(tmp_path), tls_cert=cert, tls_key=key) as site:
+        url = f"https://localhost:{site.port}/"
+        with pytest.raises(RemoteStudyError, match="cannot be reached safely"):
+            RemoteStudy(url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        with RemoteStudy(url) as study:
+            study.tell(study.ask(), VALUES)
+            assert list(study.history()["state"]) == ["told"]
 
 
 def test_a_proxy_may_show_it_on_a_sub_path(open_site: Served, tmp_path: Path) -> None:

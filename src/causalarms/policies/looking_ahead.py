@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
-from causalarms.models.lookahead.choice import choose
+from causalarms.models.lookahead.average import OnAverage, on_average
+from causalarms.models.lookahead.early import early_round
+from causalarms.models.lookahead.late import late_round
 from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
 from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
 from causalarms.policies.uniform import nearest_allowed, random_intervention
 from causalarms.posterior.exact import ExactPosterior
+from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import allowed_arms
 from causalarms.sem.regimes import n_interventions
@@ -27,7 +30,7 @@ from causalarms.sem.regimes import n_interventions
 if TYPE_CHECKING:
     from causalarms.policies.posterior import Posterior
 
-QUANTILE, LOOKAHEAD = WAYS = ("quantile", "lookahead")
+QUANTILE, LOOKAHEAD, AUTO = WAYS = ("quantile", "lookahead", "auto")
 MOST_NAMED = 4  # nodes in a reason
 MOST_PENDING = 8  # results that are imagined before a candidate's own
 RECENT = 20  # rounds whose usual intervention is kept unless another is clearly better
@@ -39,19 +42,12 @@ class LookingAhead:
     """Decides for a policy, from its state alone."""
 
     def __init__(self, policy: Posterior, settings: Lookahead | None = None) -> None:
-        if policy.method != "exact" or policy.weights != "given" or policy.weight_mean > 0:
-            raise SettingError(
-                "decide='lookahead' needs the exact posterior of weights of any size: method="
-                f"'exact', weights='given' and weight_mean=0, not {policy.method!r}, "
-                f"{policy.weights!r} and {policy.weight_mean:g}"
-            )
-        if n_interventions(policy.regimes) > 2**MAX_TABLE_NODES:
-            raise SettingError(
-                f"decide='lookahead' compares all interventions: at most 2^{MAX_TABLE_NODES}, not "
-                f"{n_interventions(policy.regimes)}"
-            )
+        obstacle = why_not(policy)
+        if obstacle:
+            raise SettingError(f"decide='lookahead' {obstacle}")
         self.policy = policy
         self.settings = settings or Lookahead()
+        self._average: tuple[ExactPosterior, int, OnAverage] | None = None
 
     def suggest(
         self,
@@ -75,7 +71,11 @@ class LookingAhead:
             recent=policy.last_interventions(RECENT),
             age=policy.n_told - since + len(pending),
         )
-        chosen = choose(posterior, rng, asked, policy.quantile, self.settings)
+        if asked.age < self.settings.early:
+            chosen = early_round(posterior, rng, asked, policy.quantile, self.settings)
+        else:
+            average = self._on_average(posterior)
+            chosen = late_round(posterior, average, rng, asked, policy.quantile, self.settings)
         return Suggestion(
             chosen.intervention,
             EXPLOIT if chosen.instead_of is None else EXPLORE,
@@ -83,6 +83,15 @@ class LookingAhead:
             chosen.width * scale,
             in_words(chosen, scale),
         )
+
+    def _on_average(self, posterior: ExactPosterior) -> OnAverage:
+        """Computed once for all rounds in which the posterior is the same."""
+        as_of = self.policy.refreshed
+        if self._average is None or self._average[0] is not posterior or self._average[1] != as_of:
+            rng = stream(0, "lookahead", as_of)
+            found = on_average(posterior, rng, self.policy.reward, self.settings)
+            self._average = posterior, as_of, found
+        return self._average[2]
 
     def _first(
         self,
@@ -95,6 +104,22 @@ class LookingAhead:
             return random_intervention(rng, self.policy.regimes, kept)
         opposite = ((played[-1].astype(np.int64) + 1) % self.policy.regimes).astype(np.uint8)
         return opposite if kept is None else nearest_allowed(opposite, kept, rng)
+
+
+def why_not(policy: Posterior) -> str:
+    """What keeps a policy from looking ahead; empty where nothing does."""
+    if policy.method != "exact" or policy.weights != "given" or policy.weight_mean > 0:
+        return (
+            "needs the exact posterior of weights of any size: method='exact', weights='given' "
+            f"and weight_mean=0, not {policy.method!r}, {policy.weights!r} and "
+            f"{policy.weight_mean:g}"
+        )
+    if n_interventions(policy.regimes) > 2**MAX_TABLE_NODES:
+        return (
+            f"compares all interventions: at most 2^{MAX_TABLE_NODES}, not "
+            f"{n_interventions(policy.regimes)}"
+        )
+    return ""
 
 
 def in_words(chosen: Chosen, scale: float) -> str:

@@ -66,7 +66,14 @@ from causalarms.policies.incomplete_rounds import (
     IncompleteRounds,
     with_gaps,
 )
-from causalarms.policies.looking_ahead import LOOKAHEAD, QUANTILE, WAYS, LookingAhead
+from causalarms.policies.looking_ahead import (
+    AUTO,
+    LOOKAHEAD,
+    QUANTILE,
+    WAYS,
+    LookingAhead,
+    why_not,
+)
 from causalarms.policies.noise_units import given_units, moments_in
 from causalarms.policies.posterior_state import (
     AnyPosterior,
@@ -117,7 +124,8 @@ class Posterior(Policy):
     draws, quantile   upper value of an intervention: this quantile of its reward over the draws
     decide            "quantile": the intervention of the highest upper value. "lookahead": the one
                       whose reward and whose result together are worth most to the rounds that
-                      follow (`models/lookahead`); method "exact" and weights "given" only
+                      follow (`models/lookahead`); method "exact" and weights "given" only.
+                      "auto": "lookahead" where that can be, else "quantile"
     refresh           after 300 rounds the posterior takes in rounds in groups of this size
     edge_probability, weight_mean, weight_scale, noise_shape   the prior (`MechanismPrior`)
     weights           "given": as weight_mean and weight_scale say. "learned": how strong edges are
@@ -201,7 +209,8 @@ class Posterior(Policy):
                 f"nodes, not {n_nodes} by method={self.method!r}"
             )
         choice("decide", decide, WAYS)
-        self._lookahead = LookingAhead(self) if decide == LOOKAHEAD else None
+        ahead = decide == LOOKAHEAD or (decide == AUTO and not why_not(self))
+        self._lookahead = LookingAhead(self) if ahead else None
         self._moments = Moments(n_nodes, regimes=self.regimes)
         possible, certain = edge_masks(self.regimes, allowed, required)
         self._known: dict[str, Any] = {
@@ -331,6 +340,11 @@ class Posterior(Policy):
     def last_interventions(self, n: int) -> npt.NDArray[np.uint8]:
         """Of the last n rounds, (n, N), the last one last; fewer where fewer were told."""
         return self._recent.regimes(n)
+
+    @property
+    def refreshed(self) -> int:
+        """The round whose result the posterior took in last."""
+        return self._refreshed
 
     @property
     def reward_scale(self) -> float:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from causalarms.errors import CausalArmsError
+from causalarms.errors import CausalArmsError, StudyBusyError
 from causalarms.service import shapes
 from causalarms.service.desk import Desk
 from causalarms.service.live import Head, Viewers
@@ -20,6 +20,8 @@ from causalarms.service.tokens import TokenFile
 
 log = logging.getLogger("causalarms.service")
 SHORTEST_PAUSE = 0.5  # seconds between two looks
+REACH_SECONDS = 10.0  # until what was written must be readable
+AGAIN_SECONDS = 2.0  # after an error
 CHECK_SECONDS = 10.0  # how old checks may become while results come in
 REST = 4.0  # pauses are so many times as long as a look took: asking needs the processor, too
 
@@ -76,7 +78,12 @@ class Service:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((number, done))
         self.tail.wake()
-        await done
+        try:
+            await asyncio.wait_for(done, REACH_SECONDS)
+        except TimeoutError:
+            raise self.tail.trouble or StudyBusyError(
+                f"{self.path}: event {number} is written, but cannot be read yet"
+            ) from None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -115,11 +122,11 @@ class Service:
             self._changed.clear()
             try:
                 await self._look_and_check()
-            except CausalArmsError:  # the file was replaced: requests say so
-                await asyncio.sleep(SHORTEST_PAUSE)
-            except Exception:
-                log.exception("what is believed could not be computed; the next result tries again")
-                await asyncio.sleep(SHORTEST_PAUSE)
+            except Exception as error:
+                if not isinstance(error, CausalArmsError):  # of those, requests say what is wrong
+                    log.exception("what is believed could not be computed")
+                await asyncio.sleep(AGAIN_SECONDS)
+                self._changed.set()
 
     async def _look_and_check(self) -> None:
         """Views first; checks when nothing is new, or when they are old."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 
 from causalarms.service import shapes
@@ -24,11 +25,17 @@ async def begin(service: Service, call: Call) -> Answer | Response:
         call.body.token,
         max_age=DAYS * 24 * 3600,
         path=service.root_path + "/",
-        secure=call.request.url.scheme == "https",
+        secure=_is_secure(call.request),
         httponly=True,
         samesite="strict",
     )
     return answer
+
+
+def _is_secure(request: Request) -> bool:
+    """Also where a proxy before the service speaks TLS: the browser says so."""
+    origin = request.headers.get("origin", "")
+    return request.url.scheme == "https" or origin.startswith("https://")
 
 
 async def end(service: Service, call: Call) -> Answer | Response:

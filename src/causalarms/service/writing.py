@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from causalarms.errors import ClosedTrialError
+from causalarms.errors import ClosedTrialError, NodeValueError, StudyError
 from causalarms.service import shapes
 from causalarms.service.desk import Written
 from causalarms.service.operation import Answer, Call
@@ -13,6 +13,7 @@ from causalarms.service.service import Service
 from causalarms.study import Study, events
 from causalarms.study.events import decode
 from causalarms.study.inputs import PastRounds, as_intervention, as_values
+from causalarms.study.settings import Settings
 from causalarms.study.trials import Record
 
 
@@ -90,12 +91,10 @@ async def note(service: Service, call: Call) -> Answer:
 async def add_observations(service: Service, call: Call) -> Answer:
     request: shapes.ObservationsRequest = call.body
     settings = service.moment.settings
-    named = settings.named
-    rows = [as_values(o.values, settings.nodes) for o in request.observations]
-    regimes = [as_intervention(o.levels, named) for o in request.observations]
+    rounds = await service.desk.think(lambda: _rounds(request.observations, settings))
 
     def act(study: Study) -> None:
-        study.add_rounds(PastRounds(regimes, rows), request.source, key=call.key)
+        study.add_rounds(rounds, request.source, key=call.key)
 
     return await _once(service, call, act, None, "imported")
 
@@ -143,6 +142,20 @@ async def _done(
     await service.reach(written.number)
     done = shapes.Done(trial, state, written.number, written.warnings, repeated)
     return Answer(done, 200 if repeated else 201)
+
+
+def _rounds(given: list[shapes.Observation], settings: Settings) -> PastRounds:
+    """Checked; the error names the row, counted from 1."""
+    rounds = PastRounds([], [])
+    for row, observation in enumerate(given, start=1):
+        try:
+            rounds.values.append(as_values(observation.values, settings.nodes))
+            rounds.interventions.append(as_intervention(observation.levels, settings.named))
+        except NodeValueError as error:
+            raise NodeValueError(f"row {row}: {error}", error.node) from None
+        except StudyError as error:
+            raise StudyError(f"row {row}: {error}") from None
+    return rounds
 
 
 def _check_form(result: shapes.Result) -> None:

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.models.lookahead.average import OnAverage
 from causalarms.models.lookahead.compared import (
     by_frequency,
     chosen_arm,
@@ -18,13 +19,11 @@ from causalarms.models.lookahead.compared import (
     decisions_of,
     first_of,
     loss_so_far,
-    net_rewards,
     promising,
     rows_of,
     truths_of,
 )
 from causalarms.models.lookahead.losses import losses_after
-from causalarms.models.lookahead.model import model_of
 from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.sem.rewards import indices_of
@@ -39,14 +38,13 @@ def looks_ahead(age: int, settings: Lookahead) -> bool:
 
 def late_round(
     posterior: ExactPosterior,
+    average: OnAverage,
     rng: np.random.Generator,
     asked: Situation,
     quantile: float,
     settings: Lookahead,
 ) -> Chosen:
-    orders = posterior.draw(rng, settings.steady_orders).order
-    model = model_of(posterior, orders, rng, settings.points)
-    mean = net_rewards(model.weights, model.intercept, model.orders, asked).mean(axis=0)
+    model, mean = average.model, average.net(asked)
     steady = steady_arm(mean, asked, settings)
     row = rows_of(asked, np.array([steady]))[0]
     tested = len(asked.recent) > 0 and not np.array_equal(asked.recent[-1], row)
