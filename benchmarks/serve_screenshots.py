@@ -116,10 +116,10 @@ def photograph(browser: Browser, address: str, out: Path, name: str) -> None:
         page.get_by_text("live", exact=True).wait_for()
         page.locator("#checks h2").wait_for()
         page.wait_for_timeout(800)
-        picture = Image.open(BytesIO(page.screenshot(full_page=True)))
-        picture = picture.crop((0, 0, view.width, min(view.height, picture.height)))
+        whole = Image.open(BytesIO(page.screenshot(full_page=True)))
+        top = whole.crop((0, 0, view.width, min(view.height, whole.height)))
         file = out / f"page-{name}-{kind}.png"
-        picture.convert("RGB").quantize(COLOURS).save(file, optimize=True)
+        top.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(file, optimize=True)
         context.close()
 
 

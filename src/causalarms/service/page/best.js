@@ -3,7 +3,7 @@
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import { interval, known, percent, roughly, shown, signed } from "./numbers.js";
 import { state } from "./store.js";
-import { updating } from "./updating.js";
+import { updating } from "./freshness.js";
 import { capital, part, sentence } from "./words.js";
 
 export function best() {
