@@ -126,7 +126,7 @@ def test_seven_tabs_are_all_alive(server: PageServer, open_page: Any) -> None:
         };
         """
     )
-    tabs = []
+    tabs: list[Any] = []
     for _ in range(7):
         for tab in tabs:
             tab.evaluate("hide(true)")

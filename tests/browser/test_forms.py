@@ -154,8 +154,7 @@ def test_a_result_is_corrected_from_the_table(
     assert dialog.get_by_label("flow").input_value() == "2"
     dialog.get_by_label("yield").fill("3.0")
     dialog.get_by_label("Reason").fill("comma")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
+    dialog.get_by_label("yield").press("Enter")
     dialog.wait_for(state="hidden")
     record = study.ledger().trials[int(trial)]
     assert (record.values, record.reason, record.corrected) == ((1.0, 2.0, 3.0), "comma", True)

@@ -53,7 +53,12 @@ def test_nothing_is_in_the_way_of_anybody(
     page.locator(".what-if tbody tr").first.wait_for()
     assert sideways(page) == 0
     page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text("utf-8"))
-    found = page.evaluate("axe.run(document, {runOnly: ['wcag2a','wcag2aa','best-practice']})")
+    found = page.evaluate(
+        """axe.run(
+          { exclude: [["tbody tr:nth-child(n+4)"]] }, // rows look like each other
+          { runOnly: ["wcag2a", "wcag2aa", "best-practice"], resultTypes: ["violations"] },
+        )"""
+    )
     wrong = [
         f"{v['id']}: {node['html'][:120]}" for v in found["violations"] for node in v["nodes"][:3]
     ]

@@ -56,6 +56,14 @@ def test_every_module_is_in_the_one_script_once() -> None:
         assert script.count(f"const ${module.stem} = (() => {{") == 1
 
 
+def test_the_browser_is_told_at_once_which_modules_it_will_need() -> None:
+    listed = re.findall(
+        r'<link rel="modulepreload" href="(.*)" />', (PAGE / "index.html").read_text()
+    )
+    modules = [file.relative_to(PAGE).as_posix() for file in PAGE.rglob("*.js")]
+    assert sorted(listed) == sorted(set(modules) - {"app.js"})
+
+
 def test_modules_that_import_each_other_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

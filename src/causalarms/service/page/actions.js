@@ -1,13 +1,13 @@
 // Everything that writes. An answer of the server is shown where the person looks; what was typed
 // stays until the server has it.
 
-import { write } from "./api.js";
+import { get, write } from "./api.js";
 import { randomHex, remember } from "./choices.js";
 import { typed } from "./numbers.js";
 import { refresh } from "./refresh.js";
 import { change, say, state } from "./store.js";
 
-export const EMPTY = { values: {}, played: null, reason: "", problem: "", wrong: [] };
+const EMPTY = { values: {}, played: null, reason: "", problem: "", wrong: [] };
 
 export const UNSENT = "The server does not answer. What you typed is kept: try again.";
 
@@ -121,6 +121,31 @@ export function dismiss(id) {
 // A dialog carries its own idempotency key: sending it twice, after a lost answer, writes once.
 export function openDialog(kind, fields) {
   change({ dialog: { kind, key: randomHex(16), problem: "", wrong: [], reason: "", ...fields } });
+}
+
+export async function openDetails(trial) {
+  openDialog("details", { trial, found: null, why: null });
+  const { key } = state.dialog;
+  const put = (patch) => state.dialog?.key === key && editDialog(patch);
+  if (state.frozen) {
+    put({ found: ofTable(trial) });
+    return;
+  }
+  try {
+    const { data } = await get(`trials/${trial}`);
+    put({ found: data });
+    if (data.asked_at) put({ why: (await get(`trials/${trial}/explanation`)).data });
+  } catch (problem) {
+    if (problem.status === undefined) throw problem;
+    put({ problem: problem.message });
+  }
+}
+
+// What a report holds of a trial.
+function ofTable(trial) {
+  const row = state.trials.rows.find((r) => r.trial === trial);
+  const notes = state.notes.filter((note) => note.trial === trial);
+  return { ...row, notes, corrections: [], why: "" };
 }
 
 export function editDialog(patch) {

@@ -7,7 +7,7 @@ const lastSeen = new Map(); // path -> { etag, data }: an unchanged answer stays
 
 export const isFrozen = answers !== null;
 
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `The server answered ${status}.`);
     this.status = status;

@@ -3,8 +3,8 @@
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import { interval, known, percent, roughly, shown, signed } from "./numbers.js";
 import { state } from "./store.js";
-import { updating } from "./updating.js";
-import { part, sentence } from "./words.js";
+import { updating } from "./freshness.js";
+import { capital, part, sentence } from "./words.js";
 
 export function best() {
   const { best: view, study } = state;
@@ -121,8 +121,4 @@ function bar(from, to) {
   return html`<svg class="bar" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">
     ${svg`<rect x=${Math.min(from, to)} width=${Math.max(Math.abs(to - from), 0.8)} y="2" height="8" />`}
   </svg>`;
-}
-
-export function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -2,13 +2,12 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import { get } from "./api.js";
-import { capital } from "./best.js";
 import { count, interval, shown } from "./numbers.js";
 import { mayWrite } from "./rights.js";
 import { state } from "./store.js";
 import { correct } from "./trials.js";
-import { updating } from "./updating.js";
-import { name } from "./words.js";
+import { notYet, updating } from "./freshness.js";
+import { capital, name } from "./words.js";
 
 export function checks() {
   const { checks: view, study } = state;
@@ -23,7 +22,7 @@ export function checks() {
 }
 
 function mechanisms(view) {
-  if (view.why) return html`<p>${capital(view.why)}.</p>`;
+  if (view.why) return notYet(view, "Here will be whether the model fits what was measured.");
   if (!view.checks.length) return html`<p>There is nothing to check yet.</p>`;
   const doubtful = view.checks.filter((check) => check.doubtful);
   const fine = view.checks.filter((check) => !check.doubtful);

@@ -2,14 +2,12 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { get } from "./api.js";
-import { capital } from "./best.js";
+import { about } from "./details.js";
 import { factorFields, valueFields } from "./fields.js";
-import { interval, known, percent, roughly, shown } from "./numbers.js";
 import { mayWrite } from "./rights.js";
 import { state } from "./store.js";
-import { correct, moment } from "./trials.js";
-import { brief, name, sentence } from "./words.js";
+import { correct } from "./trials.js";
+import { sentence } from "./words.js";
 
 export function dialogs() {
   const { dialog } = state;
@@ -27,7 +25,7 @@ const KINDS = { correct: correction, end: ending, note: noting, acknowledge: see
 function frame(title, body, buttons) {
   return html`<div class="dialog-head">
       <h2 id="dialog-title">${title}</h2>
-      <button class="link" @click=${act.closeDialog}>Close</button>
+      <button class="link" type="button" @click=${act.closeDialog}>Close</button>
     </div>
     ${body}
     ${state.dialog.problem
@@ -129,139 +127,15 @@ function seeing({ alarm, reason }) {
   );
 }
 
-function details(dialog) {
-  if (dialog.found === undefined) loadDetails(dialog);
-  const { found, why } = dialog;
+function details({ trial, found, why }) {
   return frame(
-    `Trial ${dialog.trial}`,
+    `Trial ${trial}`,
     found ? about(found, why) : html`<p class="hint">Loading.</p>`,
     html`${found?.values && mayWrite("operator")
         ? html`<button @click=${() => correct(found)}>Correct</button>`
         : nothing}
       ${mayWrite()
-        ? html`<button @click=${() => act.openDialog("note", { trial: dialog.trial })}>
-            Add a note
-          </button>`
+        ? html`<button @click=${() => act.openDialog("note", { trial })}>Add a note</button>`
         : nothing}`,
   );
-}
-
-async function loadDetails({ trial, key }) {
-  act.editDialog({ found: null });
-  const put = (patch) => state.dialog?.key === key && act.editDialog(patch);
-  if (state.frozen) {
-    put({ found: ofTable(trial) });
-    return;
-  }
-  try {
-    const { data } = await get(`trials/${trial}`);
-    put({ found: data });
-    if (data.asked_at) put({ why: (await get(`trials/${trial}/explanation`)).data });
-  } catch (problem) {
-    if (problem.status === undefined) throw problem;
-    put({ problem: problem.message });
-  }
-}
-
-// What a report holds of a trial.
-function ofTable(trial) {
-  const row = state.trials.rows.find((r) => r.trial === trial);
-  const notes = state.notes.filter((note) => note.trial === trial);
-  return { ...row, notes, corrections: [], why: "" };
-}
-
-function about(t, why) {
-  const { study } = state;
-  return html`<p class="lead small">${sentence(t.levels, study.factors)}</p>
-    ${t.asked_levels
-      ? html`<p>Asked was: ${sentence(t.asked_levels, study.factors)}</p>`
-      : nothing}
-    <p class="hint">
-      ${[
-        t.state === "asked" ? "Waiting for a result" : capital(t.state),
-        t.worker,
-        t.asked_at && `asked ${moment(t.asked_at)}`,
-        t.done_at && `ended ${moment(t.done_at)}`,
-      ]
-        .filter(Boolean)
-        .join(", ")}
-    </p>
-    ${t.remark ? html`<p>Remark: <bdi>${t.remark}</bdi></p>` : nothing}
-    ${t.values === null ? nothing : values(t)}
-    ${why || t.why
-      ? html`<h3>Why this one</h3>
-          ${t.why ? html`<p>${capital(t.why)}.</p>` : html`<p>${why.text}</p>`}
-          ${why && t.why ? explained(why) : nothing}`
-      : nothing}
-    ${t.corrections.length
-      ? html`<h3>Corrections</h3>
-          <ul>
-            ${t.corrections.map(
-              (c) => html`<li>
-                <span class="hint">${moment(c.at)}</span> ${study.reward} was
-                ${shown(c.values?.[study.reward])}, ${brief(c.levels, study.factors)}.
-                <bdi>${c.reason}</bdi>
-              </li>`,
-            )}
-          </ul>`
-      : nothing}
-    ${t.notes.length
-      ? html`<h3>Notes</h3>
-          <ul class="notes">
-            ${t.notes.map(
-              (n) => html`<li><span class="hint">${moment(n.at)}</span> <bdi>${n.text}</bdi></li>`,
-            )}
-          </ul>`
-      : nothing}`;
-}
-
-function values(t) {
-  return html`<dl class="values">
-    ${Object.entries(t.values).map(
-      ([node, x]) => html`<div>
-        <dt>${name(node)}</dt>
-        <dd>${x === null ? "not measured" : shown(x)}</dd>
-      </div>`,
-    )}
-  </dl>`;
-}
-
-function explained(why) {
-  const { factors, reward } = state.study;
-  const { expected, uncertainty, runner_up: rival, mechanisms } = why;
-  const width = known(expected?.low) && known(expected?.high) ? expected.high - expected.low : null;
-  return html`${known(expected?.mean)
-      ? html`<p>
-          When it was chosen, it was expected to give a ${name(reward)} of
-          <b>${shown(expected.mean, width)}</b> (95 % interval
-          ${interval(expected.low, expected.high)}).
-          ${known(uncertainty?.before) &&
-          roughly(uncertainty.before) !== roughly(uncertainty.after)
-            ? html`Another round of it would reduce the standard error of that from
-              ${roughly(uncertainty.before)} to ${roughly(uncertainty.after)}.`
-            : nothing}
-        </p>`
-      : html`<p>There was no model yet when it was chosen.</p>`}
-    ${rival && known(rival.mean)
-      ? html`<p>
-          Of all other settings, the best was to switch
-          ${rival.switch.length
-            ? factors.filter((f) => rival.switch.includes(f.name)).map((f, i) => [
-                i ? ", " : "",
-                name(f.name),
-              ])
-            : "nothing"}:
-          ${shown(rival.mean, width)}.
-        </p>`
-      : nothing}
-    ${mechanisms?.length
-      ? html`<p>Where the uncertainty comes from:</p>
-          <ul>
-            ${mechanisms.slice(0, 3).map(
-              (m) => html`<li>
-                <b>${name(m.node)}</b> (${m.regime}): ${percent(m.share_of_uncertainty)}
-              </li>`,
-            )}
-          </ul>`
-      : nothing}`;
 }

@@ -2,21 +2,20 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { capital } from "./best.js";
 import { graphPicture } from "./graph_picture.js";
 import { count, DASH, known, percent, shown, signed } from "./numbers.js";
 import { boxesOf, planOf } from "./placing.js";
 import { rearrange } from "./refresh.js";
 import { state } from "./store.js";
-import { updating } from "./updating.js";
-import { name } from "./words.js";
+import { notYet, updating } from "./freshness.js";
+import { capital, name } from "./words.js";
 
 export function graph() {
   const { graph: view, places } = state;
   return html`<section id="graph" class="card" aria-labelledby="graph-title">
     <h2 id="graph-title">What causes what ${updating(view)}</h2>
     ${view === null || places === null || view.why
-      ? html`<p>${view?.why ? `${capital(view.why)}.` : "Nothing is known yet."}</p>`
+      ? notYet(view, "Here will be who causes whom, with a probability for every arrow.")
       : learned(view, places)}
   </section>`;
 }

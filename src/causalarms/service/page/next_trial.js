@@ -4,8 +4,10 @@
 import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
 import { factorFields, valueFields } from "./fields.js";
-import { age, known, shown } from "./numbers.js";
+import { known, shown } from "./numbers.js";
+import { mine } from "./rights.js";
 import { change, state } from "./store.js";
+import { ageOf } from "./times.js";
 import { brief, sentence } from "./words.js";
 
 const MOST = 20; // waiting trials that are listed
@@ -16,13 +18,6 @@ export function nextTrial() {
     <h2 id="next-title">Next trial</h2>
     ${now === null ? nobodyWaits() : trialCard(now)} ${others(now)}
   </section>`;
-}
-
-export function mine() {
-  const { caller } = state.study;
-  return caller.role === "worker"
-    ? state.pending.filter((row) => row.worker === caller.name)
-    : state.pending;
 }
 
 function current() {
@@ -60,7 +55,7 @@ function trialCard({ row, closed }) {
   const draft = act.draftOf(row.trial);
   const { study } = state;
   return html`<p class="eyebrow">
-      Trial ${row.trial} · ${row.worker || "nobody"} · asked ${age(ageOf(row))}
+      Trial ${row.trial} · ${row.worker || "nobody"} · asked ${ageOf(row)}
     </p>
     <p class="lead">${sentence(row.levels, study.factors)}</p>
     ${why(row)} ${closed ? closedElsewhere(row) : nothing}
@@ -136,7 +131,7 @@ function why(row) {
     <button
       type="button"
       class="link"
-      @click=${() => act.openDialog("details", { trial: row.trial })}
+      @click=${() => act.openDetails(row.trial)}
     >
       Why this one?
     </button>
@@ -160,7 +155,7 @@ function others(now) {
             (row) => html`<li>
               <button class="link" @click=${() => act.showTrial(row)}>Trial ${row.trial}</button>
               <span>${brief(row.levels, state.study.factors)}</span>
-              <span class="hint">${row.worker}, ${age(ageOf(row))}</span>
+              <span class="hint">${row.worker}, ${ageOf(row)}</span>
             </li>`,
           )}
         </ul>
@@ -210,8 +205,6 @@ function rename(input) {
     }
   }
 }
-
-export const ageOf = (row) => (Date.now() + state.clockOffset - Date.parse(row.asked_at)) / 1000;
 
 function type(row, patch) {
   if (state.card?.trial !== row.trial) act.showTrial(row);

@@ -50,14 +50,6 @@ export function count(n, word, words = `${word}s`) {
   return `${n.toLocaleString("en")} ${n === 1 ? word : words}`;
 }
 
-export function age(seconds) {
-  if (!known(seconds)) return DASH;
-  if (seconds < 45) return "just now";
-  if (seconds < 5400) return `${Math.max(1, Math.round(seconds / 60))} min ago`;
-  if (seconds < 129600) return `${Math.round(seconds / 3600)} h ago`;
-  return `${Math.round(seconds / 86400)} days ago`;
-}
-
 // What was typed: a decimal comma is understood, nothing typed was not measured (null), and NaN
 // says that it is no number.
 export function typed(text) {

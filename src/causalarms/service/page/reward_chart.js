@@ -128,14 +128,13 @@ function averages(buckets, { x, y }) {
     ${points.length > 1 ? svg`<polyline class="measured" points=${points.join(" ")} />` : nothing}`;
 }
 
-export const windowOf = (buckets) => Math.max(5, Math.round(buckets.length / NEIGHBOURS));
+const windowOf = (buckets) => Math.max(5, Math.round(buckets.length / NEIGHBOURS));
 
 function running(buckets) {
   const half = Math.floor(windowOf(buckets) / 2);
   if (buckets.length < 2 * half + 2) return [];
   return buckets.map((bucket, i) => {
-    const reach = Math.min(half, i, buckets.length - 1 - i);
-    const near = buckets.slice(i - reach, i + reach + 1);
+    const near = buckets.slice(Math.max(i - half, 0), i + half + 1);
     const weight = near.reduce((sum, b) => sum + b.results, 0);
     const mean = near.reduce((sum, b) => sum + b.results * b.mean, 0) / weight;
     return { at: middle(bucket), mean };

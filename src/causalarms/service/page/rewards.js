@@ -5,7 +5,7 @@ import * as act from "./actions.js";
 import { count, interval, known, shown } from "./numbers.js";
 import { outside, rewardChart } from "./reward_chart.js";
 import { state } from "./store.js";
-import { updating } from "./updating.js";
+import { updating } from "./freshness.js";
 import { mayWrite } from "./rights.js";
 
 const ROWS = 20; // of the table

@@ -7,3 +7,11 @@ export function mayWrite(role = "worker") {
   const { role: mine } = state.study.caller;
   return mine === "operator" || mine === role;
 }
+
+// The pending trials whose results this person may tell.
+export function mine() {
+  const { caller } = state.study;
+  return caller.role === "worker"
+    ? state.pending.filter((row) => row.worker === caller.name)
+    : state.pending;
+}

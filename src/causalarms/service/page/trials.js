@@ -2,11 +2,11 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { ageOf, mine } from "./next_trial.js";
-import { age, count, shown } from "./numbers.js";
+import { count, shown } from "./numbers.js";
 import { loadTrials, PAGE } from "./refresh.js";
-import { mayWrite } from "./rights.js";
+import { mayWrite, mine } from "./rights.js";
 import { change, state } from "./store.js";
+import { ageOf, moment } from "./times.js";
 import { brief, name } from "./words.js";
 
 const STATES = { asked: "pending" };
@@ -61,7 +61,7 @@ function row(r) {
     <td role="cell" class="number at-reward">${r.values === null ? "" : shown(reward)}</td>
     <td role="cell" class="at-worker"><bdi>${r.worker}</bdi></td>
     <td role="cell" class="at-time">
-      ${r.state === "asked" ? `asked ${age(ageOf(r))}` : moment(r.done_at)}
+      ${r.state === "asked" ? `asked ${ageOf(r)}` : moment(r.done_at)}
     </td>
     <td role="cell" class="actions">${buttons(r)}</td>
   </tr>`;
@@ -83,7 +83,7 @@ function buttons(r) {
     <button
       class="link"
       aria-label=${label("Details of")}
-      @click=${() => act.openDialog("details", { trial: r.trial })}
+      @click=${() => act.openDetails(r.trial)}
     >
       Details${r.notes ? ` (${count(r.notes, "note")})` : ""}
     </button>`;
@@ -143,14 +143,4 @@ function notes() {
       )}
     </ul>
     <div class="row">${add}</div>`;
-}
-
-// In this computer's time zone, to the minute; of today only the time.
-export function moment(text) {
-  const at = new Date(text);
-  if (Number.isNaN(at.getTime())) return "";
-  const pad = (n) => String(n).padStart(2, "0");
-  const time = `${pad(at.getHours())}:${pad(at.getMinutes())}`;
-  if (!state.frozen && at.toDateString() === new Date().toDateString()) return time;
-  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${time}`;
 }

@@ -2,8 +2,8 @@
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { capital } from "./best.js";
 import { factorFields } from "./fields.js";
+import { notYet } from "./freshness.js";
 import { interval, known, shown, signed } from "./numbers.js";
 import { canPredict, chosenLevels, predict } from "./refresh.js";
 import { state } from "./store.js";
@@ -17,10 +17,7 @@ export function whatIf() {
   return html`<section id="what-if" class="card" aria-labelledby="what-if-title">
     <h2 id="what-if-title">What if</h2>
     ${!canPredict()
-      ? html`<p>
-          ${graph?.why ? `${capital(graph.why)}.` : nothing}
-          With a model, you see here what any setting would give.
-        </p>`
+      ? notYet(graph, "Here you will see what any setting would give, without carrying it out.")
       : html`<p class="hint">
             Choose a setting and read what the model expects of every quantity. Nothing is carried
             out.

@@ -2,8 +2,7 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 
-export const isSwitch = (factor) =>
-  factor.levels.length === 2 && factor.levels[0] === "off" && factor.levels[1] === "on";
+const isSwitch = (factor) => factor.is_switch;
 
 export const moved = (levels, factors) =>
   factors.filter((f) => f.name in levels && levels[f.name] !== f.levels[0]);
@@ -44,4 +43,8 @@ export function part(factor, level) {
   return isSwitch(factor)
     ? html`<b>${name(factor.name)}</b> ${level}`
     : html`<b>${name(factor.name)}</b> to <b>${name(level)}</b>`;
+}
+
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
