@@ -6,7 +6,6 @@ import logging
 import shutil
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -253,8 +252,8 @@ def test_large_bodies_are_refused_unread(open_site: Served, path: str, most: int
 
 
 def test_slow_senders_are_sent_away(open_site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.05)
-    monkeypatch.setattr(bodies, "PART_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(bodies, "PART_SECONDS", 0.3)
     with open_site.socket() as line:
         assert line.recv(10) == b""
     with open_site.socket() as line:
@@ -362,10 +361,8 @@ def test_errors_of_the_client_say_what_to_do(closed: Served, tokens: dict[str, s
         (url + "/elsewhere", tokens["r"], "may be older"),
         (url.replace("http", "https"), tokens["r"], "cannot be reached"),
     ):
-        began = time.monotonic()
         with pytest.raises(RemoteStudyError, match=words):
-            RemoteStudy(address, token)
-        assert time.monotonic() - began < 5
+            RemoteStudy(address, token, patience=3600.0)  # at first contact nobody waits
     with (
         RemoteStudy(url, tokens["r"]) as reader,
         pytest.raises(RemoteStudyError, match="needs the role worker"),
