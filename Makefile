@@ -5,13 +5,16 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 BYTECODE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .DEFAULT_GOAL := help
-.PHONY: help demo test prepared types bench reproduce clean
+.PHONY: help demo serve test prepared types bench reproduce clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: .venv/compiled  ## the main job on a small unknown system; pictures in out/
 	@$(BIN)/causalarms demo --out out
+
+serve: .venv/compiled  ## a study that plays itself, on a live page; PORT=8000
+	@$(BIN)/causalarms serve out/living.db --demo --port $(or $(PORT),8000)
 
 test: .venv/ready-test  ## lint, types, import contract, tests, doctests, README examples
 	$(BIN)/ruff check src tests benchmarks
@@ -40,7 +43,7 @@ reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 f
 .venv/ready: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (once)"
-	@$(INSTALL) -e '.[plot]'
+	@$(INSTALL) -e '.[plot,serve]'
 	@$(BYTECODE)
 	@touch $@
 
