@@ -53,7 +53,7 @@ NOISE_LAWS: dict[str, Law] = {
 def noise_law(noise: Noise) -> Law:
     """One law for all nodes, or several that the nodes take in turn.
 
-    >>> noise_law("uniform")(stream(0, "doc"), (100, 2)).max() < 3**0.5
+    >>> bool(noise_law("uniform")(stream(0, "doc"), (100, 2)).max() < 3**0.5)
     True
     """
     if isinstance(noise, str) or callable(noise):
