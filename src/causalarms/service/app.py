@@ -89,7 +89,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # there are no websockets here
-        sending = security.with_headers(send, self._service.headers)
+        sending = security.with_headers(send)
         try:
             security.check_host(scope, Headers(scope=scope), self._service.hosts)
         except RefusedError as error:

@@ -116,13 +116,13 @@ def _cross_site(words: str) -> RefusedError:
     )  # fmt: skip
 
 
-def with_headers(send: Send, more: dict[str, str]) -> Send:
+def with_headers(send: Send) -> Send:
     """Answers that say how a browser must treat them."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in {**HEADERS, **more}.items():
+            for name, value in HEADERS.items():
                 headers[name] = value
             headers.setdefault("Cache-Control", "no-cache")
         await send(message)

@@ -38,12 +38,13 @@ class Options:
 
 
 class Service:
-    def __init__(self, path: Path, options: Options = Options()) -> None:  # noqa: B008
+    """Opens the study, compiles and learns; `running` brings it to life."""
+
+    def __init__(self, path: Path, options: Options) -> None:
         self.path = path.absolute()
         self.options = options
         self.root_path = _root(options.root_path)
         self.hosts = allowed_hosts(options.host, options.allow_hosts)
-        self.headers: dict[str, str] = {}
         self.desk = Desk(self.path)
         self.tail = Tail(self.path)
         self.tokens = TokenFile(self.path)
