@@ -106,8 +106,8 @@ function panel(view, regime, edges, places, plan, single) {
 // A regime has no name of its own where levels have: then the levels are said.
 function caption({ nodes, regimes: titles }, regime) {
   const here = nodes.filter((node) => node.regimes.length > regime);
-  const own = here.map((node) => node.regimes[regime]);
-  const levels = [...new Set(own)].filter((text) => !titles.includes(text));
+  const own = new Set(here.filter((n) => n.regimes.length > 1).map((n) => n.regimes[regime]));
+  const levels = titles.some((title) => own.has(title)) ? [] : [...own];
   const words =
     regime === 0
       ? "what causes a quantity as long as nothing acts on it"
