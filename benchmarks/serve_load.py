@@ -228,9 +228,9 @@ def large(folder: Path, trials: int) -> dict[str, Any]:
     }
 
 
-def new(folder: Path, name: str) -> Path:
-    path = folder / name
-    Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], horizon=5000, seed=1).close()
+def new(folder: Path, name: str, policy: str | None) -> Path:
+    path, reward = folder / name, SEM.nodes[SEM.reward]
+    Study.create(path, SEM.nodes, reward, policy=policy, horizon=5000, seed=1).close()
     return path
 
 
@@ -245,18 +245,19 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="of all, in turn")
     parser.add_argument("--viewers", type=int, default=100)
     parser.add_argument("--trials", type=int, default=10_000)
+    parser.add_argument("--policy", help="random: learns nothing, as Optuna's sampler here")
     parser.add_argument("--optuna-python", help="a Python with optuna and grpcio")
     given = parser.parse_args()
     seconds, found = given.seconds, dict[str, list[dict[str, Any]]]()
     for _ in range(given.repeats):
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
-            told = rounds(str(new(folder, "file.db")), seconds)
+            told = rounds(str(new(folder, "file.db", given.policy)), seconds)
             found.setdefault("file", []).append(speed(told, seconds))
-            with served(new(folder, "served.db")) as url:
+            with served(new(folder, "served.db", given.policy)) as url:
                 told = rounds(url, seconds)
             found.setdefault("served", []).append(speed(told, seconds))
-            viewed = with_viewers(new(folder, "viewed.db"), seconds, given.viewers)
+            viewed = with_viewers(new(folder, "viewed.db", given.policy), seconds, given.viewers)
             found.setdefault("viewed", []).append(viewed)
             if given.optuna_python:
                 told_there = optuna(given.optuna_python, seconds, folder)
