@@ -44,7 +44,7 @@ WITH_A_BELIEF: dict[str, dict[str, Any]] = {
     "csl-ucb-cd": {"noise_mean": None},
     "linsem-ts": {"noise_mean": 1.0},
 }
-UNABLE = ("ga-lcb", "golem-mab", "golem-mab-cd", "dagma-mab")
+UNABLE = ("ga-lcb", "golem-mab", "golem-mab-cd", "dagma-mab", "explore-then-commit")
 
 
 def build(label: str, sem: LinearSEM = SEM, **changes: Any) -> Policy:
