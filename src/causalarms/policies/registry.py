@@ -21,8 +21,10 @@ from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.policies.ga_lcb import GALCB
 from causalarms.policies.linsem_ts import LinSEMTS
+from causalarms.policies.linsem_ucb import LinSEMUCB
 from causalarms.policies.oracle import Oracle
 from causalarms.policies.posterior import Posterior
+from causalarms.policies.robust_linsem import RobustLinSEM
 from causalarms.policies.ucb import UCB
 from causalarms.policies.uniform import RandomPolicy
 from causalarms.registry import Registry
@@ -146,6 +148,8 @@ POLICIES: dict[str, Factory] = {
     "golem-mab-cd": golem_mab_cd,
     "dagma-mab": dagma_mab,
     "linsem-ts": LinSEMTS,
+    "linsem-ucb": LinSEMUCB,
+    "robust-linsem": RobustLinSEM,
     "ga-lcb": GALCB,
     "posterior": Posterior,
     "posterior-cd": posterior_cd,
