@@ -5,7 +5,8 @@ expected reward (Varici et al. 2023, Alg. 1). The reward is linear in the weight
 the others stay, so the best of one node has a closed form: centre + radius shape mu / |mu|_shape,
 mu the means of its parents, its sign that of the node's effect on the reward. Nodes are improved in
 turn until nothing changes. Jointly the problem is not concave: three starts are taken, and what is
-found is a local maximum, never above the index and nearly always it.
+found is a local maximum, never above the index: that of all 2^N starts within 0.1 % for
+97 % of the interventions of six nodes and 87 % of those of eight, over early and late rounds.
 
 One sweep is a pass backward for the effects and a pass forward for the means: a node's effect
 depends on later nodes only, which the sweep has not reached yet.
@@ -31,7 +32,11 @@ FloatArray = npt.NDArray[np.float64]
 
 SWEEPS = 30  # 3 to 6 are usual
 SETTLED = 1e-9  # relative gain of a sweep
-STARTS = (0.0, 1.0, -1.0)  # the centres; every node's mean pushed up; down
+
+
+def usual_starts(n_nodes: int) -> FloatArray:
+    """From the centres; with every node's mean pushed up; down."""
+    return np.repeat(np.array([[0.0], [1.0], [-1.0]]), n_nodes, axis=1)
 
 
 @kernel
@@ -75,47 +80,56 @@ def ridge_ellipsoids(
 def optimistic_rewards(
     centre: FloatArray,  # (R, N, N)
     shape: FloatArray,  # (R, N, N, N)
+    graph: npt.NDArray[np.bool_],  # (R, N, N)
     radius: float,
     noise_mean: FloatArray,  # (R, N)
     order: npt.NDArray[np.int64],
     arms: npt.NDArray[np.uint8],  # (n, N)
     reward: int,
+    starts: FloatArray,  # (s, N) whether nodes are pushed up (1), down (-1) or not (0) at first
 ) -> tuple[FloatArray, FloatArray]:
     """The reward at the centres and the optimistic one, (n,) each."""
     n_arms, n = arms.shape
+    parents, counts = np.zeros(graph.shape, dtype=np.int64), np.zeros(graph.shape[:2], np.int64)
+    for regime in range(len(graph)):
+        for node in range(n):
+            found = regressors_of(graph[regime, :, node], False)
+            counts[regime, node] = len(found)
+            parents[regime, node, : len(found)] = found
     means, best = np.empty(n_arms), np.empty(n_arms)
-    theta, mu, effect, toward = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n)
+    theta = np.zeros((n, n))  # [node, parent]
+    mu, effect, toward = np.zeros(n), np.zeros(n), np.zeros(n)
     for arm in range(n_arms):
         best[arm] = -np.inf
-        for start in STARTS:
+        for start in range(len(starts)):
             for node in range(n):
-                theta[:, node] = centre[arms[arm, node], :, node]
-            effect[:] = start
-            value = -np.inf
-            for _ in range(SWEEPS):
-                for position in range(n):
-                    node = order[position]
+                theta[node] = centre[arms[arm, node], :, node]
+            effect[:] = starts[start]
+            value = 0.0
+            for sweep in range(SWEEPS):
+                for node in order:
                     regime = arms[arm, node]
+                    of_node = parents[regime, node, : counts[regime, node]]
                     if effect[node] != 0.0:
                         _push(
-                            centre[regime, :, node], shape[regime, node], radius, mu,
-                            order[:position], effect[node] > 0.0, toward, theta[:, node],
+                            centre[regime, :, node], shape[regime, node], radius, mu, of_node,
+                            effect[node] > 0.0, toward, theta[node],
                         )  # fmt: skip
                     mu[node] = noise_mean[regime, node]
-                    for earlier in range(position):
-                        mu[node] += theta[order[earlier], node] * mu[order[earlier]]
-                if start == 0.0 and value == -np.inf:
+                    for j in of_node:
+                        mu[node] += theta[node, j] * mu[j]
+                if start == 0 and sweep == 0:
                     means[arm] = mu[reward]
-                if not mu[reward] - value > SETTLED * (1.0 + abs(value)):
+                if sweep and not mu[reward] - value > SETTLED * (1.0 + abs(value)):
                     break
                 value = mu[reward]
                 effect[:] = 0.0
                 effect[reward] = 1.0
-                for position in range(n - 1, -1, -1):
-                    node = order[position]
+                for node in order[::-1]:
                     if effect[node] != 0.0:
-                        for earlier in range(position):
-                            effect[order[earlier]] += theta[order[earlier], node] * effect[node]
+                        regime = arms[arm, node]
+                        for j in parents[regime, node, : counts[regime, node]]:
+                            effect[j] += theta[node, j] * effect[node]
             if mu[reward] > best[arm]:
                 best[arm] = mu[reward]
     return means, best
@@ -127,19 +141,19 @@ def _push(
     shape: FloatArray,
     radius: float,
     mu: FloatArray,
-    before: npt.NDArray[np.int64],
+    parents: npt.NDArray[np.int64],
     up: bool,
     toward: FloatArray,
     theta: FloatArray,
 ) -> None:
     """Weights of one node that make its mean as large, or as small, as its ellipsoid allows."""
     square = 0.0
-    for j in before:
+    for j in parents:
         toward[j] = 0.0
-        for k in before:
+        for k in parents:
             toward[j] += shape[j, k] * mu[k]
         square += mu[j] * toward[j]
     if square > 0.0:
         step = radius / math.sqrt(square) if up else -radius / math.sqrt(square)
-        for j in before:
+        for j in parents:
             theta[j] = centre[j] + step * toward[j]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from causalarms.checks import number, optional, whole
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_OPTIMISTIC_NODES
-from causalarms.models.optimistic import optimistic_rewards, ridge_ellipsoids
+from causalarms.models.optimistic import optimistic_rewards, ridge_ellipsoids, usual_starts
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -53,7 +53,7 @@ class LinSEMUCB(KnownGraph):
         *,
         graph: npt.ArrayLike,  # (R, N, N) bool
         noise_mean: npt.ArrayLike,
-        beta: float | str = 1.0,
+        beta: float | str = 2.0,
         horizon: int | None = None,
         bound: float = 10.0,
         noise_std: float = 1.0,
@@ -62,7 +62,7 @@ class LinSEMUCB(KnownGraph):
     ) -> None:
         super().__init__(
             n_nodes, reward, graph=graph, noise_mean=noise_mean, noise_std=noise_std,
-            prior_std=noise_std, restarts=restarts, regimes=regimes,
+            restarts=restarts, regimes=regimes,
         )  # fmt: skip
         n_arms = n_interventions(self.regimes)
         if n_arms > 2**MAX_OPTIMISTIC_NODES:
@@ -113,7 +113,15 @@ class LinSEMUCB(KnownGraph):
         centre, shape = self.ellipsoids()
         radius = self.beta * self.noise_std
         return optimistic_rewards(
-            centre, shape, radius, self.noise_mean, self._order, arms, self.reward
+            centre,
+            shape,
+            self._graph,
+            radius,
+            self.noise_mean,
+            self._order,
+            arms,
+            self.reward,
+            usual_starts(self.n_nodes),
         )
 
     def ellipsoids(self) -> tuple[FloatArray, FloatArray]:

@@ -16,6 +16,7 @@ from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.registry import make_detector
 from causalarms.checks import optional, share, whole
 from causalarms.graphs.registry import learner_settings, make_learner
+from causalarms.policies.additive import Additive
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.explore_then_commit import ExploreThenCommit
@@ -150,6 +151,7 @@ POLICIES: dict[str, Factory] = {
     "linsem-ts": LinSEMTS,
     "linsem-ucb": LinSEMUCB,
     "robust-linsem": RobustLinSEM,
+    "additive": Additive,
     "ga-lcb": GALCB,
     "posterior": Posterior,
     "posterior-cd": posterior_cd,

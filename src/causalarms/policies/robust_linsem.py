@@ -45,7 +45,7 @@ class RobustLinSEM(LinSEMUCB):
         graph: npt.ArrayLike,  # (R, N, N) bool
         noise_mean: npt.ArrayLike,
         deviations: float | None = None,
-        beta: float | str = 1.0,
+        beta: float | str = 2.0,
         horizon: int | None = None,
         bound: float = 10.0,
         noise_std: float = 1.0,
