@@ -77,6 +77,7 @@ CONTESTANTS: dict[str, Contestant] = {
     "csl-ucb": Contestant("csl-ucb"),
     "csl-ucb-cd": Contestant("csl-ucb-cd"),
     "additive": Contestant("additive"),
+    "additive, epsilon = 8": Contestant("additive", {"epsilon": 8.0}),
     "ucb": Contestant("ucb"),
     "ucb, last 10 plays": Contestant("ucb", {"window": 10}),
     "robust-linsem, C = 1": Contestant("robust-linsem", {"deviations": 1}),
@@ -84,16 +85,16 @@ CONTESTANTS: dict[str, Contestant] = {
 }
 STATIONARY = [
     "linsem-ts", "linsem-ucb", "linsem-ucb, beta of the theorem", "robust-linsem",
-    "robust-linsem, C = 1", "posterior", "csl-ucb", "additive", "ucb",
+    "robust-linsem, C = 1", "posterior", "csl-ucb", "additive", "additive, epsilon = 8", "ucb",
 ]  # fmt: skip
 CHANGING = [
     "linsem-ts", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd", "csl-ucb",
     "csl-ucb-cd", "additive", "ucb", "ucb, last 10 plays",
 ]  # fmt: skip
-DEVIATING = ["linsem-ts", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd"]
+DEVIATING = ["linsem-ts", "linsem-ucb", "robust-linsem", "posterior"]
 HARD = [
     "linsem-ts", "linsem-ucb", "robust-linsem", "posterior, units estimated", "csl-ucb", "additive",
-    "ucb",
+    "additive, epsilon = 8", "ucb",
 ]  # fmt: skip
 
 
@@ -156,7 +157,6 @@ class Setting(NamedTuple):
 SETTINGS = {
     "stationary": Setting(stationary, STATIONARY),
     "changing": Setting(changing, CHANGING),
-    "deviating, C = 10": Setting(deviating(10), DEVIATING),
     "deviating, C = 30": Setting(deviating(30), DEVIATING),
     "deviating, C = 100": Setting(deviating(100), DEVIATING),
     "hard": Setting(hard, HARD),
@@ -168,7 +168,7 @@ CHOICES: dict[str, dict[str, Contestant]] = {
     "deviating, C = 30": {
         f"robust-linsem {b}": Contestant("robust-linsem", {"beta": b}) for b in BETAS
     },
-    "hard": {f"additive {e}": Contestant("additive", {"epsilon": e}) for e in (0.5, 2.0, 4.0)},
+    "hard": {f"additive {e}": Contestant("additive", {"epsilon": e}) for e in (0.5, 2.0, 4.0, 8.0)},
 }
 
 

@@ -52,7 +52,8 @@ def test_levels_go_when_they_are_gamma_below_the_best() -> None:
     alive = policy.state()["alive"]
     assert alive[:, 0].tolist() == [False, True, True]  # 2.2 below the best goes, 1.1 stays
     assert alive[:, 1].tolist() == [True, True, False]
-    np.testing.assert_allclose(policy.terms()[:, :2], [[0, 0], [1.1, -1.1], [2.2, -2.2]], atol=1e-9)
+    expected = np.outer([0.0, 1.1, 2.2], [1, -1])
+    np.testing.assert_allclose(policy.terms()[:, :2], expected, atol=1e-9)
     assert policy.state()["phase"] == 1
     while not policy.committed:
         a = policy.ask(rng)

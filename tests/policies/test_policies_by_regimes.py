@@ -79,9 +79,10 @@ def test_play_and_continue(label: str) -> None:
     other.restore(state)
     rng = np.random.default_rng
     assert np.array_equal(policy.ask(rng(5)), other.ask(rng(5)))
-    x = SEM.sample(policy.ask(rng(5))[None], rng(6))[0]
+    a = policy.ask(rng(5))
+    x = SEM.sample(a[None], rng(6))[0]
     for one in (policy, other):
-        one.tell(policy.ask(rng(5)), x)
+        one.tell(a, x)
     assert np.array_equal(policy.ask(rng(7)), other.ask(rng(7)))
     with pytest.raises(DataError, match=r"node 'x0'.*1 regime"):
         policy.tell([1, 0, 0, 0], x)

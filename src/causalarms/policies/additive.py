@@ -9,9 +9,10 @@ Phases k = 0, 1, ..., P with P = ceil(log2(bound / epsilon)) and gamma = epsilon
     n = 4 noise_std^2 m ln(P / delta) / gamma^2 rounds, m levels being left in total, in which every
     node goes through its levels that are left, equally often and in random combinations;
     least squares gives every level's term, and levels gamma below the best of their node go.
-Phases with n < m cannot see every level and are left out, as in the published program. It finds the
-best setting; as a policy it plays that setting from then on. Nodes with one level left stay there:
-the program plays all of their levels again, which costs reward and tells nothing about the others.
+Phases with n < m cannot see every level and are left out, as in the published program; the last one
+then takes m rounds. It finds the best setting; as a policy it plays that setting from then on.
+Nodes with one level left stay there: the program plays all of their levels again, which costs
+reward and tells nothing about the others.
 """
 
 from __future__ import annotations
@@ -97,8 +98,10 @@ class Additive(Policy):
     def n_rounds(self, phase: int) -> int:
         """How many a phase takes with the levels that are left."""
         left = int(self._alive.sum())
+        least = left if phase >= self.n_phases else 0  # the last is never left out
         logarithm = math.log(max(self.n_phases, 1) / self.delta)
-        return math.ceil(4 * self.noise_std**2 * left * logarithm / self.tolerance(phase) ** 2)
+        wanted = 4 * self.noise_std**2 * left * logarithm / self.tolerance(phase) ** 2
+        return max(math.ceil(wanted), least)
 
     def _next_phase(self, phase: int) -> int:
         """The first from here on that is long enough to see every level."""
@@ -153,7 +156,7 @@ class Additive(Policy):
         return self._products[0, 0] >= wanted and bool((self._seen >= wanted // left)[open_].all())
 
     def _eliminate(self) -> None:
-        self._terms = np.linalg.lstsq(self._products, self._targets, rcond=None)[0]
+        self._terms[:] = np.linalg.lstsq(self._products, self._targets, rcond=None)[0]
         terms = np.where(self._alive, self.terms(), -np.inf)
         gaps = terms.max(axis=0) - terms
         self._alive = self._alive & ((gaps < self.tolerance(self._phase)) | (gaps == 0))

@@ -52,21 +52,24 @@ class RobustLinSEM(LinSEMUCB):
         restarts: Sequence[tuple[int, npt.ArrayLike]] = (),
         regimes: npt.ArrayLike | None = None,
     ) -> None:
-        given = optional(number, "deviations", deviations, least=0.0, most=1e9)
-        self.budget = 1.0 if given is None else max(given, 1.0)  # before beta is computed
-        if given is None and isinstance(horizon, int) and not isinstance(horizon, bool):
-            self.budget = max(math.sqrt(max(horizon, 1)), 1.0)
+        self._deviations = optional(number, "deviations", deviations, least=0.0, most=1e9)
         super().__init__(
             n_nodes, reward, graph=graph, noise_mean=noise_mean, beta=beta, horizon=horizon,
             bound=bound, noise_std=noise_std, restarts=restarts, regimes=regimes,
         )  # fmt: skip
-        if given is None and self.horizon is None:
+        if self._deviations is None and self.horizon is None:
             raise SettingError(
                 "robust-linsem must be told how many rounds may deviate (deviations), or a horizon "
                 "whose root it takes for them"
             )
         self._weighted = np.zeros_like(self._moments.gram)  # sums of w z z^T
         self._squared = np.zeros_like(self._moments.gram)  # sums of w^2 z z^T
+
+    @property
+    def budget(self) -> float:
+        """C, at least 1."""
+        told = self._deviations
+        return max(math.sqrt(self.horizon or 1) if told is None else told, 1.0)
 
     def published_beta(self, horizon: int) -> float:
         return self._deviation(horizon, (self.bound / self.budget) ** 2) + 1.0 + self.bound
