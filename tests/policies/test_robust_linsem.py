@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from causalarms import random_sem
+from causalarms import random_sem, simulate
+from causalarms.policies.base import Policy
 from causalarms.policies.linsem_ucb import LinSEMUCB
 from causalarms.policies.robust_linsem import RobustLinSEM
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
+from causalarms.simulation.world import World, deviating_world
 
 SEM = random_sem(4, seed=2)
 C = 7.0
@@ -100,3 +102,23 @@ def test_wild_rounds_move_its_estimates_less() -> None:
         for name, policy in (("plain", plain), ("robust", robust)):
             errors[name].append(float(np.abs(policy.ellipsoids()[0] - sem.weights).max()))
     assert np.mean(errors["robust"]) < 0.6 * np.mean(errors["plain"]), errors
+
+
+def test_few_deviating_rounds_mislead_linsem_ucb_for_good_and_it_less_often() -> None:
+    """Its claim: ten rounds of another model, long past, cost LinSEM-UCB something every round."""
+    late: dict[str, list[float]] = {"plain": [], "robust": [], "undisturbed": []}
+    for seed in range(8):
+        sem = random_sem(4, seed=seed)
+        attacked = deviating_world(sem, range(2, 21, 2))
+        runs: list[tuple[str, Policy, World]] = [
+            ("plain", LinSEMUCB(4, graph=sem.adjacency, noise_mean=sem.noise_mean), attacked),
+            ("robust", policy_for(sem, 10.0), attacked),
+            ("undisturbed", policy_for(sem, 10.0), World(sem)),
+        ]
+        for name, policy, world in runs:
+            trace = simulate(policy, world, horizon=400, seed=seed)
+            late[name].append(float(trace.gap[200:].sum()))
+    mean = {name: np.mean(values) for name, values in late.items()}
+    assert mean["undisturbed"] < 1.0
+    assert mean["robust"] < 0.5 * mean["plain"], late
+    assert np.median(late["robust"]) < 1.0 < 100.0 < np.median(late["plain"])
