@@ -1,7 +1,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# as pip would, but on all cores and without the tests of other packages
+BYTECODE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench reproduce clean
+.PHONY: help demo serve test prepared types bench reproduce clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -9,12 +13,26 @@ help:  ## what there is to make
 demo: .venv/compiled  ## the main job on a small unknown system; pictures in out/
 	@$(BIN)/causalarms demo --out out
 
+serve: .venv/compiled  ## a study that plays itself, on a live page; PORT=8000
+	@$(BIN)/causalarms serve out/living.db --demo --port $(or $(PORT),8000)
+
 test: .venv/ready-test  ## lint, types, import contract, tests, doctests, README examples
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -q
+	@$(MAKE) --no-print-directory -j 2 prepared
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder -q
+
+# two at a time, in this order: those after `types` use kernels of those before
+prepared: .venv/kernels-search .venv/kernels-posterior types \
+	.venv/kernels-sampled .venv/kernels-learners .venv/kernels-lookahead
+
+types: .venv/ready-test
+	$(BIN)/mypy
+
+.venv/kernels-%: .venv/ready-test $(shell find src -name '*.py')
+	@$(ONE_THREAD) $(BIN)/python tests/contracts/compile_kernels.py $*
+	@touch $@
 
 bench: .venv/ready-test  ## fast kernels against plain references, in one run
 	$(BIN)/python benchmarks/run.py
@@ -25,7 +43,8 @@ reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 f
 .venv/ready: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	@$(INSTALL) -e '.[plot,serve]'
+	@$(BYTECODE)
 	@touch $@
 
 .venv/compiled: .venv/ready
@@ -36,7 +55,8 @@ reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 f
 .venv/ready-test: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(INSTALL) -e '.[test]'
+	@$(BYTECODE)
 	@touch .venv/ready $@
 
 clean:  ## remove the environment and all output

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from causalarms.policies import make_policy
     from causalarms.posterior.estimator import GraphPosterior
     from causalarms.sem import LinearSEM, random_sem
+    from causalarms.service.remote import RemoteStudy
     from causalarms.simulation.simulate import simulate
     from causalarms.study import Study
 
@@ -23,6 +24,7 @@ _HOME = {
     "GOLEM": "causalarms.graphs",
     "GraphPosterior": "causalarms.posterior.estimator",
     "LinearSEM": "causalarms.sem",
+    "RemoteStudy": "causalarms.service.remote",
     "Study": "causalarms.study",
     "make_policy": "causalarms.policies",
     "random_sem": "causalarms.sem",
@@ -35,6 +37,7 @@ __all__ = [
     "GOLEM",
     "GraphPosterior",
     "LinearSEM",
+    "RemoteStudy",
     "Study",
     "__version__",
     "make_policy",

@@ -33,12 +33,69 @@ class StudyError(CausalArmsError, ValueError):
     """A study that cannot be opened, or a request it refuses; nothing was written."""
 
 
+class TrialError(StudyError):
+    """A trial that cannot be what the request needs; `trial` is its number."""
+
+    def __init__(self, message: str, trial: int, state: str = "") -> None:
+        super().__init__(message)
+        self.trial = trial
+        self.state = state
+
+
+class UnknownTrialError(TrialError):
+    """There is no trial with this number."""
+
+
+class ClosedTrialError(TrialError):
+    """The trial is not pending; `state` says what it was instead."""
+
+
+class NoResultError(TrialError):
+    """The trial has no result to correct."""
+
+
+class NotAskedError(TrialError):
+    """Nobody asked for the trial: there is nothing to explain."""
+
+
+class UnknownAlarmError(StudyError):
+    """There is no alarm with this number."""
+
+    def __init__(self, message: str, alarm: int) -> None:
+        super().__init__(message)
+        self.alarm = alarm
+
+
+class NodeValueError(StudyError):
+    """A value that cannot be used; `node` is whose."""
+
+    def __init__(self, message: str, node: str) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class RepeatedKeyError(StudyError):
+    """The key of an earlier request came with another content."""
+
+
+class TooEarlyError(StudyError):
+    """Nothing is known yet, or never by this policy."""
+
+
+class DiskFullError(StudyError):
+    """There is no space left; nothing was written."""
+
+
 class StudyBusyError(StudyError):
     """Another process kept the study's file locked for too long; ask again."""
 
 
 class ChangedStudyError(StudyError):
     """The file of an open study was deleted, replaced or brought back to an earlier state."""
+
+
+class RemoteStudyError(StudyError):
+    """A served study that cannot be reached, or that does not let us."""
 
 
 class CorruptStudyError(StudyError):

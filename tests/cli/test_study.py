@@ -184,6 +184,12 @@ def test_corrections_notes_and_limits(file: Path, tmp_path: Path) -> None:
     assert len(as_json("ask", limited)["switch"]) <= 1
 
 
+def frozen(page: str) -> dict[str, Any]:
+    """The answers inside a report."""
+    found: dict[str, Any] = json.loads(page.partition('id="frozen">')[2].partition("</script>")[0])
+    return found
+
+
 def test_the_report_is_one_page_and_escapes_everything(tmp_path: Path) -> None:
     evil = '<script>alert("x")</script>$x^2$'
     names = (evil, "heat", "yield")
@@ -197,17 +203,23 @@ def test_the_report_is_one_page_and_escapes_everything(tmp_path: Path) -> None:
     outcome = run("study", "report", path, "--out", page)
     assert outcome.code == 0, outcome.err
     text = page.read_text()
-    assert "<script" not in text
-    assert "&lt;script&gt;" in text
-    assert not re.search(r'(?:src|href)="(?!data:)', text)
-    for title in ("Reward so far", "Learned graph", "Alarms", "Does the model fit?", "Trials"):
-        assert title in text
-    assert "% of the variance" in text
+    assert text.count("<script") == 2  # the answers and the page, of which none is the study's
+    assert evil not in text
+    assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", text.partition("<script")[0])
+    held = frozen(text)
+    assert evil in held["study"]["nodes"]
+    assert held["trials"]["trials"][0]["remark"] == f"reason {evil}"
+    assert len(held["rewards"]["buckets"]) == 90
+    assert held["graph"]["edges"]
+    assert not held["alarms"]["watches"]
+    assert any("% of the variance" in check["verdict"] for check in held["checks"]["checks"])
 
 
 def test_the_report_of_an_empty_study(file: Path, tmp_path: Path) -> None:
     assert run("study", "report", file, "--out", tmp_path / "r.html").code == 0
-    assert "It is too early to say" in (tmp_path / "r.html").read_text()
+    held = frozen((tmp_path / "r.html").read_text())
+    assert held["best"]["found"] is None
+    assert "no round has been told yet" in held["best"]["why"]
     assert "no trial yet" in run("study", "show", file).out
 
 

@@ -164,7 +164,8 @@ def test_kernels_stay_within_their_arrays(tmp_path: Path) -> None:
     code = CHECKED.format(here=str(Path(__file__).parent))
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        env=os.environ
+        | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=500,

@@ -9,11 +9,15 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from examples import DOCUMENTS, ROOT, Block, blocks, commands, differences
+
+from causalarms.cli.main import main
 
 SCRIPT = Path(sys.executable).with_name("causalarms")
 
@@ -33,7 +37,7 @@ def test_examples_run(document: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         if block.language == "text" and printed is not None:
             assert not differences(block.text, printed), where
         if block.language == "console" and not block.not_run:
-            _run_console(block, where)
+            _run_console(block, where, as_program=document.name == "README.md")
         printed = None
 
 
@@ -53,19 +57,42 @@ def _run_python(block: Block, where: str, namespace: dict[str, Any]) -> str:
     return output.getvalue()
 
 
-def _run_console(block: Block, where: str) -> None:
+def _run_console(block: Block, where: str, as_program: bool) -> None:
     for command, shown in commands(block.text):
         program, *arguments = shlex.split(command, comments=True)
         if program != "causalarms":
             continue
-        done = subprocess.run(
-            [SCRIPT, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        assert done.returncode == 0, f"{where}: $ {command}\n{done.stdout}"
+        code, printed = (_program if as_program else _call)(arguments)
+        assert code == 0, f"{where}: $ {command}\n{printed}"
         if shown.strip():
-            assert not differences(shown, done.stdout), f"{where}: $ {command}\n{done.stdout}"
+            assert not differences(shown, printed), f"{where}: $ {command}\n{printed}"
+
+
+def _program(arguments: list[str]) -> tuple[int, str]:
+    """Exit code and all that the installed command prints."""
+    done = subprocess.run(
+        [SCRIPT, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    return done.returncode, done.stdout
+
+
+def _call(arguments: list[str]) -> tuple[int, str]:
+    """The same in this process, where all is imported already."""
+    printed, code = io.StringIO(), 0
+    with (
+        patch.object(sys, "argv", ["causalarms", *arguments]),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")  # a program shows what is an error in tests
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+    return code, printed.getvalue()

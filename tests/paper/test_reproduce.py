@@ -9,13 +9,16 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from causalarms.errors import DataError, ModelError
+from causalarms.paper import run
 from causalarms.paper.parts import FIGURES
 from causalarms.paper.run import reproduce
 from causalarms.paper.settings import Settings
+from causalarms.pictures.style import save_figure
 from causalarms.simulation.monte_carlo import Engine
 
 SMALL = Settings(
@@ -30,6 +33,7 @@ SMALL = Settings(
     budgets=(60, 200),
 )
 HERE = Engine("local", 1)
+RUNS = 2
 
 
 def data_files(folder: Path) -> dict[str, bytes]:
@@ -40,8 +44,21 @@ def data_files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reference") / "out"
-    reproduce(folder, runs=3, settings=SMALL, engine=HERE)
+    reproduce(folder, runs=RUNS, settings=SMALL, engine=HERE)
     return folder
+
+
+@pytest.fixture
+def one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the first figure only, for tests that look at data: pictures are half of the time."""
+
+    def save(figure: Any, path: Path, **settings: Any) -> Path:
+        if path.stem == next(iter(FIGURES)):
+            return save_figure(figure, path, **settings)
+        path.write_bytes(b"not drawn")
+        return path
+
+    monkeypatch.setattr(run, "save_figure", save)
 
 
 def test_everything_is_written(reference: Path) -> None:
@@ -55,15 +72,16 @@ def test_everything_is_written(reference: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes(reference: Path, tmp_path: Path) -> None:
-    reproduce(tmp_path / "again", runs=3, settings=SMALL, engine=HERE)
+    reproduce(tmp_path / "again", runs=RUNS, settings=SMALL, engine=HERE)
     assert data_files(tmp_path / "again") == data_files(reference)
     for name in ("report.md", "report.html"):
         assert (tmp_path / "again" / name).read_bytes() == (reference / name).read_bytes()
 
 
+@pytest.mark.usefixtures("one_picture")
 def test_more_runs_go_on_from_fewer(reference: Path, tmp_path: Path) -> None:
     reproduce(tmp_path / "grown", runs=1, settings=SMALL, engine=HERE)
-    reproduce(tmp_path / "grown", runs=3, settings=SMALL, engine=HERE)
+    reproduce(tmp_path / "grown", runs=RUNS, settings=SMALL, engine=HERE)
     assert data_files(tmp_path / "grown") == data_files(reference)
 
 
@@ -72,12 +90,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, {here!r})
-from test_reproduce import HERE, SMALL
+from test_reproduce import HERE, RUNS, SMALL
 from causalarms.paper.run import reproduce
-reproduce(Path(sys.argv[1]), runs=3, settings=SMALL, engine=HERE)
+reproduce(Path(sys.argv[1]), runs=RUNS, settings=SMALL, engine=HERE)
 """
 
 
+@pytest.mark.usefixtures("one_picture")
 @pytest.mark.parametrize("delay", [0.3, 1.5])
 def test_a_killed_run_resumes_to_the_same_bytes(
     reference: Path, tmp_path: Path, delay: float
@@ -90,7 +109,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    reproduce(folder, runs=3, settings=SMALL, engine=HERE)
+    reproduce(folder, runs=RUNS, settings=SMALL, engine=HERE)
     assert data_files(folder) == data_files(reference)
 
 

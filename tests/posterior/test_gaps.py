@@ -25,6 +25,12 @@ def given(
     return mean[wanted] + gain @ (x - mean)[known], rest
 
 
+def mechanisms(sem: LinearSEM) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, mean and spread in arrays as policies have them: kernels are compiled once."""
+    weights, mean, std = sem.weights, sem.mechanism_mean, sem.mechanism_std
+    return np.array(weights, order="C"), np.array(mean, order="C"), np.array(std, order="C")
+
+
 def holed(seed: int, n_missing: int) -> tuple[LinearSEM, npt.NDArray[np.uint8], FloatArray]:
     """A system, an intervention, and a round of it in which values are missing."""
     rng = np.random.default_rng(seed)
@@ -41,7 +47,7 @@ def test_missing_values_given_all_others(seed: int, n_missing: int) -> None:
     sem, a, x = holed(seed, n_missing)
     missing = np.flatnonzero(np.isnan(x))
     row, spread = np.empty(N), np.empty((n_missing, n_missing))
-    fill(x, missing, a, sem.weights, sem.mechanism_mean, sem.mechanism_std, row, spread)
+    fill(x, missing, a, *mechanisms(sem), row, spread)
     known = np.flatnonzero(~np.isnan(x)).tolist()
     mean, cov = given(sem, a, x, known, missing.tolist())
     np.testing.assert_allclose(row[missing], mean, atol=1e-9)
@@ -55,7 +61,7 @@ def test_what_is_expected_before_a_node_is_known(seed: int, n_missing: int) -> N
     sem, a, x = holed(seed, n_missing)
     order = np.array(sem.order)
     filled, extra = np.empty((N, N)), np.empty(N)
-    expectations(x, a, order, sem.weights, sem.mechanism_mean, sem.mechanism_std, filled, extra)
+    expectations(x, a, order, *mechanisms(sem), filled, extra)
     for place, node in enumerate(order.tolist()):
         known = [j for j in order[:place].tolist() if not np.isnan(x[j])]
         others = [j for j in range(N) if j not in known]
@@ -75,8 +81,8 @@ def moments(
     taught = np.ones(A.shape, dtype=bool)
     taught[0, 4] = False
     add_rounds(
-        gram, X, np.full(N, move), A, taught, np.array(sem.order)[None], sem.weights[None],
-        sem.mechanism_mean[None], sem.mechanism_std[None],
+        gram, X, np.full(N, move), A, taught, np.array(sem.order)[None],
+        *(array[None] for array in mechanisms(sem)),
     )  # fmt: skip
     return gram
 

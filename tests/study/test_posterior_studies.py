@@ -165,4 +165,5 @@ def test_new_studies_are_of_any_noise_and_leave_typing_errors_out() -> None:
         assert told.get("noise") == ("any" if changes else None)
     mine = {"typing_errors": "kept", "noise": "gaussian"}
     study = Study.create(None, nodes=NODES, reward="yield", changes=True, policy_settings=mine)
-    assert study.settings.policy_settings == {"noise_scale": "estimate", "gaps": "learn"} | mine
+    others = {"noise_scale": "estimate", "gaps": "learn", "decide": "auto"}
+    assert study.settings.policy_settings == others | mine

@@ -1,4 +1,4 @@
-"""The code blocks of the documentation of studies run."""
+"""The shell script of the documentation of studies runs; tests/docs runs its other blocks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,6 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["first-study", "several-workers", "import-past-data", "constraints"]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_python(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = (DOCS / f"{page}.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert blocks
-    exec(compile("\n".join(blocks), f"{page}.md", "exec"), {"__name__": page})
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")

@@ -21,6 +21,8 @@ COMMANDS = {  # name -> what it is for; the module causalarms.cli.<name> holds a
     "learn": "Learn a graph from logged rounds in a table.",
     "simulate": "Compare policies on random systems.",
     "study": "Run a real experiment: ask, tell, lose nothing.",
+    "serve": "A study on the network: a live page and an API.",
+    "serve-token": "Who may use a served study.",
     "reproduce": "Regenerate every figure and number of the paper.",
 }
 
@@ -34,7 +36,8 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"causalarms.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command = getattr(import_module(f"causalarms.cli.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

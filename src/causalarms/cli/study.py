@@ -57,5 +57,6 @@ class StudyCommands(click.Group):
 def study() -> None:
     """Run a real experiment: ask what to try, tell what was measured, lose nothing.
 
-    Every command takes the study's file first and prints JSON with --json.
+    Every command takes the study's file first, or the address of a service (its token is read from
+    CAUSALARMS_TOKEN), and prints JSON with --json.
     """

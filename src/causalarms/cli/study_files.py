@@ -9,6 +9,7 @@ import click
 
 from causalarms.cli.options import FORCE
 from causalarms.cli.study_options import FILE, JSON
+from causalarms.cli.study_place import StudyPlace, file_of, inputs_of, open_study
 from causalarms.cli.terminal import collected_warnings, print_data, print_json, say
 from causalarms.errors import StudyError
 from causalarms.files import read_text
@@ -37,7 +38,7 @@ from causalarms.tables.write import columns_text
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
 @JSON
 def import_(
-    file: Path,
+    file: StudyPlace,
     source: Path,
     interventions: Path | None,
     intervened: str | None,
@@ -55,7 +56,7 @@ def import_(
         if interventions is not None or intervened is not None or ignore:
             raise click.UsageError("--interventions, --intervened and --ignore are for tables")
         _check_export(source)
-        with Study.import_from(source, file) as study:
+        with Study.import_from(source, file_of(file)) as study:
             number = len(study.ledger().trials)
         if as_json:
             print_json({"file": str(file), "trials": number})
@@ -63,7 +64,7 @@ def import_(
             say(f"restored {file}: {number} trials")
         return
     messages: list[str] = []
-    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
+    with open_study(file) as study, collected_warnings(messages, show=not as_json):
         number = study.add_observations(
             source,
             interventions,
@@ -83,9 +84,9 @@ def import_(
 @click.option("--csv", "as_csv", is_flag=True, help="Print the trials instead of the log.")
 @FORCE
 @JSON
-def export(file: Path, path: Path | None, as_csv: bool, force: bool, as_json: bool) -> None:
+def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_json: bool) -> None:
     """The whole log (JSON), or the table of trials (CSV, Parquet)."""
-    with Study.open(file, read_only=True) as study:
+    with open_study(file, read_only=True) as study:
         if path is not None:
             study.export(path, force=force)
             if as_json:
@@ -105,13 +106,13 @@ def export(file: Path, path: Path | None, as_csv: bool, force: bool, as_json: bo
 )
 @FORCE
 @JSON
-def report(file: Path, path: Path, force: bool, as_json: bool) -> None:
+def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
     """A self-contained web page: reward, graph, alarms, model checks, all trials."""
     from causalarms.cli.study_report import MARK, page
 
-    refuse_output(path, MARK, inputs=[file], force=force)
-    with Study.open(file, read_only=True) as study:
-        write_output(path, page(study, file.name), MARK, inputs=[file], force=force)
+    refuse_output(path, MARK, inputs=inputs_of(file), force=force)
+    with open_study(file, read_only=True) as study:
+        write_output(path, page(study, file.name), MARK, inputs=inputs_of(file), force=force)
     if as_json:
         print_json({"file": str(path)})
     else:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
+from causalarms.cli.study_place import PlaceType
 from causalarms.errors import StudyError
 from causalarms.limits import STANDARD_INPUT_BYTES
 from causalarms.sem.factors import OFF_ON, ON
 
-FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+FILE = click.argument("file", type=PlaceType())
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

@@ -9,10 +9,10 @@ import click
 
 from causalarms.cli.options import FORCE
 from causalarms.cli.study_options import FILE, JSON, levels, switched, what_to_set
+from causalarms.cli.study_place import StudyPlace, inputs_of, open_study
 from causalarms.cli.study_screen import show_study
 from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.sem.factors import NamedFactors
-from causalarms.study import Study
 from causalarms.study.beliefs import edges
 from causalarms.study.beliefs import unknown as unknown_of
 from causalarms.study.history import columns
@@ -22,18 +22,18 @@ from causalarms.study.trials import Record
 @click.command()
 @FILE
 @JSON
-def show(file: Path, as_json: bool) -> None:
+def show(file: StudyPlace, as_json: bool) -> None:
     """Reward so far, best intervention, learned edges, alarms."""
-    with Study.open(file, read_only=True) as study:
+    with open_study(file, read_only=True) as study:
         show_study(study, as_json=as_json)
 
 
 @click.command()
 @FILE
 @JSON
-def best(file: Path, as_json: bool) -> None:
+def best(file: StudyPlace, as_json: bool) -> None:
     """The best intervention known, its probability and what being wrong would cost."""
-    with Study.open(file, read_only=True) as study:
+    with open_study(file, read_only=True) as study:
         found, settings = study.best(), study.settings
     if as_json:
         print_json(found.as_dict())
@@ -57,9 +57,9 @@ def best(file: Path, as_json: bool) -> None:
     "--switch", default="", metavar="A,B=LEVEL,...", help="Factors that are on, or their levels."
 )
 @JSON
-def predict(file: Path, switch: str, as_json: bool) -> None:
+def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
     """Expected value of every node with its 95 % interval."""
-    with Study.open(file, read_only=True) as study:
+    with open_study(file, read_only=True) as study:
         found = study.predict([levels(switch) or {}])[0]
     if as_json:
         print_json(found)
@@ -76,12 +76,12 @@ def predict(file: Path, switch: str, as_json: bool) -> None:
 @click.option("--out", "path", type=click.Path(path_type=Path), help="JSON, CSV, GraphML, DOT.")
 @FORCE
 @JSON
-def graph(file: Path, path: Path | None, force: bool, as_json: bool) -> None:
+def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> None:
     """The learned edges of every regime."""
-    with Study.open(file, read_only=True) as study:
+    with open_study(file, read_only=True) as study:
         found, named = study.graph(), study.settings.named
     if path is not None:
-        found.save(path, inputs=[file], force=force)
+        found.save(path, inputs=inputs_of(file), force=force)
     if as_json:
         unknown = [{"regime": r, "node": node} for r, node in found.unknown()]
         print_json({"nodes": found.nodes, "edges": edges(found, named), "unknown": unknown})
@@ -106,9 +106,9 @@ def graph(file: Path, path: Path | None, force: bool, as_json: bool) -> None:
 @click.command()
 @FILE
 @JSON
-def alarms(file: Path, as_json: bool) -> None:
+def alarms(file: StudyPlace, as_json: bool) -> None:
     """Mechanisms that seem to have changed."""
-    with Study.open(file, read_only=True) as study:
+    with open_study(file, read_only=True) as study:
         found, policy = study.alarms(), study.settings.policy
     if as_json:
         print_json(found)
@@ -124,9 +124,9 @@ def alarms(file: Path, as_json: bool) -> None:
 @FILE
 @click.argument("trial", type=int)
 @JSON
-def explain(file: Path, trial: int, as_json: bool) -> None:
+def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     """Why a TRIAL was suggested."""
-    with Study.open(file, read_only=True) as study:
+    with open_study(file, read_only=True) as study:
         found, factors = study.explain(trial), study.settings.named.as_list()
     if as_json:
         print_json(found)
@@ -149,9 +149,9 @@ def explain(file: Path, trial: int, as_json: bool) -> None:
 @FILE
 @click.option("--last", type=click.IntRange(min=1), help="Only the newest so many.")
 @JSON
-def history(file: Path, last: int | None, as_json: bool) -> None:
+def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
     """All trials; every value with --json or `export`."""
-    with Study.open(file, read_only=True) as study:
+    with open_study(file, read_only=True) as study:
         ledger, settings = study.ledger(), study.settings
     if as_json:
         found = columns(ledger)

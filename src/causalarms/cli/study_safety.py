@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from causalarms.cli.study_options import FILE, JSON
+from causalarms.cli.study_place import Address, StudyPlace, file_of, open_study
 from causalarms.cli.terminal import print_json, say
-from causalarms.study import Study
 from causalarms.study.backup import backup as backup_file
+from causalarms.study.backup import backup_log
 from causalarms.study.recovery import recover as recover_file
 from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.verification import verify_file
@@ -21,12 +22,16 @@ from causalarms.study.verification import verify_file
 @click.option("--quick", is_flag=True, help="Do not compare the snapshot with what the log gives.")
 @click.option("--drop-snapshot", is_flag=True, help="Delete the snapshot first; nothing is lost.")
 @JSON
-def verify(file: Path, replay: bool, quick: bool, drop_snapshot: bool, as_json: bool) -> None:
+def verify(file: StudyPlace, replay: bool, quick: bool, drop_snapshot: bool, as_json: bool) -> None:
     """Check every event; exit code 1 where one, or the snapshot, cannot be trusted."""
     if drop_snapshot:
-        with Study.open(file) as study:
+        with open_study(file) as study:
             study.drop_snapshot()
-    verdict = verify_file(file, replay=replay, quick=quick)
+    if isinstance(file, Address):
+        with open_study(file) as study:
+            verdict = study.verify(replay=replay, quick=quick)
+    else:
+        verdict = verify_file(file, replay=replay, quick=quick)
     if as_json:
         print_json(verdict.as_dict())
     else:
@@ -48,9 +53,9 @@ def verify(file: Path, replay: bool, quick: bool, drop_snapshot: bool, as_json: 
 @FILE
 @click.argument("rescued", type=click.Path(path_type=Path))
 @JSON
-def recover(file: Path, rescued: Path, as_json: bool) -> None:
+def recover(file: StudyPlace, rescued: Path, as_json: bool) -> None:
     """Copy all whole events of a damaged study to RESCUED, and say what is gone."""
-    rescue = recover_file(file, rescued)
+    rescue = recover_file(file_of(file), rescued)
     if as_json:
         print_json(rescue.as_dict())
         return
@@ -63,9 +68,13 @@ def recover(file: Path, rescued: Path, as_json: bool) -> None:
 @FILE
 @click.argument("copy", type=click.Path(path_type=Path))
 @JSON
-def backup(file: Path, copy: Path, as_json: bool) -> None:
+def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
     """Copy a study, also while it is in use, to COPY; the copy is checked."""
-    verdict = backup_file(file, copy)
+    if isinstance(file, Address):
+        with open_study(file) as study:
+            verdict = backup_log(study.store, copy)
+    else:
+        verdict = backup_file(file, copy)
     if as_json:
         print_json({"file": str(copy)} | verdict.as_dict())
     else:
@@ -75,10 +84,10 @@ def backup(file: Path, copy: Path, as_json: bool) -> None:
 @click.command()
 @FILE
 @JSON
-def upgrade(file: Path, as_json: bool) -> None:
+def upgrade(file: StudyPlace, as_json: bool) -> None:
     """Bring the file of an older version to this one, as opening it for writing does."""
-    before = SqliteStore(file, read_only=True).version
-    now = SqliteStore(file).version
+    before = SqliteStore(file_of(file), read_only=True).version
+    now = SqliteStore(file_of(file)).version
     if as_json:
         print_json({"before": before, "now": now})
     else:

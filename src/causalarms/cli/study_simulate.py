@@ -10,11 +10,11 @@ import numpy as np
 
 from causalarms.cli.options import SEED
 from causalarms.cli.study_options import FILE, JSON, switched
+from causalarms.cli.study_place import StudyPlace, open_study
 from causalarms.cli.terminal import print_json, say
 from causalarms.errors import FarValueWarning, StudyError
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.study import Study
 
 
 @click.command("simulate-on")
@@ -25,11 +25,11 @@ from causalarms.study import Study
 @click.option("--noise-seed", type=SEED, default=0, show_default=True)
 @JSON
 def simulate_on(
-    file: Path, system: Path, rounds: int, worker: str, noise_seed: int, as_json: bool
+    file: StudyPlace, system: Path, rounds: int, worker: str, noise_seed: int, as_json: bool
 ) -> None:
     """Ask and tell so many ROUNDS, with the results of a known system (system.json)."""
     sem = LinearSEM.load(system)
-    with Study.open(file) as study, warnings.catch_warnings():
+    with open_study(file) as study, warnings.catch_warnings():
         warnings.simplefilter("ignore", FarValueWarning)  # nobody types here
         if sem.nodes != study.nodes:
             raise StudyError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +18,7 @@ from causalarms.cli.study_options import (
     switched,
     with_set_levels,
 )
+from causalarms.cli.study_place import StudyPlace, file_of, open_study, worker_of
 from causalarms.cli.terminal import collected_warnings, print_json, say
 from causalarms.errors import StudyError
 from causalarms.study import Study, Trial
@@ -81,7 +81,7 @@ PLAYED = click.option(
 @click.option("--seed", type=int, default=0, show_default=True)
 @JSON
 def create(
-    file: Path,
+    file: StudyPlace,
     nodes: str,
     reward: str,
     minimize: bool,
@@ -111,7 +111,7 @@ def create(
         constraints["max_interventions"] = max_interventions
     name, settings = (None, {}) if policy is None else _policy(policy)
     with Study.create(
-        file,
+        file_of(file),
         nodes=names(nodes) or [],
         reward=reward,
         direction="minimize" if minimize else "maximize",
@@ -136,12 +136,13 @@ def create(
 @click.command()
 @FILE
 @click.option("-n", "count", type=click.IntRange(1, 1000), default=1, show_default=True)
-@click.option("--worker", default="main", show_default=True, help="Who asks.")
+@click.option("--worker", help="Who asks; main unless you say so, of a file.")
 @JSON
-def ask(file: Path, count: int, worker: str, as_json: bool) -> None:
+def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None:
     """The next intervention; a worker with a pending trial gets that one again."""
-    with Study.open(file) as study:
-        given, named = study.ask(count, worker), study.settings.named
+    with open_study(file) as study:
+        given = study.ask(count, worker_of(study, file, worker))
+        named = study.settings.named
     trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:
         records = [_record(trial) for trial in trials]
@@ -159,11 +160,11 @@ def ask(file: Path, count: int, worker: str, as_json: bool) -> None:
 @PLAYED
 @JSON
 def tell(
-    file: Path, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
+    file: StudyPlace, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
 ) -> None:
     """The result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
     given, messages = pairs_or_json(values), list[str]()
-    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
+    with open_study(file) as study, collected_warnings(messages, show=not as_json):
         study.tell(trial, given, levels(played))
     _done(trial, "told", as_json, messages)
 
@@ -177,7 +178,7 @@ def tell(
 @PLAYED
 @JSON
 def correct(
-    file: Path,
+    file: StudyPlace,
     trial: int,
     values: tuple[str, ...],
     withdraw: bool,
@@ -189,7 +190,7 @@ def correct(
     if withdraw and (values or played is not None):
         raise click.UsageError("--withdraw takes no values and no --played")
     given, messages = None if withdraw else pairs_or_json(values), list[str]()
-    with Study.open(file) as study, collected_warnings(messages, show=not as_json):
+    with open_study(file) as study, collected_warnings(messages, show=not as_json):
         study.correct(trial, given, reason, levels(played))
     _done(trial, "corrected", as_json, messages)
 
@@ -199,9 +200,9 @@ def correct(
 @click.argument("trial", type=int)
 @click.option("--reason", default="", help="Why.")
 @JSON
-def fail(file: Path, trial: int, reason: str, as_json: bool) -> None:
+def fail(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     """A TRIAL was carried out and gave no result."""
-    with Study.open(file) as study:
+    with open_study(file) as study:
         study.fail(trial, reason)
     _done(trial, "failed", as_json)
 
@@ -211,9 +212,9 @@ def fail(file: Path, trial: int, reason: str, as_json: bool) -> None:
 @click.argument("trial", type=int)
 @click.option("--reason", default="", help="Why.")
 @JSON
-def abandon(file: Path, trial: int, reason: str, as_json: bool) -> None:
+def abandon(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     """A TRIAL will not be carried out."""
-    with Study.open(file) as study:
+    with open_study(file) as study:
         study.abandon(trial, reason)
     _done(trial, "abandoned", as_json)
 
@@ -223,9 +224,9 @@ def abandon(file: Path, trial: int, reason: str, as_json: bool) -> None:
 @click.argument("text")
 @click.option("--trial", type=int, help="The trial it is about.")
 @JSON
-def note(file: Path, text: str, trial: int | None, as_json: bool) -> None:
+def note(file: StudyPlace, text: str, trial: int | None, as_json: bool) -> None:
     """A remark for the log."""
-    with Study.open(file) as study:
+    with open_study(file) as study:
         study.note(text, trial)
     if as_json:
         print_json({"noted": text})
@@ -236,9 +237,9 @@ def note(file: Path, text: str, trial: int | None, as_json: bool) -> None:
 @click.argument("alarm", type=int)
 @click.option("--note", "text", default="", help="What was found.")
 @JSON
-def acknowledge(file: Path, alarm: int, text: str, as_json: bool) -> None:
+def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
     """Say that an ALARM (its number in `alarms`) was seen."""
-    with Study.open(file) as study:
+    with open_study(file) as study:
         study.acknowledge(alarm, text)
     if as_json:
         print_json({"alarm": alarm, "acknowledged": True})

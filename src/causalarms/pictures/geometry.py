@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.graphs.layout import assign_layers, layered_layout
 from causalarms.limits import MAX_LARGE_NODES
 from causalarms.pictures import style
 from causalarms.pictures.labels import text_size
-from causalarms.pictures.layout import assign_layers, layered_layout
 from causalarms.pictures.routes import choose_routes
 
 FloatArray = npt.NDArray[np.float64]

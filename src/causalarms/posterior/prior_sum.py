@@ -6,6 +6,8 @@ user knows. Sums over parent sets depend on how many of the possible parents com
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
@@ -41,12 +43,17 @@ def log_prior_sum(
 
 def sums_by_count(log_sizes: FloatArray, n_required: int, n_free: int) -> FloatArray:
     """Log prior of the required parents with any of `count` free ones, count = 0 .. n_free."""
-    sums = []
+    return np.array(_sums_by_count(tuple(log_sizes.tolist()), n_required, n_free))
+
+
+@lru_cache(maxsize=256)  # mechanisms differ little, and posteriors are made often
+def _sums_by_count(log_sizes: tuple[float, ...], n_required: int, n_free: int) -> tuple[float, ...]:
+    sizes, sums = np.array(log_sizes), []
     for count in range(n_free + 1):
         chosen = np.arange(count + 1)
         ways = gammaln(count + 1) - gammaln(chosen + 1) - gammaln(count - chosen + 1)
-        sums.append(logsumexp(ways + log_sizes[n_required + chosen]))
-    return np.array(sums)
+        sums.append(float(logsumexp(ways + sizes[n_required + chosen])))
+    return tuple(sums)
 
 
 def bits_of(members: BoolArray) -> int:

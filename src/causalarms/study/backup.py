@@ -6,8 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from causalarms.errors import StudyError
-from causalarms.study.sqlite_file import draft_of, publish
+from causalarms.study.sqlite_file import create_file, draft_of, publish
 from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.store import Store
 from causalarms.study.verification import Verdict, verify_file
 
 
@@ -31,3 +32,9 @@ def backup(path: str | Path, copy: str | Path) -> Verdict:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
     return verdict
+
+
+def backup_log(store: Store, copy: str | Path) -> Verdict:
+    """As `backup`, of a study whose log can be read only: the copy has no snapshot."""
+    create_file(Path(copy).absolute(), store.entries())
+    return verify_file(copy)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import StudyError
+from causalarms.errors import TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, Summary, summary
 from causalarms.models.likely_graph import likely_graph
@@ -40,10 +40,10 @@ class Beliefs:
 
     @property
     def known(self) -> Belief:
-        """The belief, in the user's sign; StudyError where there is none."""
+        """The belief, in the user's sign; TooEarlyError where there is none."""
         found = self._in_users_sign
         if found is None:
-            raise StudyError(self.why_nothing)
+            raise TooEarlyError(self.why_nothing)
         return found
 
     @cached_property

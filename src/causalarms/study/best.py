@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from causalarms.errors import StudyError
+from causalarms.errors import TooEarlyError
 from causalarms.limits import MAX_COMPARED
 from causalarms.models.over_draws import best_of_each
 from causalarms.sem.factors import Level
@@ -98,7 +98,7 @@ def _best_average(beliefs: Beliefs) -> Best:
     """Without a model: the played intervention with the best average."""
     settings = beliefs.settings
     if beliefs.has_model or not len(beliefs.values):
-        raise StudyError(beliefs.why_nothing)
+        raise TooEarlyError(beliefs.why_nothing)
     arms, which = np.unique(beliefs.regimes, axis=0, return_inverse=True)
     reward = beliefs.values[:, settings.reward_index]
     counts = np.bincount(which)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.errors import StudyError
+from causalarms.errors import NotAskedError
 from causalarms.models.belief import Belief
 from causalarms.policies.base import Policy
 from causalarms.study.beliefs import Beliefs, Bits, FloatArray, believe
@@ -79,8 +79,10 @@ def rounds_known(ledger: Ledger, number: int) -> int:
     """How many rounds the policy had learned when it was asked for this trial."""
     record = ledger.trial(number)
     if not record.asked:
-        raise StudyError(
-            f"trial {number} was {record.state}, not asked: there is nothing to explain"
+        raise NotAskedError(
+            f"trial {number} was {record.state}, not asked: there is nothing to explain",
+            number,
+            record.state,
         )
     return int(record.asked.get("learned", 0))
 

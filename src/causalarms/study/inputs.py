@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from causalarms.errors import DataError, ModelError, StudyError
+from causalarms.errors import DataError, ModelError, NodeValueError, StudyError
 from causalarms.sem.factors import ON, NamedFactors
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import TableRounds, rounds_of
@@ -41,13 +41,14 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
         if name not in nodes:
             near = get_close_matches(str(name), nodes, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise StudyError(f"there is no node {name!r}{hint}")
+            raise NodeValueError(f"there is no node {name!r}{hint}", str(name))
     missing = [node for node in nodes if node not in mapping]
     if missing:
-        raise StudyError(
-            f"the value of node {missing[0]!r} is missing; say None (null) if it was not measured"
+        raise NodeValueError(
+            f"the value of node {missing[0]!r} is missing; say None (null) if it was not measured",
+            missing[0],
         )
-    return [_number(mapping[node], f"node {node!r}") for node in nodes]
+    return [_number(mapping[node], node) for node in nodes]
 
 
 def as_past_rounds(
@@ -146,17 +147,19 @@ def _mapping(given: Any) -> dict[str, Any] | None:
     return {str(c.name): c.to_list()[0] for c in frame.iter_columns()}
 
 
-def _number(value: Any, where: str) -> float | None:
+def _number(value: Any, node: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool | np.bool_ | str | bytes | complex):
-        raise StudyError(f"{where} is {value!r}, not a number")
+        raise NodeValueError(f"node {node!r} is {value!r}, not a number", node)
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise StudyError(f"{where} is {value!r}, not a number") from None
+        raise NodeValueError(f"node {node!r} is {value!r}, not a number", node) from None
     if not math.isfinite(number):
-        raise StudyError(f"{where} is {number}, which is not finite; None says: not measured")
+        raise NodeValueError(
+            f"node {node!r} is {number}, which is not finite; None says: not measured", node
+        )
     if abs(number) > LARGEST:
-        raise StudyError(f"{where} is {number:g}: too large to compute with")
+        raise NodeValueError(f"node {node!r} is {number:g}: too large to compute with", node)
     return number

@@ -91,6 +91,16 @@ class Reader:
                 self._view = (self._log.number, self._ledger.copy())
             return self._view[1]
 
+    @property
+    def seen(self) -> int:
+        """The number of the newest event that was read."""
+        return self._log.number
+
+    def event_of(self, key: str) -> int:
+        """The event that a request with this key wrote; 0 where there is none."""
+        with self._lock:
+            return self._ledger.keys.get(key, (0, ""))[0]
+
     def best(self) -> best.Best:
         """The best intervention known, how sure that is, and what being wrong would cost."""
         with self._lock:

@@ -224,7 +224,8 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
     settings = {} if settings is None else settings
     if name in (BEST, BEST + WATCHING) and isinstance(settings, Mapping):
         settings = {
-            "noise_scale": "estimate", "gaps": "learn", "typing_errors": "left out", **settings
+            "noise_scale": "estimate", "gaps": "learn", "typing_errors": "left out",
+            "decide": "auto", **settings,
         }  # fmt: skip
         if name.endswith(WATCHING):
             settings = {"noise": "any", **settings}

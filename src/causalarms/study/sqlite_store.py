@@ -14,7 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from causalarms.errors import ChangedStudyError, CorruptStudyError, StudyBusyError, StudyError
+from causalarms.errors import (
+    ChangedStudyError,
+    CorruptStudyError,
+    DiskFullError,
+    StudyBusyError,
+    StudyError,
+)
 from causalarms.study import leftovers, sqlite_file, upgrade
 from causalarms.study.file_locks import CONTENT, WRITER, FileLocks
 from causalarms.study.forks import ForkSafeLock
@@ -47,12 +53,13 @@ class SqliteStore:
         sqlite_file.create_file(Path(path), entries or [])
         return cls(path)
 
-    def entries(self, after: int = 0) -> list[Entry]:
+    def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
         try:
             with self._reading() as connection:
                 rows = connection.execute(
-                    "SELECT number, text, hash FROM events WHERE number > ? ORDER BY number",
-                    (after,),
+                    "SELECT number, text, hash FROM events WHERE number > ? ORDER BY number "
+                    "LIMIT ?",
+                    (after, limit),
                 ).fetchall()
         except CorruptStudyError as error:
             number = after + 1 + len(self.readable(after))
@@ -299,7 +306,8 @@ class SqliteStore:
             if "locked" in text or "busy" in text:
                 raise StudyBusyError(f"{self.path} is locked by another process") from error
             if "full" in text or ("I/O" in text and sqlite_file.disk_is_full(self.path)):
-                raise StudyError(f"{self.path}: the disk is full; nothing was written") from error
+                text = f"{self.path}: the disk is full; nothing was written"
+                raise DiskFullError(text) from error
             if "readonly" in text:
                 raise StudyError(f"{self.path} cannot be written: it is read-only") from error
             raise StudyError(f"cannot {what} {self.path}: {error}") from error

@@ -36,8 +36,8 @@ class Store(Protocol):
     read_only: bool
     lock: ForkSafeLock
 
-    def entries(self, after: int = 0) -> list[Entry]:
-        """Events with a number above `after`, ascending."""
+    def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
+        """Events with a number above `after`, ascending; at most `limit` unless it is negative."""
 
     def head(self) -> tuple[int, bytes]:
         """Number and hash of the last event as noted beside the log; (0, b"") where empty."""
@@ -71,10 +71,10 @@ class MemoryStore:
         self.lock = ForkSafeLock("the study in memory")
         self._writing = False
 
-    def entries(self, after: int = 0) -> list[Entry]:
+    def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
         self.lock.check()
         with self.lock:
-            return self._entries[after:]
+            return self._entries[after : None if limit < 0 else after + limit]
 
     def head(self) -> tuple[int, bytes]:
         self.lock.check()

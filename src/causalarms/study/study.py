@@ -14,12 +14,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from causalarms.errors import ChangedStudyError, FarValueWarning, LearningWarning, StudyError
+from causalarms.errors import (
+    ChangedStudyError,
+    FarValueWarning,
+    LearningWarning,
+    NoResultError,
+    StudyError,
+    UnknownAlarmError,
+)
 from causalarms.study import events, exchange, untold
 from causalarms.study.far_values import MOST_WARNINGS, far_values
-from causalarms.study.inputs import as_intervention, as_past_rounds, as_values
+from causalarms.study.inputs import PastRounds, as_intervention, as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
+from causalarms.study.once import done_before, once
 from causalarms.study.reader import Reader, trial_number
 from causalarms.study.settings import Settings, chosen_policy, refuse_ambiguous, switches
 from causalarms.study.sqlite_store import SqliteStore
@@ -179,6 +187,7 @@ class Study(Reader):
         *,
         intervened: str | None = None,
         ignore: Sequence[str] = (),
+        key: str | None = None,
     ) -> int:
         """Rounds nobody asked for, of a frame, a dict of columns or a file; how many there were.
 
@@ -186,24 +195,28 @@ class Study(Reader):
         column of the names of factors that were on, separated by `;` (`intervened`, found by itself
         where it is called so); or a second table `interventions` with columns like the factors.
         Other columns are refused unless they are in `ignore`, or the table is that of an exported
-        study.
+        study. A request that is repeated with its `key` is not done again.
         """
         rounds = as_past_rounds(
             frame, self.settings.named, interventions, intervened=intervened, ignore=ignore
         )
-        with self._lock, self._log.writing():
-            first = len(self._ledger.trials)
-            self._log.write(
-                events.IMPORTED,
-                {
-                    "first": first,
-                    "interventions": rounds.interventions,
-                    "values": rounds.values,
-                    "source": _text(source, "the source", empty=True),
-                },
-            )
         for remark in rounds.left_out:
             self._warn(remark)
+        return self.add_rounds(rounds, source, key=key)
+
+    def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
+        """As `add_observations`, of rounds that were read already."""
+        data = {
+            "interventions": rounds.interventions,
+            "values": rounds.values,
+            "source": _text(source, "the source", empty=True),
+        }
+        data |= once(key, data)
+        with self._lock, self._log.writing():
+            if done_before(self._ledger.keys, data):
+                return len(rounds.values)
+            first = len(self._ledger.trials)
+            self._log.write(events.IMPORTED, {"first": first} | data)
         left_out = sum(None in row for row in rounds.values)
         if left_out and not self.settings.learns_from_gaps:
             self._warn(f"{left_out} of {len(rounds.values)} rows are kept and left out of learning")
@@ -211,26 +224,37 @@ class Study(Reader):
         return len(rounds.values)
 
     def correct(
-        self, trial: Trial | int, values: Any, reason: str = "", played: Any = None
+        self,
+        trial: Trial | int,
+        values: Any,
+        reason: str = "",
+        played: Any = None,
+        *,
+        key: str | None = None,
     ) -> None:
         """Replace a told or imported result (None: withdraw it); both stay in the log.
 
-        `played` as in `tell`; without it, what was played stays as it was told.
+        `played` as in `tell`; without it, what was played stays as it was told. A request that is
+        repeated with its `key` is not done again.
         """
         plain = None if values is None else as_values(values, self.nodes)
         if plain is None and played is not None:
             raise StudyError("played goes with values: a withdrawn result has neither")
         bits = None if played is None else as_intervention(played, self.settings.named)
         number = trial_number(trial)
+        data = {"trial": number, "values": plain, "reason": _text(reason, "", empty=True)}
+        data |= once(key, data | {"played": bits})
         with self._lock, self._log.writing():
+            if done_before(self._ledger.keys, data):
+                return
             record = self._ledger.trial(number)
             if record.values is None:
-                raise StudyError(f"trial {number} is {record.state}: it has no result to correct")
-            self._log.write(
-                events.CORRECTED,
-                {"trial": number, "values": plain, "reason": _text(reason, "", empty=True)}
-                | _deviation(record, bits),
-            )
+                raise NoResultError(
+                    f"trial {number} is {record.state}: it has no result to correct",
+                    number,
+                    record.state,
+                )
+            self._log.write(events.CORRECTED, data | _deviation(record, bits))
         self._warn_of_left_out(number)
         self._warn_of_far_values([number])
 
@@ -244,18 +268,24 @@ class Study(Reader):
         plain = {name: new.as_dict()[name] for name in changes}
         self._write(events.CHANGED, {"settings": plain})
 
-    def note(self, text: str, trial: Trial | int | None = None) -> None:
-        """A remark for the log."""
+    def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
+        """A remark for the log; one that is repeated with its `key` is not written again."""
         data: dict[str, Any] = {"text": _text(text, "the note")}
+        if trial is not None:
+            data["trial"] = trial_number(trial)
+        data |= once(key, data)
         with self._lock, self._log.writing():
+            if done_before(self._ledger.keys, data):
+                return
             if trial is not None:
-                data["trial"] = self._ledger.trial(trial_number(trial)).number
+                self._ledger.trial(data["trial"])
             self._log.write(events.NOTE, data)
 
-    def acknowledge(self, alarm: int, note: str = "") -> None:
-        """Say that an alarm (its number in `alarms()`) was seen."""
-        if not 0 <= alarm < len(self.alarms()):
-            raise StudyError(f"there is no alarm {alarm}; there are {len(self.alarms())}")
+    def acknowledge(self, alarm: int, note: str = "", *, known: int | None = None) -> None:
+        """Say that an alarm (its number in `alarms()`) was seen; `known`: how many there are."""
+        count = len(self.alarms()) if known is None else known
+        if not 0 <= alarm < count:
+            raise UnknownAlarmError(f"there is no alarm {alarm}; there are {count}", alarm)
         self._write(
             events.ACKNOWLEDGED, {"alarm": alarm, "note": _text(note, "the note", empty=True)}
         )
@@ -341,23 +371,22 @@ class Study(Reader):
                 return
             node = self.nodes[moved[0]]
             reason = f"{node!r} was switched, which is not intervenable in this study"
-        warnings.warn(
-            f"trial {number} is kept and left out of learning: {reason}",
-            LearningWarning,
-            stacklevel=3,
-        )
+        self._warn(f"trial {number} is kept and left out of learning: {reason}", LearningWarning, 4)
 
-    def _warn(self, message: str) -> None:
-        warnings.warn(message, LearningWarning, stacklevel=3)
+    def _warn(
+        self, message: str, kind: type[Warning] = LearningWarning, stacklevel: int = 3
+    ) -> None:
+        """What the user should know of a result that was kept."""
+        warnings.warn(message, kind, stacklevel=stacklevel)
 
     def _warn_of_far_values(self, numbers: Sequence[int]) -> None:
         with self._lock:
             found = far_values(self._ledger, numbers)
         for far in found[:MOST_WARNINGS]:
-            warnings.warn(far.message, FarValueWarning, stacklevel=3)
+            self._warn(far.message, FarValueWarning, 4)
         if len(found) > MOST_WARNINGS:
             more = f"and {len(found) - MOST_WARNINGS} values more: causalarms study show FILE"
-            warnings.warn(more, FarValueWarning, stacklevel=3)
+            self._warn(more, FarValueWarning, 4)
 
 
 def _deviation(record: Record, played: list[int] | None) -> dict[str, Any]:

@@ -6,10 +6,17 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
-from causalarms.errors import CausalArmsError, CorruptStudyError, StudyError
+from causalarms.errors import (
+    CausalArmsError,
+    ClosedTrialError,
+    CorruptStudyError,
+    StudyError,
+    UnknownTrialError,
+)
 from causalarms.sem.factors import Level
 from causalarms.study import events as kinds
 from causalarms.study.events import Event
+from causalarms.study.once import remember
 from causalarms.study.settings import Settings
 
 PENDING = kinds.ASKED
@@ -83,6 +90,7 @@ class Ledger:
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
         self.notes: list[dict[str, Any]] = []
         self.recoveries: list[dict[str, Any]] = []  # what `recover` found to be gone, newest last
+        self.keys: dict[str, tuple[int, str]] = {}  # of requests: event and digest, see once.py
         self.revision = 0  # the last event that changed what was learned before it
 
     def copy(self) -> Ledger:
@@ -92,6 +100,7 @@ class Ledger:
         twin.trials, twin.order = self.trials.copy(), self.order.copy()
         twin.pending, twin.acknowledged = self.pending.copy(), self.acknowledged.copy()
         twin.notes, twin.recoveries = self.notes.copy(), self.recoveries.copy()
+        twin.keys = self.keys.copy()
         return twin
 
     def apply(self, event: Event) -> None:
@@ -100,6 +109,7 @@ class Ledger:
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
         try:
             _APPLY[event.kind](self, event)
+            remember(self.keys, event)
         except (CausalArmsError, LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise CorruptStudyError(
                 f"event {event.number} ({event.kind}) makes no sense: {error}", event.number
@@ -107,7 +117,9 @@ class Ledger:
 
     def trial(self, number: int) -> Record:
         if not 0 <= number < len(self.trials):
-            raise StudyError(f"there is no trial {number}; the study has {len(self.trials)}")
+            raise UnknownTrialError(
+                f"there is no trial {number}; the study has {len(self.trials)}", number
+            )
         return self.trials[number]
 
     def pending_of(self, worker: str) -> list[Record]:
@@ -121,7 +133,11 @@ class Ledger:
         """The pending trial with this number, or an error that says what it is instead."""
         record = self.trial(number)
         if record.state != PENDING:
-            raise StudyError(f"trial {number} is not pending: it was {record.state} already")
+            raise ClosedTrialError(
+                f"trial {number} is not pending: it was {record.state} already",
+                number,
+                record.state,
+            )
         return record
 
     def _created(self, event: Event) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causalarms.pictures.layout import assign_layers, layered_layout, without_cycles
+from causalarms.graphs.layout import assign_layers, layered_layout, without_cycles
 from causalarms.sem.topology import topological_order
 
 BoolArray = npt.NDArray[np.bool_]

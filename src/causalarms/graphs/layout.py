@@ -12,7 +12,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.pictures.clearance import clear_heights, crossings
+from causalarms.graphs.clearance import clear_heights, crossings
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]

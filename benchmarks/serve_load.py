@@ -1,0 +1,264 @@
+"""The service under load: workers over the network, beside the same on the file and beside Optuna.
+
+Four workers ask and tell a study of ten nodes for some seconds: on its file, over `causalarms
+serve`, and over the service with a hundred pages open. Optuna does the same over its gRPC proxy to
+an SQLite storage. Then a study of 10,000 trials is served, and what its page loads is timed.
+
+python benchmarks/serve_load.py --seconds 20 --optuna-python PYTHON_WITH_OPTUNA_AND_GRPCIO
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import json
+import multiprocessing
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from causalarms.rng import stream
+from causalarms.sem import random_sem
+from causalarms.service.remote import RemoteStudy
+from causalarms.study import Study
+
+SEM = random_sem(10, seed=3)
+WORKERS = 4
+
+OPTUNA = """
+import multiprocessing, sys, threading, time
+import optuna
+from optuna.storages import GrpcStorageProxy, run_grpc_proxy_server
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+def serve(url):
+    run_grpc_proxy_server(optuna.storages.get_storage(url), host="localhost", port=13000)
+def work(seconds, queue):
+    told = 0
+    storage = GrpcStorageProxy(host="localhost", port=13000)
+    study = optuna.load_study(
+        study_name="s", storage=storage, sampler=optuna.samplers.RandomSampler()
+    )
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        trial = study.ask()
+        values = [trial.suggest_categorical(f"x{i}", [0, 1]) for i in range(10)]
+        study.tell(trial, float(sum(values)))
+        told += 1
+    queue.put(told)
+if __name__ == "__main__":
+    url, seconds, workers = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+    optuna.create_study(study_name="s", storage=url)
+    server = multiprocessing.Process(target=serve, args=(url,), daemon=True)
+    server.start()
+    time.sleep(5)
+    queue = multiprocessing.Queue()
+    jobs = [multiprocessing.Process(target=work, args=(seconds, queue)) for _ in range(workers)]
+    [job.start() for job in jobs]
+    print(*(queue.get() for _ in jobs))
+    server.terminate()
+"""
+
+
+@contextmanager
+def served(path: Path, *options: str) -> Iterator[str]:
+    """The address of a service in a process of its own."""
+    program = "from causalarms.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "serve", str(path), "--port", "0", *options],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"http://\S+", line)
+        if found is None:
+            raise SystemExit(f"the service does not start: {line}")
+        yield found[0]
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def work(place: str, worker: str, seconds: float, begin: Any, queue: Any) -> None:
+    remote = place.startswith("http")
+    with RemoteStudy(place) if remote else Study.open(place) as study:
+        study.ask(worker=worker)
+        begin.wait()
+        told, end = 0, time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            trial = study.ask(worker=worker)
+            a = np.array([list(trial.intervention.values())], dtype=np.uint8)
+            study.tell(trial, SEM.sample(a, stream(7, "noise", trial.number))[0])
+            told += 1
+    queue.put(told)
+
+
+def rounds(place: str, seconds: float) -> list[int]:
+    """How many rounds each worker made."""
+    queue: Any = multiprocessing.Queue()
+    begin = multiprocessing.Barrier(WORKERS)
+    jobs = [
+        multiprocessing.Process(target=work, args=(place, f"worker {i}", seconds, begin, queue))
+        for i in range(WORKERS)
+    ]
+    for job in jobs:
+        job.start()
+    told = [queue.get(timeout=10 * seconds + 120) for _ in jobs]
+    for job in jobs:
+        job.join()
+    return told
+
+
+def speed(told: list[int], seconds: float) -> dict[str, float]:
+    total = sum(told)
+    return {
+        "rounds_per_second": round(total / seconds, 1),
+        "slowest_share": round(min(told) * len(told) / max(total, 1), 2),
+    }
+
+
+async def view(host: str, port: int, heard: list[tuple[float, int]]) -> None:
+    reader, writer = await asyncio.open_connection(host, port)
+    head = f"GET /api/v1/events HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\n\r\n"
+    writer.write(head.encode())
+    try:
+        while line := await reader.readline():
+            if line.startswith(b"data: "):
+                heard.append((time.time(), json.loads(line[6:])["head"]))
+    finally:
+        writer.close()
+
+
+def watch(url: str, viewers: int, begin: Any, queue: Any) -> None:
+    """In a process of its own: when each viewer heard of which event."""
+    host, _, port = url.removeprefix("http://").strip("/").partition(":")
+
+    async def all_of_them() -> list[list[tuple[float, int]]]:
+        heard: list[list[tuple[float, int]]] = [[] for _ in range(viewers)]
+        tasks = [asyncio.create_task(view(host, int(port), one)) for one in heard]
+        while not all(heard):
+            await asyncio.sleep(0.05)
+        begin.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return heard
+
+    queue.put(asyncio.run(all_of_them()))
+
+
+def with_viewers(path: Path, seconds: float, viewers: int) -> dict[str, Any]:
+    begin = multiprocessing.Event()
+    queue: Any = multiprocessing.Queue()
+    with served(path) as url:
+        watcher = multiprocessing.Process(target=watch, args=(url, viewers, begin, queue))
+        watcher.start()
+        if not begin.wait(60):
+            raise SystemExit("the viewers did not get in")
+        told = rounds(url, seconds)
+    heard = queue.get(timeout=60)
+    watcher.join()
+    with Study.open(path, read_only=True) as study:
+        at = {
+            e.number: datetime.fromisoformat(json.loads(e.text)["at"]).timestamp()
+            for e in study.store.entries()
+        }
+        newest = study.seen
+    lags = sorted(when - at[head] for one in heard for when, head in one[1:])
+    rates = [len(one) / (one[-1][0] - one[0][0]) for one in heard if len(one) > 2]
+    return speed(told, seconds) | {
+        "viewers": viewers,
+        "lag_p50_seconds": round(lags[len(lags) // 2], 3),
+        "lag_p99_seconds": round(lags[int(0.99 * (len(lags) - 1))], 3),
+        "messages_per_second": round(max(rates), 2),
+        "behind_at_the_end": max(newest - one[-1][1] for one in heard),
+    }
+
+
+def optuna(python: str, seconds: float, folder: Path) -> dict[str, Any]:
+    program = folder / "optuna_workers.py"
+    program.write_text(OPTUNA)
+    url = f"sqlite:///{folder / 'optuna.db'}"
+    found = subprocess.run(
+        [python, str(program), url, str(seconds), str(WORKERS)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if found.returncode:
+        raise SystemExit(found.stderr[-2000:])
+    return speed([int(n) for n in found.stdout.split()], seconds)
+
+
+def large(folder: Path, trials: int) -> dict[str, Any]:
+    """What the page of a large study loads."""
+    path, rng = folder / "large.db", stream(5, "noise")
+    regimes = rng.integers(0, 2, (trials, 10)).astype(np.uint8)
+    values = SEM.sample(regimes, rng)
+    frame = {node: values[:, i].tolist() for i, node in enumerate(SEM.nodes)}
+    frame |= {f"do:{node}": regimes[:, i].tolist() for i, node in enumerate(SEM.nodes)}
+    with Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], seed=1) as study:
+        study.add_observations(frame)
+        study.ask()
+    began = time.perf_counter()
+    with served(path) as url:
+        started = time.perf_counter() - began
+        host, _, port = url.removeprefix("http://").strip("/").partition(":")
+        connection = http.client.HTTPConnection(host, int(port))
+        size, began = 0, time.perf_counter()
+        for part in (
+            "study", "best", "graph", "alarms", "rewards", "checks", "trials?state=asked",
+            f"trials?after={trials - 50}&limit=50",
+        ):  # fmt: skip
+            connection.request("GET", f"/api/v1/{part}", headers={"Accept-Encoding": "gzip"})
+            size += len(connection.getresponse().read())
+        seconds = time.perf_counter() - began
+        connection.close()
+    return {
+        "trials": trials,
+        "start_seconds": round(started, 1),
+        "answers_seconds": round(seconds, 3),
+        "answers_kb_gz": round(size / 1000, 1),
+    }
+
+
+def new(folder: Path, name: str) -> Path:
+    path = folder / name
+    Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], horizon=5000, seed=1).close()
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--viewers", type=int, default=100)
+    parser.add_argument("--trials", type=int, default=10_000)
+    parser.add_argument("--optuna-python", help="a Python with optuna and grpcio")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        seconds = given.seconds
+        report: dict[str, Any] = {}
+        report["file"] = speed(rounds(str(new(folder, "file.db")), seconds), seconds)
+        print("file", report["file"], flush=True)
+        with served(new(folder, "served.db")) as url:
+            report["served"] = speed(rounds(url, seconds), seconds)
+        print("served", report["served"], flush=True)
+        report["viewed"] = with_viewers(new(folder, "viewed.db"), seconds, given.viewers)
+        print("viewed", report["viewed"], flush=True)
+        if given.optuna_python:
+            report["optuna"] = optuna(given.optuna_python, seconds, folder)
+            print("optuna", report["optuna"], flush=True)
+        report["large"] = large(folder, given.trials)
+        print("large", report["large"], flush=True)
+    print(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

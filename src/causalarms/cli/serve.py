@@ -1,0 +1,73 @@
+"""`causalarms serve`: a study on the network, with a page that lives."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from causalarms.cli.study_options import JSON
+from causalarms.cli.terminal import print_json, say
+from causalarms.errors import StudyError
+
+NEEDED = ("starlette", "uvicorn", "msgspec")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--demo", is_flag=True, help="A study that plays itself, made where there is none.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0: every network.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="Another name the service goes by."
+)
+@click.option("--root-path", default="", metavar="PATH", help="Where a reverse proxy shows it.")
+@click.option("--viewers", type=click.IntRange(min=1), default=200, show_default=True)
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM).")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key (PEM).")
+@JSON
+def serve(
+    file: Path,
+    demo: bool,
+    host: str,
+    port: int,
+    allow_host: tuple[str, ...],
+    root_path: str,
+    viewers: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    as_json: bool,
+) -> None:
+    """Serve the study in FILE: a live page for people, an API for programs.
+
+    Only this machine can reach it unless --host says otherwise; then tokens are needed
+    (`causalarms serve-token`).
+    """
+    refuse_without_extra()
+    from causalarms.service.server import serve as run
+    from causalarms.service.service import Options
+
+    options = Options(host, port, allow_host, root_path, viewers, tls_cert, tls_key)
+    if demo:
+        from causalarms.cli import living_study
+
+        living_study.create(file)
+
+    def begin(address: str) -> None:
+        if as_json:
+            print_json({"file": str(file), "address": address})
+            sys.stdout.flush()
+        if demo:
+            living_study.play(address)
+
+    run(file, options, lambda line: say(line, err=True), begin)
+
+
+def refuse_without_extra() -> None:
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise StudyError(
+            f"`causalarms serve` needs {', '.join(missing)}: pip install 'causalarms[serve]'"
+        )

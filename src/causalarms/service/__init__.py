@@ -1,0 +1,1 @@
+"""`causalarms serve`: one study on the network, as an API and a live page; and its client."""

@@ -1,0 +1,141 @@
+"""Three studies on one file, a thread each: who asks never keeps those who tell waiting.
+
+A study is locked while it learns. So one object asks (and learns to), one writes results and never
+learns, one learns for the views.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from causalarms.errors import CausalArmsError, LearningWarning
+from causalarms.rng import stream
+from causalarms.service.far import Far, FarValues
+from causalarms.service.layout import Layout
+from causalarms.service.one_thread import OneThread
+from causalarms.service.shapes import Checks
+from causalarms.service.views import Views, best_view, checks_view, look
+from causalarms.study import Study, events
+from causalarms.study.explanation import explain, rounds_known
+from causalarms.study.learner import Learner
+from causalarms.study.store import MemoryStore
+from causalarms.study.trials import Ledger, Trial
+
+Found = TypeVar("Found")
+PRACTICE_ROUNDS = 12
+PATIENCE = 1.0  # seconds to finish what is under way when the service ends
+
+
+class Written(NamedTuple, Generic[Found]):
+    """What a write gave, what to tell the person, and the newest event after it."""
+
+    found: Found
+    warnings: list[str]
+    number: int
+
+
+class ServedStudy(Study):
+    """Keeps its warnings for the answer."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.warned: list[str] = []
+
+    def _warn(
+        self, message: str, kind: type[Warning] = LearningWarning, stacklevel: int = 3
+    ) -> None:
+        self.warned.append(message)
+
+
+class Desk:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._teller = ServedStudy.open(path)
+        self._asker = ServedStudy.open(path)
+        self._reader = Study.open(path, read_only=True)
+        self._layout, self._far_values = Layout(), FarValues()
+        self._asking, self._telling = OneThread("asker"), OneThread("teller")
+        self._reading, self._thinking = OneThread("reader"), OneThread("explainer")
+        self.look_seconds = 0.0  # that the last look took
+
+    def warm(self) -> Views:
+        """Compile and learn before anybody waits for it."""
+        practise(self._teller)
+        _ = self._asker.policy
+        return self._look({})
+
+    async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
+        def ask() -> tuple[list[Trial], int]:
+            given = self._asker.ask(n, worker)
+            return (given if isinstance(given, list) else [given]), self._asker.seen
+
+        return await self._asking.run(ask)
+
+    async def write(self, act: Callable[[Study], Found]) -> Written[Found]:
+        def write() -> Written[Found]:
+            self._teller.warned = []
+            found = act(self._teller)
+            return Written(found, self._teller.warned, self._teller.seen)
+
+        return await self._telling.run(write)
+
+    async def look(self, far: Far) -> Views:
+        return await self._reading.run(lambda: self._look(far))
+
+    async def check(self, views: Views) -> tuple[Checks, Far]:
+        """What takes longest and changes least."""
+        return await self._reading.run(
+            lambda: (checks_view(views), self._far_values.of(views.ledger))
+        )
+
+    async def explain(self, ledger: Ledger, number: int) -> dict[str, Any]:
+        """Of a new trial with what the reader knows; of an older one by learning again."""
+        rounds = rounds_known(ledger, number)
+
+        def at_once() -> dict[str, Any] | None:
+            with self._reader.store.lock:
+                if len(self._reader.beliefs().values) != rounds:
+                    return None
+                return self._reader.explain(number)
+
+        def anew() -> dict[str, Any]:
+            assert ledger.settings is not None
+            return explain(ledger, number, Learner(ledger.settings).after(ledger, rounds))
+
+        found: dict[str, Any] | None = await self._reading.run(at_once)
+        return await self._thinking.run(anew) if found is None else found
+
+    async def think(self, function: Callable[[], Found]) -> Found:
+        """What takes long and needs none of the three."""
+        return await self._thinking.run(function)
+
+    def close(self) -> None:
+        until = time.monotonic() + PATIENCE
+        for thread in (self._telling, self._asking, self._reading, self._thinking):
+            thread.close(max(0.0, until - time.monotonic()))
+        for study in (self._teller, self._asker, self._reader):
+            study.close()
+
+    def _look(self, far: Far) -> Views:
+        began = time.perf_counter()
+        views = look(self._reader, self._layout, far)
+        self.look_seconds = time.perf_counter() - began
+        return views
+
+
+def practise(study: Study) -> None:
+    """Play a few rounds of nothing in memory, so that everything is compiled."""
+    twin = ServedStudy(MemoryStore())
+    twin._write(events.CREATED, {"settings": study.settings.as_dict()})
+    noise = stream(0, "practice")
+    for _ in range(PRACTICE_ROUNDS):
+        trial = twin.ask()
+        twin.tell(trial, noise.normal(size=len(twin.nodes)))
+    with suppress(CausalArmsError):
+        best_view(twin.beliefs(), 0)
+        twin.graph()
+        twin.explain(trial)

@@ -1,0 +1,138 @@
+"""Server-sent events: every viewer hears at most four times a second how far the log is.
+
+The id of a message is the number of the newest event, so that a browser that comes back says what
+it has seen. A viewer has one slot, not a queue: who is slow misses numbers, never the newest. Who
+does not read at all is dropped, and resumes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from causalarms.service.problems import RefusedError
+
+SEND_SECONDS = 10.0  # how long a viewer may not read
+INTERVAL = 0.25  # seconds between two messages to one viewer
+PING_SECONDS = 15.0
+RETRY_MILLISECONDS = 1000
+
+
+class Hello(msgspec.Struct):
+    """The first message. Another `first_hash` than before is another study: forget everything."""
+
+    head: int
+    as_of: int
+    first_hash: str
+    reset: bool  # the viewer has seen events that this log does not have
+
+
+class Head(msgspec.Struct, frozen=True):
+    head: int
+    as_of: int  # of the views
+    checked: int = 0  # of the model checks, which come last
+
+
+class Viewers:
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._waiting: dict[object, asyncio.Event] = {}
+        self._closing = False
+        self.newest = Head(0, 0)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def show(self, newest: Head) -> None:
+        if newest != self.newest:
+            self.newest = newest
+            self._wake()
+
+    def close(self) -> None:
+        self._closing = True
+        self._wake()
+
+    def _wake(self) -> None:
+        for event in self._waiting.values():
+            event.set()
+
+    def check_room(self) -> None:
+        if len(self) >= self.most:
+            raise RefusedError(
+                503, "too-many-viewers", "Too many viewers",
+                f"{self.most} pages are open already; close some, or start the server with a "
+                "larger --viewers", {"Retry-After": "10"},
+            )  # fmt: skip
+
+    async def messages(self, first_hash: str, last_seen: int | None) -> AsyncIterator[bytes]:
+        """For one viewer, until it goes away or the service ends."""
+        changed = asyncio.Event()
+        self._waiting[changed] = changed
+        try:
+            newest = self.newest
+            reset = last_seen is not None and last_seen > newest.head
+            hello = Hello(newest.head, newest.as_of, first_hash, reset)
+            yield f"retry: {RETRY_MILLISECONDS}\n".encode()
+            yield message("reset" if reset else "hello", newest.head, hello)
+            while not self._closing:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), PING_SECONDS)
+                if not changed.is_set():
+                    yield b": ping\n\n"
+                    continue
+                if self._closing:
+                    return
+                changed.clear()
+                newest = self.newest
+                yield message("head", newest.head, newest)
+                await asyncio.sleep(INTERVAL)
+        finally:
+            del self._waiting[changed]
+
+
+def message(kind: str, number: int, data: msgspec.Struct) -> bytes:
+    """
+    >>> message("head", 812, Head(812, 805))
+    b'id: 812\\nevent: head\\ndata: {"head":812,"as_of":805,"checked":0}\\n\\n'
+    """
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, kind.encode(), msgspec.json.encode(data))
+
+
+class EventStream(Response):
+    """Sends until the viewer goes away, or does not read."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, messages: AsyncIterator[bytes]) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
+        del self.headers["content-length"]
+        self._messages = messages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        sending = asyncio.create_task(self._send(send))
+        leaving = asyncio.create_task(_left(receive))
+        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.gather(sending, leaving, return_exceptions=True)
+
+    async def _send(self, send: Send) -> None:
+        messages = self._messages
+        try:
+            async for body in messages:
+                part = {"type": "http.response.body", "body": body, "more_body": True}
+                await asyncio.wait_for(send(part), SEND_SECONDS)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            await messages.aclose()  # type: ignore[attr-defined]
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

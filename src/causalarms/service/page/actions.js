@@ -1,0 +1,172 @@
+// Everything that writes. An answer of the server is shown where the person looks; what was typed
+// stays until the server has it.
+
+import { get, write } from "./api.js";
+import { randomHex, remember } from "./choices.js";
+import { typed } from "./numbers.js";
+import { refresh } from "./refresh.js";
+import { change, say, state } from "./store.js";
+
+const EMPTY = { values: {}, played: null, reason: "", problem: "", wrong: [] };
+
+export const UNSENT = "The server does not answer. What you typed is kept: try again.";
+
+export const draftOf = (trial) => state.drafts[trial] ?? EMPTY;
+
+export const isDirty = (draft) =>
+  draft.played !== null || draft.reason !== "" || Object.values(draft.values).some((t) => t !== "");
+
+export function edit(trial, patch) {
+  const drafts = { ...state.drafts, [trial]: { ...draftOf(trial), ...patch } };
+  change({ drafts });
+  remember("drafts", drafts);
+}
+
+export function discard(trial) {
+  const drafts = { ...state.drafts };
+  delete drafts[trial];
+  change({ drafts });
+  remember("drafts", drafts);
+}
+
+export function showTrial(row) {
+  change({ card: row });
+  remember("card", row);
+}
+
+export function choose(patch) {
+  const choice = { ...state.choice, ...patch };
+  change({ choice });
+  remember("choice", choice);
+}
+
+// The values of a draft as the API wants them, or what is wrong with them.
+export function readValues(texts, nodes) {
+  const values = Object.fromEntries(nodes.map((node) => [node, typed(texts[node] ?? "")]));
+  const wrong = nodes.filter((node) => Number.isNaN(values[node]));
+  if (wrong.length) {
+    return { wrong, problem: `“${texts[wrong[0]]}” is not a number: ${wrong.join(", ")}.` };
+  }
+  if (nodes.every((node) => values[node] === null)) {
+    return { wrong: [], problem: "Type at least one value. No result at all? Say so below." };
+  }
+  return { values, wrong: [], problem: "" };
+}
+
+export async function ask() {
+  if (state.asking) return;
+  change({ asking: true, askProblem: "" });
+  try {
+    const { trials } = await write("POST", "trials", { worker: state.worker, n: 1 });
+    showTrial({ state: "asked", ...trials[0] });
+    await refresh();
+    say(`Trial ${trials[0].trial} is next.`);
+  } catch (problem) {
+    if (problem.status === undefined) throw problem;
+    change({ askProblem: problem.message });
+  } finally {
+    change({ asking: false });
+  }
+}
+
+export async function tell(trial) {
+  const draft = draftOf(trial);
+  const read = readValues(draft.values, state.study.nodes);
+  if (read.problem) {
+    edit(trial, { problem: read.problem, wrong: read.wrong });
+    return false;
+  }
+  const result = { state: "told", values: read.values };
+  if (draft.played !== null) result.played = draft.played;
+  return end(trial, result);
+}
+
+// Told, failed or abandoned: whether it is in the log now.
+export async function end(trial, result) {
+  try {
+    const done = await write("PUT", `trials/${trial}/result`, result);
+    discard(trial);
+    if (state.card?.trial === trial) showTrial(null);
+    notice(done);
+    say(`Trial ${trial} is ${result.state}.`);
+    await refresh();
+    return true;
+  } catch (problem) {
+    if (problem.status === undefined) throw problem;
+    edit(trial, { problem: inWords(problem, trial), wrong: [] });
+    if (problem.status === 409) await refresh();
+    return false;
+  }
+}
+
+function inWords(problem, trial) {
+  if (problem.unreachable) return UNSENT;
+  if (problem.status !== 409) return problem.message;
+  return (
+    `Somebody else was first: ${problem.message}. ` +
+    `What you typed was not stored. To replace the stored result, correct trial ${trial} below.`
+  );
+}
+
+function notice({ trial, warnings }) {
+  if (!warnings.length) return;
+  const news = { trial, warnings, id: randomHex(4) };
+  change({ notices: [news, ...state.notices.filter((n) => n.trial !== trial)].slice(0, 3) });
+}
+
+export function dismiss(id) {
+  change({ notices: state.notices.filter((n) => n.id !== id) });
+}
+
+// A dialog carries its own idempotency key: sending it twice, after a lost answer, writes once.
+export function openDialog(kind, fields) {
+  change({ dialog: { kind, key: randomHex(16), problem: "", wrong: [], reason: "", ...fields } });
+}
+
+export async function openDetails(trial) {
+  openDialog("details", { trial, found: null, why: null });
+  const { key } = state.dialog;
+  const put = (patch) => state.dialog?.key === key && editDialog(patch);
+  if (state.frozen) {
+    put({ found: ofTable(trial) });
+    return;
+  }
+  try {
+    const { data } = await get(`trials/${trial}`);
+    put({ found: data });
+    if (data.asked_at) put({ why: (await get(`trials/${trial}/explanation`)).data });
+  } catch (problem) {
+    if (problem.status === undefined) throw problem;
+    put({ problem: problem.message });
+  }
+}
+
+// What a report holds of a trial.
+function ofTable(trial) {
+  const row = state.trials.rows.find((r) => r.trial === trial);
+  const notes = state.notes.filter((note) => note.trial === trial);
+  return { ...row, notes, corrections: [], why: "" };
+}
+
+export function editDialog(patch) {
+  if (state.dialog !== null) change({ dialog: { ...state.dialog, ...patch } });
+}
+
+export function closeDialog() {
+  change({ dialog: null });
+}
+
+export async function sendDialog(method, path, body, done) {
+  const { key } = state.dialog;
+  editDialog({ problem: "", wrong: [] });
+  try {
+    const answer = await write(method, path, body, method === "POST" ? key : null);
+    closeDialog();
+    notice(answer);
+    say(done);
+    await refresh();
+  } catch (problem) {
+    if (problem.status === undefined) throw problem;
+    editDialog({ problem: problem.unreachable ? UNSENT : problem.message });
+  }
+}

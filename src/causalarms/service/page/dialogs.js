@@ -1,0 +1,141 @@
+// What needs more room than a line: correcting, ending, noting, and all about one trial.
+
+import { html, nothing } from "./vendor/lit-html.js";
+import * as act from "./actions.js";
+import { about } from "./details.js";
+import { factorFields, valueFields } from "./fields.js";
+import { mayWrite } from "./rights.js";
+import { state } from "./store.js";
+import { correct } from "./trials.js";
+import { sentence } from "./words.js";
+
+export function dialogs() {
+  const { dialog } = state;
+  return html`<dialog
+    aria-labelledby="dialog-title"
+    @cancel=${act.closeDialog}
+    @close=${() => state.dialog !== null && act.closeDialog()}
+  >
+    ${dialog === null ? nothing : KINDS[dialog.kind](dialog)}
+  </dialog>`;
+}
+
+const KINDS = { correct: correction, end: ending, note: noting, acknowledge: seeing, details };
+
+function frame(title, body, buttons) {
+  return html`<div class="dialog-head">
+      <h2 id="dialog-title">${title}</h2>
+      <button class="link" type="button" @click=${act.closeDialog}>Close</button>
+    </div>
+    ${body}
+    ${state.dialog.problem
+      ? html`<p class="problem" id="correct-problem" role="alert">${state.dialog.problem}</p>`
+      : nothing}
+    <div class="row">${buttons}</div>`;
+}
+
+const textField = (label, name) => html`<label class="field wide">
+  <span>${label}</span>
+  <textarea
+    rows="2"
+    maxlength="10000"
+    .value=${state.dialog[name] ?? ""}
+    @input=${(event) => act.editDialog({ [name]: event.target.value })}
+  ></textarea>
+</label>`;
+
+function correction(dialog) {
+  const { row, values, wrong, played } = dialog;
+  return html`<form novalidate @submit=${sendCorrection}>
+    ${frame(
+      `Correct trial ${row.trial}`,
+      html`<p class="hint">
+          The first result stays in the log; from now on the new one is learned from.
+        </p>
+        <div class="fields">
+          ${valueFields("correct", { values, wrong }, (texts) =>
+            act.editDialog({ values: texts, wrong: [], problem: "" }),
+          )}
+        </div>
+        <details ?open=${played !== null}>
+          <summary>What was set is wrong, too</summary>
+          <div class="fields">
+            ${factorFields("correct-played", played ?? row.levels, (levels) =>
+              act.editDialog({ played: { ...row.levels, ...levels } }),
+            )}
+          </div>
+        </details>
+        ${textField("Reason (may be empty)", "reason")}`,
+      html`<button class="primary" type="submit">Store the correction</button>
+        <button type="button" @click=${withdraw}>Withdraw the result</button>`,
+    )}
+  </form>`;
+}
+
+function sendCorrection(event) {
+  event.preventDefault();
+  const { row, values: texts, reason, played } = state.dialog;
+  const read = act.readValues(texts, state.study.nodes);
+  if (read.problem) {
+    act.editDialog({ problem: read.problem, wrong: read.wrong });
+    return;
+  }
+  const body = { values: read.values, reason };
+  if (played !== null) body.played = played;
+  act.sendDialog("POST", `trials/${row.trial}/corrections`, body, `Trial ${row.trial} is corrected.`);
+}
+
+function withdraw() {
+  const { row, reason } = state.dialog;
+  const body = { values: null, reason };
+  act.sendDialog("POST", `trials/${row.trial}/corrections`, body, `Trial ${row.trial} is withdrawn.`);
+}
+
+function ending({ row, reason }) {
+  const send = (outcome) => () =>
+    act.sendDialog("PUT", `trials/${row.trial}/result`, { state: outcome, reason },
+      `Trial ${row.trial} is ${outcome}.`);
+  return frame(
+    `Trial ${row.trial} without a result`,
+    html`<p>${sentence(row.levels, state.study.factors)}</p>
+      <p class="hint">
+        Failed: it was carried out and gave nothing. Abandoned: it will not be carried out.
+      </p>
+      ${textField("Reason (may be empty)", "reason")}`,
+    html`<button class="primary" @click=${send("abandoned")}>Abandon it</button>
+      <button @click=${send("failed")}>It failed</button>`,
+  );
+}
+
+function noting({ trial, text }) {
+  const send = () =>
+    act.sendDialog("POST", "notes", { text: text ?? "", trial }, "The note is stored.");
+  return frame(
+    trial === null ? "A note on the study" : `A note on trial ${trial}`,
+    textField("Note", "text"),
+    html`<button class="primary" @click=${send}>Store the note</button>`,
+  );
+}
+
+function seeing({ alarm, reason }) {
+  const path = `alarms/${alarm.alarm}/acknowledgement`;
+  const send = () => act.sendDialog("PUT", path, { note: reason }, "The alarm is marked as seen.");
+  return frame(
+    `Alarm of ${alarm.node}`,
+    textField("Note, for instance the cause (may be empty)", "reason"),
+    html`<button class="primary" @click=${send}>Mark as seen</button>`,
+  );
+}
+
+function details({ trial, found, why }) {
+  return frame(
+    `Trial ${trial}`,
+    found ? about(found, why) : html`<p class="hint">Loading.</p>`,
+    html`${found?.values && mayWrite("operator")
+        ? html`<button @click=${() => correct(found)}>Correct</button>`
+        : nothing}
+      ${mayWrite()
+        ? html`<button @click=${() => act.openDialog("note", { trial })}>Add a note</button>`
+        : nothing}`,
+  );
+}

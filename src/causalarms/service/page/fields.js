@@ -1,0 +1,53 @@
+// Fields of forms: a value per node, a level per factor.
+
+import { html, nothing } from "./vendor/lit-html.js";
+import { state } from "./store.js";
+import { name } from "./words.js";
+
+// `draft` has the typed texts and the names of those that are wrong.
+export function valueFields(form, draft, onValues) {
+  const { nodes, reward } = state.study;
+  return nodes.map((node, i) => {
+    const wrong = draft.wrong.includes(node);
+    return html`<label class="field ${node === reward ? "is-reward" : ""}">
+      <span>${name(node)}${node === reward ? html` <small>the aim</small>` : nothing}</span>
+      <input
+        name="${form}-${i}"
+        inputmode=${neverNegative(node) ? "decimal" : "text"}
+        autocomplete="off"
+        aria-invalid=${wrong}
+        aria-describedby=${wrong ? `${form}-problem` : nothing}
+        .value=${draft.values[node] ?? ""}
+        @input=${(event) => onValues({ ...draft.values, [node]: event.target.value })}
+      />
+    </label>`;
+  });
+}
+
+// Levels by name of the factor; a factor that is not named is at its first level.
+export function factorFields(form, levels, onLevels) {
+  return state.study.factors.map(
+    (factor, i) => html`<label class="field">
+      <span>${name(factor.name)}</span>
+      <select
+        name="${form}-${i}"
+        @change=${(event) =>
+          onLevels({ ...levels, [factor.name]: factor.levels[event.target.selectedIndex] })}
+      >
+        ${factor.levels.map(
+          (level) => html`<option
+            .selected=${level === (levels[factor.name] ?? factor.levels[0])}
+          >
+            ${level}
+          </option>`,
+        )}
+      </select>
+    </label>`,
+  );
+}
+
+// Number pads of some phones have no minus sign: they are for what never was negative.
+function neverNegative(node) {
+  const seen = state.trials.rows.map((row) => row.values?.[node]).filter((x) => x != null);
+  return seen.length > 0 && seen.every((x) => x >= 0);
+}

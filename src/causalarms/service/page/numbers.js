@@ -1,0 +1,87 @@
+// Numbers as people read them. The server sends null for what nobody can know (NaN): a dash here.
+
+export const DASH = "–";
+const LARGEST_PLAIN = 1e7;
+const SMALLEST_PLAIN = 1e-3;
+
+export const known = (x) => typeof x === "number" && Number.isFinite(x);
+
+// `span` is what makes a difference (the width of an interval): it is shown with two digits, and
+// the number to the same place. Without it four digits are shown.
+export function shown(x, span = null) {
+  if (!known(x)) return DASH;
+  const size = Math.abs(x);
+  const spanned = known(span) && span > 0;
+  const place = spanned ? 1 - power(span) : Math.max(3 - power(size), 0);
+  if (Math.abs(x) < 0.5 * 10 ** -place) return "0";
+  const large = Math.max(size, known(span) ? span : 0);
+  if (large !== 0 && (large >= LARGEST_PLAIN || large < SMALLEST_PLAIN)) {
+    const digits = spanned ? place + power(size) : 3;
+    return minus(x.toExponential(Math.min(Math.max(digits, 0), 9)));
+  }
+  const rounded = place < 0 ? Math.round(x * 10 ** place) / 10 ** place : x;
+  const text = rounded.toFixed(Math.min(Math.max(place, 0), 9));
+  return minus(grouped(spanned ? text : text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")));
+}
+
+export function signed(x, span = null) {
+  const text = shown(x, span);
+  return known(x) && x > 0 && /[1-9]/.test(text) ? `+${text}` : text;
+}
+
+export function interval(low, high) {
+  if (!known(low) || !known(high)) return DASH;
+  return `${shown(low, high - low)} to ${shown(high, high - low)}`;
+}
+
+// With two digits, where more would pretend.
+export function roughly(x) {
+  return known(x) && x !== 0 ? shown(x, Math.abs(x)) : shown(x);
+}
+
+export function percent(p) {
+  if (!known(p)) return DASH;
+  if (p > 0.99 && p < 1) return "over 99 %";
+  if (p < 0.01 && p > 0) return "under 1 %";
+  return `${Math.round(100 * p)} %`;
+}
+
+export function count(n, word, words = `${word}s`) {
+  return `${n.toLocaleString("en")} ${n === 1 ? word : words}`;
+}
+
+// What was typed: a decimal comma is understood, nothing typed was not measured (null), and NaN
+// says that it is no number.
+export function typed(text) {
+  const tidy = text.trim().replace(/[\s\u202f]/g, "").replace(/−/g, "-").replace(/^([^.,]*),([^.,]*)$/, "$1.$2");
+  if (tidy === "") return null;
+  if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(tidy)) return NaN;
+  return Number.isFinite(Number(tidy)) ? Number(tidy) : NaN;
+}
+
+// Round steps (1, 2 or 5 times a power of ten) that cover low to high.
+export function ticks(low, high, wanted = 5) {
+  const rough = (high - low) / wanted;
+  if (!(rough > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999);
+  const first = Math.ceil(low / step - 1e-9);
+  const last = Math.floor(high / step + 1e-9);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => (first + i) * step);
+}
+
+function power(size) {
+  return size === 0 ? 3 : Math.floor(Math.log10(size) + 1e-12);
+}
+
+// 104 054: a thin space, which nobody reads as a decimal point or comma
+function grouped(text) {
+  const [whole, rest] = text.split(".");
+  const spaced = whole.replace(/(\d)(?=(\d{3})+$)/g, "$1\u202f");
+  const tidy = whole.replace("-", "").length > 4 ? spaced : whole;
+  return rest === undefined ? tidy : `${tidy}.${rest}`;
+}
+
+function minus(text) {
+  return text.replace("e+", "e").replace(/^-([0.]*)$/, "$1").replace(/-/g, "−");
+}

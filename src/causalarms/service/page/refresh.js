@@ -1,0 +1,142 @@
+// Bring what is shown up to date. One refresh at a time; news that comes meanwhile makes another.
+
+import { get, isFrozen, write } from "./api.js";
+import { choicesOf, recall } from "./choices.js";
+import { change, state } from "./store.js";
+
+export const PAGE = 25; // trials per page of the table
+const VIEWS = ["best", "graph", "alarms", "rewards", "checks"];
+const PATHS = { graph: "graph?above=0.05" }; // the slider goes no lower
+const PATIENCE = [400, 800, 1500, 3000, 5000]; // while the server still learns, in milliseconds
+
+let running = null;
+let again = false;
+let tries = 0;
+let timer = null;
+
+export function refresh() {
+  if (running !== null) {
+    again = true;
+    return running;
+  }
+  running = load().finally(() => {
+    running = null;
+    if (again) {
+      again = false;
+      refresh();
+    }
+  });
+  return running;
+}
+
+// Whether the server answered.
+async function load() {
+  try {
+    const { data: study, date } = await get("study");
+    if (state.study !== null && state.study.first_hash !== study.first_hash) location.reload();
+    if (state.study === null) recallChoices(study);
+    const offset = date === null ? Date.parse(study.now) : Date.parse(date);
+    const clockOffset = offset - Date.now();
+    change({ study, status: "ready", problem: null, trouble: "", clockOffset });
+    await Promise.all([...VIEWS.map(loadView), loadPending(), loadTrials(), loadNotes()]);
+    await predict();
+    waitForViews();
+    return true;
+  } catch (problem) {
+    if (problem.status === undefined) throw problem; // a mistake in the page itself
+    if (problem.status === 401) change({ status: "login", problem: null });
+    else if (state.status !== "ready") refused(problem);
+    else if (!problem.unreachable) change({ trouble: problem.message });
+    return !problem.unreachable;
+  }
+}
+
+function refused(problem) {
+  change({ status: "refused", problem });
+  if (problem.unreachable || problem.status >= 500) setTimeout(refresh, PATIENCE.at(-1));
+}
+
+async function loadView(name) {
+  const { data } = await get(isFrozen ? name : (PATHS[name] ?? name));
+  change({ [name]: data });
+  if (name === "graph") keepPlaces(data);
+}
+
+async function loadPending() {
+  const { data } = await get(isFrozen ? "pending" : "trials?state=asked&limit=100");
+  change({ pending: data.trials });
+}
+
+export async function loadTrials() {
+  const newest = state.trials.newest ?? state.study.trials - 1;
+  const after = Math.max(newest - PAGE, -1);
+  const { data } = await get(isFrozen ? "trials" : `trials?after=${after}&limit=${PAGE}`);
+  const rows = data.trials.filter(({ trial }) => trial > after && trial <= newest);
+  const oldest = isFrozen ? (data.trials[0]?.trial ?? 0) : 0; // a report holds the last ones
+  change({ trials: { ...state.trials, rows, oldest } });
+}
+
+async function loadNotes() {
+  const { data } = await get(isFrozen ? "notes" : "notes?limit=1000");
+  change({ notes: data.notes });
+}
+
+export const canPredict = () => state.best?.found != null && state.graph?.why === "";
+
+// Until somebody chooses, the best setting so far.
+export const chosenLevels = () => state.choice.levels ?? state.best.found.levels;
+
+// Ask what is expected of the chosen levels, and of everything as it is.
+export async function predict() {
+  const { best } = state;
+  if (isFrozen || !canPredict()) return;
+  const levels = chosenLevels();
+  const interventions = [{}, levels];
+  const key = JSON.stringify([best.as_of, interventions]);
+  if (state.prediction?.key === key) return;
+  try {
+    const found = await write("POST", "predictions", { interventions });
+    if (chosenLevels() !== levels) return; // chosen anew meanwhile
+    const [natural, chosen] = found.predictions;
+    change({ prediction: { key, natural, chosen, problem: "" } });
+  } catch (problem) {
+    if (problem.status === undefined) throw problem;
+    change({ prediction: { key: "", natural: null, chosen: null, problem: problem.message } });
+  }
+}
+
+// A picture that jumps cannot be read: nodes stay where they are until somebody asks.
+function keepPlaces(graph) {
+  const { places } = state;
+  const fits = places !== null && graph.nodes.every((node) => node.name in places.at);
+  if (!fits || places.layout === graph.layout || !places.hadEdges) rearrange(graph);
+}
+
+export function rearrange(graph) {
+  change({
+    places: {
+      layout: graph.layout,
+      hadEdges: graph.edges.length > 0,
+      at: Object.fromEntries(graph.nodes.map(({ name, x, y }) => [name, { x, y }])),
+    },
+  });
+}
+
+function recallChoices(study) {
+  choicesOf(study.first_hash);
+  const choice = { ...state.choice, ...recall("choice", {}) };
+  change({ choice, drafts: recall("drafts", {}), card: recall("card", null) });
+}
+
+// Views are computed behind the events; the stream says when they are ready, and if that is lost
+// this asks again.
+function waitForViews() {
+  clearTimeout(timer);
+  const behind = VIEWS.some((name) => state[name] && state[name].as_of < state.study.learned_head);
+  if (!behind || isFrozen || document.hidden) {
+    tries = 0;
+    return;
+  }
+  timer = setTimeout(refresh, PATIENCE[Math.min(tries, PATIENCE.length - 1)]);
+  tries += 1;
+}

@@ -1,0 +1,146 @@
+// The table of trials, newest first; a wrong result is one click from being corrected.
+
+import { html, nothing } from "./vendor/lit-html.js";
+import * as act from "./actions.js";
+import { count, shown } from "./numbers.js";
+import { loadTrials, PAGE } from "./refresh.js";
+import { mayWrite, mine } from "./rights.js";
+import { change, state } from "./store.js";
+import { ageOf, moment } from "./times.js";
+import { brief, name } from "./words.js";
+
+const STATES = { asked: "pending" };
+
+export function trials() {
+  const { study, trials: page } = state;
+  return html`<section id="trials" class="card" aria-labelledby="trials-title">
+    <h2 id="trials-title">Trials</h2>
+    ${study.trials ? table(page) : html`<p>There is none yet.</p>`} ${notes()}
+  </section>`;
+}
+
+function table({ rows, newest }) {
+  const { study } = state;
+  const top = newest ?? study.trials - 1;
+  const shownRows = [...rows].reverse();
+  return html`<table class="trials" role="table">
+      <thead role="rowgroup">
+        <tr role="row">
+          <th scope="col" role="columnheader" class="number">Trial</th>
+          <th scope="col" role="columnheader">State</th>
+          <th scope="col" role="columnheader">What was set</th>
+          <th scope="col" role="columnheader" class="number">${name(study.reward)}</th>
+          <th scope="col" role="columnheader">By</th>
+          <th scope="col" role="columnheader">When</th>
+          <td role="cell"></td>
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        ${shownRows.map(row)}
+      </tbody>
+    </table>
+    ${study.trials > PAGE ? pages(top) : nothing}`;
+}
+
+function row(r) {
+  const { study } = state;
+  const reward = r.values?.[study.reward];
+  return html`<tr role="row" class="is-${r.state}">
+    <th scope="row" role="rowheader" class="number at-trial">${r.trial}</th>
+    <td role="cell" class="at-state">
+      ${STATES[r.state] ?? r.state}${r.corrected ? html`<small> corrected</small>` : nothing}
+      ${r.far.length ? html`<small class="warn">far: ${listed(r.far)}</small>` : nothing}
+    </td>
+    <td role="cell" class="at-setting">
+      ${brief(r.levels, study.factors)}
+      ${r.asked_levels
+        ? html`<small>asked: ${brief(r.asked_levels, study.factors)}</small>`
+        : nothing}
+      ${r.remark ? html`<small><bdi>${r.remark}</bdi></small>` : nothing}
+    </td>
+    <td role="cell" class="number at-reward">${r.values === null ? "" : shown(reward)}</td>
+    <td role="cell" class="at-worker"><bdi>${r.worker}</bdi></td>
+    <td role="cell" class="at-time">
+      ${r.state === "asked" ? `asked ${ageOf(r)}` : moment(r.done_at)}
+    </td>
+    <td role="cell" class="actions">${buttons(r)}</td>
+  </tr>`;
+}
+
+const listed = (names) => names.map((each, i) => [i ? ", " : "", name(each)]);
+
+function buttons(r) {
+  const open = r.state === "asked" && mayWrite() && mine().some((m) => m.trial === r.trial);
+  const label = (word) => `${word} trial ${r.trial}`;
+  return html`
+    ${r.values !== null && mayWrite("operator")
+      ? html`<button aria-label=${label("Correct")} @click=${() => correct(r)}>Correct</button>`
+      : nothing}
+    ${open
+      ? html`<button aria-label=${label("Tell")} @click=${() => toCard(r)}>Tell</button>
+          <button aria-label=${label("Abandon")} @click=${() => abandon(r)}>Abandon</button>`
+      : nothing}
+    <button
+      class="link"
+      aria-label=${label("Details of")}
+      @click=${() => act.openDetails(r.trial)}
+    >
+      Details${r.notes ? ` (${count(r.notes, "note")})` : ""}
+    </button>`;
+}
+
+export function correct(r) {
+  const values = Object.fromEntries(
+    Object.entries(r.values).map(([node, x]) => [node, x === null ? "" : String(x)]),
+  );
+  act.openDialog("correct", { row: r, values, played: null });
+}
+
+function abandon(r) {
+  act.openDialog("end", { row: r });
+}
+
+function toCard(r) {
+  act.showTrial(r);
+  requestAnimationFrame(() => {
+    document.getElementById("next").scrollIntoView();
+    document.querySelector("#tell input")?.focus();
+  });
+}
+
+function pages(top) {
+  const { study, trials: { oldest } } = state;
+  const last = study.trials - 1;
+  const bottom = Math.max(top - PAGE + 1, oldest);
+  return html`<nav class="row pages" aria-label="Pages of trials">
+    <button aria-disabled=${top >= last} @click=${() => turn(last)}>Newest</button>
+    <button aria-disabled=${top >= last} @click=${() => turn(top + PAGE)}>Newer</button>
+    <span>${bottom} to ${top} of ${count(study.trials, "trial")}</span>
+    <button aria-disabled=${bottom <= oldest} @click=${() => turn(top - PAGE)}>Older</button>
+    <button aria-disabled=${bottom <= oldest} @click=${() => turn(oldest + PAGE - 1)}>
+      First
+    </button>
+  </nav>`;
+}
+
+async function turn(newest) {
+  const last = state.study.trials - 1;
+  if (newest < state.trials.oldest) return;
+  change({ trials: { ...state.trials, newest: newest >= last ? null : newest } });
+  await loadTrials();
+}
+
+function notes() {
+  const general = state.notes.filter((note) => note.trial === null);
+  const add = mayWrite()
+    ? html`<button @click=${() => act.openDialog("note", { trial: null })}>Add a note</button>`
+    : nothing;
+  if (!general.length) return html`<div class="row">${add}</div>`;
+  return html`<h3>Notes</h3>
+    <ul class="notes">
+      ${general.map(
+        (note) => html`<li><span class="hint">${moment(note.at)}</span> <bdi>${note.text}</bdi></li>`,
+      )}
+    </ul>
+    <div class="row">${add}</div>`;
+}

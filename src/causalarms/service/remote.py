@@ -1,0 +1,285 @@
+"""`RemoteStudy`: a study that `causalarms serve` serves, used like a `Study`."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from causalarms.errors import ClosedTrialError, RemoteStudyError, StudyError, TooEarlyError
+from causalarms.graphs.graph import Graph
+from causalarms.policies.stopping import StopRule
+from causalarms.service.remote_store import RemoteStore
+from causalarms.service.wire import Reply, Wire
+from causalarms.study import Study, events
+from causalarms.study.best import Best
+from causalarms.study.explanation import rounds_known
+from causalarms.study.inputs import PastRounds, as_intervention, as_values
+from causalarms.study.left_out import LeftOutValue
+from causalarms.study.reader import trial_number
+from causalarms.study.study import MAIN
+from causalarms.study.trials import Trial
+
+PATIENCE = 30.0  # seconds to wait for a service that is being started again
+NAP = 0.02
+NAN = float("nan")
+
+
+class RemoteStudy(Study):
+    """The methods and answers of `Study`; results are on the disk over there when they return.
+
+    The token is made by `causalarms serve-token`. A call whose answer was lost is made again, for
+    `patience` seconds, without being done twice.
+    """
+
+    def __init__(self, url: str, token: str | None = None, *, patience: float = PATIENCE) -> None:
+        self._wire = Wire(url, token, patience)
+        self.url = url
+        try:
+            self._check()
+            super().__init__(RemoteStore(self._wire))
+            self._refresh()
+        except BaseException:
+            self._wire.close()
+            raise
+
+    def _check(self) -> None:
+        first = self._wire.send("GET", "/study", patience=0.0).body
+        if "learned_head" not in first:
+            raise RemoteStudyError(
+                f"{self.url} is no causalarms service that this one understands (its version: "
+                f"{first.get('version', 'unknown')!r:.40})"
+            )
+        is_worker = first["caller"]["role"] == "worker"
+        self.caller_name = str(first["caller"]["name"]) if is_worker else ""
+
+    @classmethod
+    def create(cls, *arguments: Any, **named: Any) -> NoReturn:
+        raise RemoteStudyError("studies are created where their file is: Study.create")
+
+    @classmethod
+    def open(cls, *arguments: Any, **named: Any) -> NoReturn:
+        raise RemoteStudyError("a served study is RemoteStudy(url, token)")
+
+    @classmethod
+    def import_from(cls, *arguments: Any, **named: Any) -> NoReturn:
+        raise RemoteStudyError("studies are restored where their file is: Study.import_from")
+
+    def ask(self, n: int = 1, worker: str = MAIN) -> Any:
+        if type(n) is not int or not 1 <= n <= 1000:
+            raise StudyError(f"ask for 1 to 1000 trials at a time, not {n!r}")
+        if worker == MAIN and self.caller_name:
+            worker = self.caller_name  # a worker's token asks under its own name only
+        given = self._wire.send("POST", "/trials", {"worker": worker, "n": n}).body
+        trials = [
+            Trial(
+                t["trial"], t["intervention"], t["worker"], t["reason"], t["predicted"],
+                t["levels"], t["switch"],
+            )
+            for t in given["trials"]
+        ]  # fmt: skip
+        return trials[0] if n == 1 else trials
+
+    def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
+        body = {"state": events.TOLD} | self._result(values, played)
+        number = trial_number(trial)
+        self._warn_of(number, self._put(number, body))
+
+    def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
+        levels = self.settings.named.levels
+        body = {
+            "observations": [
+                {"values": dict(zip(self.nodes, values, strict=True)), "levels": levels(bits)}
+                for bits, values in zip(rounds.interventions, rounds.values, strict=True)
+            ],
+            "source": source,
+        }
+        done = self._wire.send("POST", "/observations", body, key=_key(key)).body
+        for message in done["warnings"]:
+            self._warn(message)
+        return len(rounds.values)
+
+    def correct(
+        self,
+        trial: Trial | int,
+        values: Any,
+        reason: str = "",
+        played: Any = None,
+        *,
+        key: str | None = None,
+    ) -> None:
+        number = trial_number(trial)
+        if values is None and played is not None:
+            raise StudyError("played goes with values: a withdrawn result has neither")
+        body: dict[str, Any] = {"values": None} if values is None else self._result(values, played)
+        path = f"/trials/{_whole(number)}/corrections"
+        done = self._wire.send("POST", path, body | {"reason": reason}, key=_key(key))
+        self._warn_of(number, done)
+
+    def change_settings(self, **changes: Any) -> NoReturn:
+        raise RemoteStudyError("settings are changed where the study's file is")
+
+    def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
+        body: dict[str, Any] = {"text": text}
+        if trial is not None:
+            body["trial"] = trial_number(trial)
+        self._wire.send("POST", "/notes", body, key=_key(key))
+
+    def acknowledge(self, alarm: int, note: str = "", *, known: int | None = None) -> None:
+        self._fresh("/alarms")
+        self._wire.send("PUT", f"/alarms/{_whole(alarm)}/acknowledgement", {"note": note})
+
+    def best(self) -> Best:
+        found = self._fresh("/best")
+        if found["found"] is None:
+            raise TooEarlyError(found["why"])
+        numbers = ("reward", "low", "high", "cost", "probability", "expected_loss")
+        known: dict[str, Any] = {name: _number(found[name]) for name in numbers}
+        return Best(**known, **found["found"], basis=found["basis"])
+
+    def should_stop(self, rule: StopRule) -> bool:
+        if rule.tolerance:
+            return super().should_stop(rule)  # learned here: the service knows no tolerance
+        found = self.best()
+        return rule.holds(found.expected_loss, found.probability)
+
+    def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
+        rows = [[]] if interventions is None else interventions
+        if isinstance(rows, Mapping) or (rows and isinstance(rows[0], str | int)):
+            rows = [rows]
+        named = self.settings.named
+        levels = [named.levels(as_intervention(row, named)) for row in rows]
+        if not levels:
+            return []
+        self._fresh("/best")
+        found = self._wire.send("POST", "/predictions", {"interventions": levels}).body
+        predictions: list[dict[str, Any]] = [
+            {
+                "intervention": p["intervention"],
+                "levels": p["levels"],
+                "expected": {
+                    node: {name: _number(x) for name, x in numbers.items()}
+                    for node, numbers in p["expected"].items()
+                },
+            }
+            for p in found["predictions"]
+        ]
+        return predictions
+
+    def graph(self) -> Graph:
+        found = self._fresh("/graph", "?above=0")
+        if found["why"]:
+            raise TooEarlyError(found["why"])
+        return _graph(found)
+
+    def alarms(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._fresh("/alarms")["alarms"]
+        return found
+
+    def left_out(self) -> list[LeftOutValue]:
+        found = self._fresh("/checks")["left_out"]
+        return [LeftOutValue(out["trial"], out["node"], out["value"]) for out in found]
+
+    @property
+    def problem(self) -> str | None:
+        return self._fresh("/checks")["problem"] or None
+
+    @property
+    def watches(self) -> bool:
+        return bool(self._fresh("/alarms")["watches"])
+
+    @property
+    def weighs_graphs(self) -> bool:
+        return bool(self._fresh("/graph")["weighs_graphs"])
+
+    @property
+    def snapshot_ignored(self) -> str | None:
+        return None
+
+    def explain(self, trial: Trial | int) -> dict[str, Any]:
+        number = trial_number(trial)
+        rounds_known(self.ledger(), number)  # says what is wrong with the number
+        found: dict[str, Any] = self._wire.get(f"/trials/{number}/explanation")
+        if "expected" in found:
+            found = {"edges": [], "mechanisms": []} | found
+        return found
+
+    def _end(self, kind: str, trial: Trial | int, reason: str) -> None:
+        self._put(trial_number(trial), {"state": kind, "reason": reason})
+
+    def _warn_of(self, number: int, done: Reply) -> None:
+        if done.body["warnings"]:
+            self._refresh()
+            self._warn_of_left_out(number)
+            self._warn_of_far_values([number])
+
+    def _put(self, number: int, body: dict[str, Any]) -> Reply:
+        reply: Reply = self._wire.send("PUT", f"/trials/{_whole(number)}/result", body)
+        if reply.status == 200 and not reply.tried_before:
+            raise ClosedTrialError(
+                f"trial {number} is not pending: it was {body['state']} already",
+                number,
+                body["state"],
+            )
+        return reply
+
+    def _result(self, values: Any, played: Any) -> dict[str, Any]:
+        plain = as_values(values, self.nodes)
+        body: dict[str, Any] = {"values": dict(zip(self.nodes, plain, strict=True))}
+        if played is not None:
+            named = self.settings.named
+            body["played"] = named.levels(as_intervention(played, named))
+        return body
+
+    def _fresh(self, path: str, query: str = "") -> dict[str, Any]:
+        """What is believed after everything told so far; it is computed over there."""
+        needed = self._wire.get("/study")["learned_head"]
+        while True:
+            found: dict[str, Any] = self._wire.get(path + query)
+            if found["as_of"] >= needed:
+                return found
+            time.sleep(NAP)
+
+
+def _whole(number: int) -> int:
+    if number < 0:
+        raise StudyError(f"there is no trial or alarm {number}")
+    return number
+
+
+def _key(given: str | None) -> str:
+    return str(uuid.uuid4()) if given is None else given
+
+
+def _number(given: float | None) -> float:
+    return NAN if given is None else float(given)
+
+
+def _graph(found: dict[str, Any]) -> Graph:
+    nodes = tuple(node["name"] for node in found["nodes"])
+    place = {node: i for i, node in enumerate(nodes)}
+    shape = (len(found["regimes"]), len(nodes), len(nodes))
+    adjacency, weights = np.zeros(shape, dtype=bool), np.zeros(shape)
+    probability, error = np.zeros(shape), np.full(shape, NAN)
+    for edge in found["edges"]:
+        at = (edge["regime"], place[edge["parent"]], place[edge["child"]])
+        probability[at] = _number(edge["probability"])
+        if edge["likely"]:
+            adjacency[at] = True
+            weights[at], error[at] = _number(edge["weight"]), _number(edge["standard_error"])
+    known = np.zeros(shape[:2], dtype=bool)
+    for i, node in enumerate(found["nodes"]):
+        known[: len(node["known"]), i] = node["known"]
+    return Graph(
+        nodes,
+        adjacency,
+        weights,
+        known,
+        None if found["order"] is None else tuple(found["order"]),
+        {"probability": probability, "standard_error": error},
+        regimes=np.array([len(node["known"]) for node in found["nodes"]], dtype=np.int64),
+        regime_names=tuple(found["regimes"]),
+    )

@@ -1,0 +1,190 @@
+"""Requests to a service, with the standard library only.
+
+A request that got no answer is sent again only where that cannot do anything twice: reading,
+results (PUT), asking (a worker gets its pending trials first) and whatever carries a key.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from causalarms import errors
+from causalarms.errors import RemoteStudyError, StudyError
+from causalarms.service.kinds import STUDY_KINDS, URN
+
+API = "/api/v1"
+TIMEOUT = 120.0  # seconds for one answer: a large study may have to learn first
+FIRST_NAP, LONGEST_NAP = 0.05, 1.0
+LOST = (OSError, http.client.HTTPException)
+BY_SLUG = {kind.slug: error for error, kind in STUDY_KINDS.items()}
+
+
+class Reply(NamedTuple):
+    status: int
+    body: Any
+    tried_before: bool  # an earlier request may have been done without an answer
+
+
+class Wire:
+    """One connection, kept open; threads take turns."""
+
+    def __init__(self, url: str, token: str | None, patience: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise RemoteStudyError(f"{url!r} is no address of a service: http://HOST:PORT/")
+        try:
+            self._port = parts.port
+        except ValueError:
+            raise RemoteStudyError(f"{url!r} has no right port") from None
+        self.url = url
+        self._secure, self._host = parts.scheme == "https", parts.hostname
+        self._root = parts.path.rstrip("/")
+        self._headers = {"Accept": "application/json"}
+        if token:
+            if not token.isascii() or not token.isprintable():
+                raise RemoteStudyError("the token holds characters that no token has")
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._connection: http.client.HTTPConnection | None = None
+
+    def get(self, path: str) -> Any:
+        return self.send("GET", path).body
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        again: bool = True,
+        patience: float | None = None,
+    ) -> Reply:
+        """The answer; StudyError of the right class where the service refuses."""
+        headers = dict(self._headers)
+        text = None
+        if body is not None:
+            text = json.dumps(body, allow_nan=False).encode()
+            headers["Content-Type"] = "application/json"
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        until = time.monotonic() + (self._patience if patience is None else patience)
+        nap, tried = FIRST_NAP, False
+        while True:
+            try:
+                status, kind, answer = self._once(method, path, text, headers)
+            except LOST as error:
+                tried = tried or not isinstance(error, ConnectionRefusedError)
+                if not again or time.monotonic() + nap > until or _hopeless(error):
+                    raise self._unreachable(error) from error
+            else:
+                if not (status == 503 and again and time.monotonic() + nap <= until):
+                    return Reply(status, self._understood(status, kind, answer), tried)
+            time.sleep(nap)
+            nap = min(2 * nap, LONGEST_NAP)
+
+    def close(self) -> None:
+        with self._lock:
+            self._hang_up()
+
+    def _once(
+        self, method: str, path: str, text: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, str, bytes]:
+        with self._lock:
+            fresh = self._connection is None
+            connection = self._connection or self._connect()
+            self._connection = connection
+            try:
+                try:
+                    connection.request(method, self._root + API + path, text, headers)
+                    answer = connection.getresponse()
+                except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                    self._hang_up()
+                    if fresh or method != "GET":
+                        raise
+                    connection = self._connection = self._connect()  # it was idle for too long
+                    connection.request(method, self._root + API + path, text, headers)
+                    answer = connection.getresponse()
+                content = answer.read()
+            except BaseException:
+                self._hang_up()
+                raise
+            if answer.will_close:
+                self._hang_up()
+            return answer.status, answer.getheader("Content-Type", ""), content
+
+    def _connect(self) -> http.client.HTTPConnection:
+        made: http.client.HTTPConnection
+        if self._secure:
+            made = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT)
+        else:
+            made = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
+        made.connect()
+        made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _unreachable(self, error: Exception) -> RemoteStudyError:
+        if isinstance(error, ssl.SSLError):
+            return RemoteStudyError(f"{self.url} cannot be reached safely: {error}")
+        if isinstance(error, TimeoutError):
+            return RemoteStudyError(f"{self.url} does not answer within {TIMEOUT:.0f} seconds")
+        if isinstance(error, ConnectionRefusedError):
+            return RemoteStudyError(
+                f"nobody answers at {self.url}: is `causalarms serve` running there?"
+            )
+        words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return RemoteStudyError(f"{self.url} cannot be reached: {words}")
+
+    def _understood(self, status: int, kind: str, content: bytes) -> Any:
+        try:
+            body = json.loads(content)
+            if not isinstance(body, dict):
+                raise ValueError
+        except (ValueError, RecursionError):
+            raise RemoteStudyError(
+                f"{self.url} is no causalarms service: it answers {status} with "
+                f"{kind.partition(';')[0] or 'nothing'!r}"
+            ) from None
+        if status < 400:
+            return body
+        raise self._refusal(status, body)
+
+    def _refusal(self, status: int, problem: dict[str, Any]) -> StudyError:
+        """The error that the study raised over there."""
+        detail = str(problem.get("detail") or problem)
+        slug = str(problem.get("type", "")).removeprefix(URN)
+        kind = BY_SLUG.get(slug)
+        if kind is not None and issubclass(kind, errors.TrialError):
+            return kind(detail, int(problem.get("trial", -1)), str(problem.get("state", "")))
+        if kind is errors.UnknownAlarmError:
+            return errors.UnknownAlarmError(detail, int(problem.get("alarm", -1)))
+        if kind is errors.NodeValueError:
+            return errors.NodeValueError(detail, str(problem.get("node", "")))
+        if kind is not None and issubclass(kind, StudyError):
+            return kind(detail)
+        if slug == "not-found":
+            return RemoteStudyError(
+                f"{self.url} does not know this request ({detail}): its causalarms may be older "
+                "than this one"
+            )
+        if status in (401, 403, 421):
+            return RemoteStudyError(f"{self.url} refuses: {detail}")
+        return StudyError(detail)
+
+
+def _hopeless(error: Exception) -> bool:
+    """Waiting does not help."""
+    return isinstance(error, ssl.SSLCertVerificationError | socket.gaierror)

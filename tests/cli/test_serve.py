@@ -1,0 +1,160 @@
+"""`causalarms serve`, `serve-token`, and `study` commands on an address instead of a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import run
+
+from causalarms.cli import living_study
+from causalarms.service.remote import RemoteStudy
+from causalarms.service.tokens import TokenFile
+from causalarms.study import Study
+
+sys.path.append(str(Path(__file__).parents[1] / "service"))
+from served import served, until
+
+NODES = ["heat", "yield"]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    Study.create(path, NODES, "yield", policy="random", seed=1).close()
+    return path
+
+
+@pytest.fixture
+def url(study: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("CAUSALARMS_TOKEN", TokenFile(study).make("operator", "o"))
+    with served(study) as site:
+        yield f"http://127.0.0.1:{site.port}/"
+
+
+def of(*arguments: object) -> Any:
+    outcome = run("study", *arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out)
+
+
+def test_every_command_takes_an_address(url: str, study: Path, tmp_path: Path) -> None:
+    asked = of("ask", url, "-n", 3, "--worker", "w")
+    assert [t["trial"] for t in asked] == [0, 1, 2]
+    assert of("tell", url, 0, "heat=1", "yield=2")["state"] == "told"
+    assert of("fail", url, 1, "--reason", "broke")["state"] == "failed"
+    assert of("abandon", url, 2)["state"] == "abandoned"
+    assert of("correct", url, 0, "heat=2", "yield=2")["state"] == "corrected"
+    assert of("note", url, "hot", "--trial", 0) == {"noted": "hot"}
+    table = tmp_path / "t.csv"
+    table.write_text("heat,yield,do:heat,do:yield\n1,2,0,0\n")
+    assert of("import", url, table)["imported"] == 1
+    assert of("show", url)["trials"] == of("show", study)["trials"]
+    assert of("history", url) == of("history", study)
+    assert of("best", url) == of("best", study)
+    assert of("explain", url, 0) == of("explain", study, 0)
+    assert of("alarms", url) == []
+    assert of("verify", url)["ok"] is True
+    of("backup", url, tmp_path / "copy.db")
+    assert of("history", tmp_path / "copy.db") == of("history", study)
+    of("export", url, "--out", tmp_path / "log.json")
+    assert run("study", "export", url).out == run("study", "export", study).out
+    for command in (
+        ("create", url, "--nodes", "a,b", "--reward", "b"),
+        ("recover", url, tmp_path / "r.db"),
+        ("upgrade", url),
+        ("import", url, tmp_path / "log.json"),
+        ("verify", url, "--drop-snapshot"),
+        ("ask", url),
+        ("graph", url),
+        ("predict", url),
+        ("acknowledge", url, 0),
+        ("tell", url, 0, "heat=1", "yield=2"),
+    ):
+        refused = run("study", *command)
+        assert (refused.code, refused.err[:7]) == (1, "error: "), command
+        assert "Traceback" not in refused.err
+
+
+def test_addresses_that_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = run("study", "show", "http://127.0.0.1:1")
+    assert (outcome.code, "is `causalarms serve` running there" in outcome.err) == (1, True)
+
+
+def test_tokens(study: Path) -> None:
+    made = run("serve-token", study, "worker", "bench")
+    assert made.code == 0
+    found = TokenFile(study).find(made.out.strip())
+    assert found is not None
+    assert found.name == "bench"
+    listed = run("serve-token", study, "--list", "--json")
+    assert [t["name"] for t in json.loads(listed.out)] == ["bench"]
+    assert made.out.strip() not in listed.out
+    assert run("serve-token", study, "--revoke", "bench").code == 0
+    assert run("serve-token", study, "--revoke", "bench").code == 1
+    assert run("serve-token", study, "owner", "x").code == 2
+    assert run("serve-token", study, "read").code == 2
+    assert run("serve-token", study, "read", "x", "--list").code == 2
+    assert run("serve-token", study.with_name("no.db"), "read", "x").code == 1
+
+
+def test_what_keeps_it_from_starting(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments, words in (
+        ((study.with_name("no.db"),), "there is no study"),
+        ((study, "--host", "0.0.0.0", "--port", "0"), "a token is needed"),
+        ((study, "--host", "no.such.host.invalid"), "is not known"),
+        ((study, "--port", "0", "--tls-cert", study), "go together"),
+        ((study, "--port", "0", "--tls-cert", study, "--tls-key", study), "cannot be used"),
+    ):
+        outcome = run("serve", *arguments)
+        assert (outcome.code, words in outcome.err) == (1, True), outcome
+    with served(study) as site:
+        outcome = run("serve", study, "--port", site.port)
+        assert (outcome.code, "choose another with --port" in outcome.err) == (1, True)
+    monkeypatch.setattr("causalarms.cli.serve.NEEDED", ("no_such_package",))
+    outcome = run("serve", study)
+    assert (outcome.code, "pip install 'causalarms[serve]'" in outcome.err) == (1, True)
+
+
+def test_the_demonstration_plays_itself(tmp_path: Path) -> None:
+    path = tmp_path / "out" / "living.db"
+    living_study.create(path)
+    living_study.create(path)  # the next time it goes on
+    with served(path) as site:
+        living_study.play(f"http://127.0.0.1:{site.port}/")
+        until(lambda: site("GET", "best").json["found"] is not None)
+    before, after = (living_study.system(living_study.CHANGES_AFTER + k) for k in (-1, 0))
+    assert (before.noise_mean != after.noise_mean).any()
+
+
+def test_it_runs_until_it_is_told_to_end(study: Path) -> None:
+    program = "from causalarms.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "serve", str(study), "--port", "0", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        line = process.stderr.readline()
+        address = re.search(r"http://\S+", line)
+        assert address, line
+        with RemoteStudy(address[0]) as remote:
+            remote.tell(remote.ask(), [1.0, 2.0])
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+        printed, complaints = process.communicate()
+        assert json.loads(printed)["address"] == address[0]
+        assert complaints == ""
+    finally:
+        process.kill()
+        process.communicate()
+    with Study.open(study) as after:
+        assert after.ledger().trials[0].values == (1.0, 2.0)
