@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,50 +18,20 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-from broken_worlds import NOISE
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.view import PREDICTION, View
 from causalarms.policies.posterior import Posterior
-from causalarms.sem.rewards import propagate
+from causalarms.simulation import NOISE_LAWS
 from causalarms.simulation.detection import detection
 from causalarms.simulation.experiment import Contestant, Experiment, run_unit
 from causalarms.simulation.simulate import simulate
-from causalarms.simulation.world import World
 
 MIXED = "one law per node"
-LAWS = (*NOISE, MIXED)
+LAWS: dict[str, str | list[str]] = {name: name for name in NOISE_LAWS} | {MIXED: list(NOISE_LAWS)}
 STATIONARY, CHANGING = "stationary", "changing"
 FloatArray = npt.NDArray[np.float64]
-
-
-class LawWorld(World):
-    """Systems whose noise follows a law of `broken_worlds.py`."""
-
-    law: str
-
-    def play(
-        self, round_: int, intervention: npt.NDArray[np.uint8], rng: np.random.Generator
-    ) -> FloatArray:
-        sem = self.systems[self.number_at(round_)]
-        noise = np.empty(self.n_nodes)
-        for node in range(self.n_nodes):
-            law = list(NOISE)[node % len(NOISE)] if self.law == MIXED else self.law
-            noise[node] = NOISE[law](rng, (1,))[0]
-        exogenous = sem.noise_mean + sem.noise_std * noise
-        return propagate(sem.weights, sem.order, intervention[None], exogenous[None])[0]
-
-
-@dataclass(frozen=True)
-class LawExperiment(Experiment):
-    law: str = "Gaussian"
-
-    def world(self, repetition: int) -> World:
-        plain = super().world(repetition)
-        world = LawWorld(plain.systems, plain.change_points)
-        world.law = self.law
-        return world
 
 
 class SideBySide(Detector):
@@ -97,7 +66,7 @@ class SideBySide(Detector):
 def false_alarms(law: str, n_nodes: int, run: int, kinds: list[str]) -> dict[str, int]:
     """Of every detector in 1000 rounds."""
     nobody = (Contestant("posterior"),)
-    world = LawExperiment(n_nodes=n_nodes, law=law, contestants=nobody).world(run)
+    world = Experiment(n_nodes=n_nodes, noise=LAWS[law], contestants=nobody).world(run)
     watching = SideBySide(
         {
             f"{kind}, {rate}": ChangeEvidence(
@@ -124,12 +93,12 @@ def stationary(law: str, given: argparse.Namespace) -> Iterable[list[str]]:
 
 
 def changing(law: str, given: argparse.Namespace) -> Iterable[list[str]]:
-    experiment = LawExperiment(
+    experiment = Experiment(
         n_nodes=given.nodes,
         horizon=3 * given.every,
         changes=(given.every, 2 * given.every),
         knows_noise_mean=False,
-        law=law,
+        noise=LAWS[law],
         contestants=tuple(
             Contestant(
                 "posterior-cd",
@@ -147,7 +116,7 @@ def changing(law: str, given: argparse.Namespace) -> Iterable[list[str]]:
         yield [law, contestant.name, *measured(experiment, records)]
 
 
-def measured(experiment: LawExperiment, records: list[dict[str, Any]]) -> list[str]:
+def measured(experiment: Experiment, records: list[dict[str, Any]]) -> list[str]:
     found = [detection(record, experiment.horizon) for record in records]
     per_run = np.array([f.false_alarms for f in found]) * 1000.0 / experiment.horizon
     error = per_run.std(ddof=1) / len(per_run) ** 0.5

@@ -26,11 +26,12 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from broken_worlds import WORLDS, BrokenWorld
+from broken_worlds import WORLDS, children
 from causalarms import CSL, DAGMA, GOLEM, GraphPosterior, make_policy
 from causalarms.graphs.metrics import GraphErrors, graph_errors
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
+from causalarms.simulation import World
 
 Array = npt.NDArray[Any]
 
@@ -67,7 +68,7 @@ def table(title: str, *headings: str) -> Table:
     return made
 
 
-def learned(world: BrokenWorld, seed: int) -> Iterator[tuple[str, Any]]:
+def learned(world: World, seed: int) -> Iterator[tuple[str, Any]]:
     """Fitted learners; the last two see rounds without interventions."""
     rng, n, mean = stream(seed, "rounds"), world.n_nodes, world.noise_mean
     A = rng.integers(0, 2, (400, n), dtype=np.uint8)
@@ -82,11 +83,11 @@ def learned(world: BrokenWorld, seed: int) -> Iterator[tuple[str, Any]]:
     yield "DAGMA", DAGMA().fit(X, interventions=natural)
 
 
-def without_edge(world: BrokenWorld, between: Array) -> Array:
+def without_edge(world: World, between: Array) -> Array:
     """(2, N, N): pairs, once each, among `between` that no true edge joins in the regime."""
     chosen = np.isin(np.arange(world.n_nodes), between)
     pairs = np.triu(chosen[:, None] & chosen[None, :], k=1)
-    joined = world.adjacency | world.adjacency.transpose(0, 2, 1)
+    joined = world.adjacency() | world.adjacency().transpose(0, 2, 1)
     return pairs & ~joined
 
 
@@ -101,12 +102,12 @@ def graphs(n_systems: int) -> Iterator[Table]:
         for seed in range(n_systems):
             world = make(n, seed)
             off_diagonal = np.broadcast_to(~np.eye(n, dtype=bool), (2, n, n))
-            true.append(world.adjacency[off_diagonal])
-            siblings = without_edge(world, world.children)
+            true.append(world.adjacency()[off_diagonal])
+            siblings = without_edge(world, children(world))
             others = without_edge(world, np.arange(n)) & ~siblings
             for method, model in learned(world, seed):
                 errors.setdefault(method, []).append(
-                    graph_errors(world.adjacency[0], model.adjacency_[0])
+                    graph_errors(world.adjacency()[0], model.adjacency_[0])
                 )
                 if method.startswith("posterior"):
                     said.setdefault(method, []).append(model.edge_probability_[off_diagonal])
@@ -145,7 +146,7 @@ def graphs(n_systems: int) -> Iterator[Table]:
     yield from tables
 
 
-def play(policy: Policy, world: BrokenWorld, horizon: int, seed: int) -> Array:
+def play(policy: Policy, world: World, horizon: int, seed: int) -> Array:
     """The interventions a policy plays, as numbers of rows of `all_arms`."""
     noise, n = stream(seed, "noise"), world.n_nodes
     value = 1 << np.arange(n)[::-1]
@@ -161,9 +162,9 @@ def all_arms(n: int) -> Array:
     return np.array(list(itertools.product((0, 1), repeat=n)), dtype=np.uint8)
 
 
-def gaps(world: BrokenWorld) -> Array:
+def gaps(world: World) -> Array:
     """What every intervention loses to the best one; 1 is what random play loses on average."""
-    rewards = world.expected_rewards(all_arms(world.n_nodes))
+    rewards = world.expected_reward(all_arms(world.n_nodes))
     return (rewards.max() - rewards) / (rewards.max() - rewards.mean())
 
 
@@ -222,7 +223,7 @@ def alarms(n_systems: int) -> Iterator[Table]:
     yield found
 
 
-def made(name: str, world: BrokenWorld, horizon: int) -> Policy:
+def made(name: str, world: World, horizon: int) -> Policy:
     name, _, option = name.partition(", ")
     more: dict[str, Any] = {"noise": "any"} if option else {}
     return make_policy(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
+
+from causalarms.version import __version__
 
 if TYPE_CHECKING:
     from causalarms.graphs import CSL, DAGMA, GOLEM
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from causalarms.service.remote import RemoteStudy
     from causalarms.simulation.simulate import simulate
     from causalarms.study import Study
-
-__version__ = _version("causalarms")
 
 # Loaded on first use, so that `causalarms --help` does not wait for compilers.
 _HOME = {

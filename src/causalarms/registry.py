@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from causalarms.errors import CausalArmsError, SettingError
@@ -43,8 +46,10 @@ class Registry(Generic[Made]):
         others = {entry.name for entry in entry_points(group=self.group)}
         return [*self.built_in, *sorted(others - set(self.built_in))]
 
-    def factory(self, name: str) -> Callable[..., Made]:
-        """The callable behind a name."""
+    def factory(self, name: str | Callable[..., Made]) -> Callable[..., Made]:
+        """The callable behind a name; a callable is one already."""
+        if callable(name):
+            return name
         if not isinstance(name, str):
             raise SettingError(f"{self.kind} must be a name, not {name!r}")
         if name in self.built_in:
@@ -128,13 +133,44 @@ class Registry(Generic[Made]):
             )
         return made
 
-    def make(self, name: str, *given: Any, **settings: Any) -> Made:
-        """Build a part by name."""
-        factory = self.factory(name)
+    def make(self, name: str | Callable[..., Made], *given: Any, **settings: Any) -> Made:
+        """Build a part by name, or by what makes it."""
+        factory, name = self.factory(name), called(name)
         accepted, required = self.settings_of(factory), self.required_of(factory)
         asked = [setting for setting in settings if setting not in self.given]
         self.check_settings(name, factory, asked, accepted, required)
         return self.call(name, factory, *given, **settings)
+
+
+def part_of(kind: str, given: str | Callable[..., Any]) -> str | Callable[..., Any]:
+    """What `module:Class` says, modules of the working folder included; all else as it is.
+
+    Only for what a person wrote: a name in a file must not decide which code runs.
+    """
+    if callable(given) or ":" not in given:
+        return given
+    module, _, attribute = given.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        found: Any = import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except Exception as error:
+        raise SettingError(
+            f"{kind} {given!r} cannot be loaded ({type(error).__name__}: {error}); it is looked "
+            "for in the working folder and among installed packages"
+        ) from error
+    if not callable(found):
+        raise SettingError(f"{kind} {given!r} is {found!r:.60}, which makes nothing")
+    made: Callable[..., Any] = found
+    return made
+
+
+def called(given: str | Callable[..., Any]) -> str:
+    """What a part is called in messages."""
+    return given if isinstance(given, str) else str(getattr(given, "__name__", repr(given)))
 
 
 def takes_anything(factory: Callable[..., Any]) -> bool:

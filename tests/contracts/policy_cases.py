@@ -32,6 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "golem-mab": {"n_explore": 30},
     "golem-mab-cd": {"n_explore": 30, "threshold": 3.0},
     "dagma-mab": {"n_explore": 30},
+    "explore-then-commit": {"n_explore": 30},
     "ga-lcb": {"n_observe": 20, "cycles": 5},
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {

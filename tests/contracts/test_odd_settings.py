@@ -24,6 +24,7 @@ FITTED: dict[str, dict[str, Any]] = {
     "golem-mab": {"n_explore": 30},
     "golem-mab-cd": {"n_explore": 30},
     "dagma-mab": {"n_explore": 30},
+    "explore-then-commit": {"n_explore": 30},
     "ga-lcb": {"n_observe": 20},
 }
 

@@ -14,7 +14,7 @@ from causalarms.pictures.graph import draw_sem
 from causalarms.pictures.style import figure_style, save_figure
 
 
-@pytest.mark.parametrize("ending", ["png", "pdf"])
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_the_same_input_gives_the_same_bytes(ending: str, tmp_path: Path) -> None:
     first, second = (
         save_figure(draw_sem(random_sem(5, seed=1)), tmp_path / f"{name}.{ending}").read_bytes()

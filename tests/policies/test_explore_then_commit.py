@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from causalarms import DAGMA, GOLEM, LinearSEM, make_policy, random_sem
+from causalarms import CSL, DAGMA, GOLEM, GraphPosterior, LinearSEM, make_policy, random_sem
 from causalarms.errors import ModelError
 from causalarms.models.best_of_model import NOT_COUNTED
 from causalarms.policies.explore_then_commit import ExploreThenCommit
@@ -48,6 +48,53 @@ def test_it_explores_commits_and_plays_the_best_of_its_model(name: str) -> None:
     assert suggestion.mean == pytest.approx(float(learned.expected_reward(best[None])[0]))
     assert policy._fitted_round == 2 * N_EXPLORE  # type: ignore[attr-defined]
     np.testing.assert_array_equal(policy.adjacency, learner.adjacency_)
+
+
+@pytest.mark.parametrize("learner", ["csl", "posterior", CSL, CSL(), GraphPosterior], ids=str)
+def test_any_learner_can_be_committed_to(learner: Any) -> None:
+    policy = make_policy(
+        "explore-then-commit",
+        n_nodes=4,
+        horizon=200,
+        noise_mean=SEM.noise_mean,
+        n_explore=60,
+        learner=learner,
+    )
+    played = play(policy, World(SEM), 125)
+    assert policy.adjacency is not None
+    assert policy.adjacency[SEM.adjacency].all()
+    assert (played[120:] == SEM.best_intervention()).all()
+
+
+def test_settings_go_to_the_learner() -> None:
+    told: dict[str, Any] = {"n_nodes": 4, "horizon": 200, "n_explore": 40}
+    made: Any = make_policy("explore-then-commit", learner="csl", k=7, **told)
+    assert made.learner.k == 7
+    made = make_policy("explore-then-commit", l1=0.5, **told)
+    assert made.learner.l1 == 0.5
+    for settings, message in (
+        ({"learner": "csl", "l1": 0.5}, "has no setting 'l1'"),
+        ({"learner": "csl", "k": 0}, "k must be"),
+        ({"learner": "clever"}, "unknown learner 'clever'"),
+        ({"learner": CSL(), "k": 7}, "k"),
+        ({"learner": 3}, "learner: 3 has no fit"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            make_policy("explore-then-commit", **told, **settings)
+
+
+class Vague:
+    """Learns a graph, but no weights."""
+
+    def fit(self, X: Any, y: None = None, *, interventions: Any, noise_mean: Any = None) -> Any:
+        self.adjacency_ = np.zeros((2, 4, 4), dtype=bool)
+        return self
+
+
+def test_a_learner_without_weights_is_named() -> None:
+    policy = make_policy("explore-then-commit", n_nodes=4, horizon=200, n_explore=10, learner=Vague)
+    with pytest.raises(ModelError, match=r"Vague.* leaves no finite weights_ of shape"):
+        play(policy, World(SEM), 25)
 
 
 def test_somebody_elses_rounds_of_all_and_none_count() -> None:

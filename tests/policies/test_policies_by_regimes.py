@@ -49,7 +49,7 @@ WITH_A_BELIEF: dict[str, dict[str, Any]] = {
     "linsem-ucb": {"noise_mean": 1.0},
     "robust-linsem": {"noise_mean": 1.0, "deviations": 1},
 }
-UNABLE = ("ga-lcb", "golem-mab", "golem-mab-cd", "dagma-mab")
+UNABLE = ("ga-lcb", "golem-mab", "golem-mab-cd", "dagma-mab", "explore-then-commit")
 
 
 def build(label: str, sem: LinearSEM = SEM, **changes: Any) -> Policy:

@@ -6,6 +6,11 @@ import json
 from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from causalarms import LinearSEM, random_sem
+from causalarms.policies.uniform import RandomPolicy
 from causalarms.simulation.experiment import Contestant, Experiment
 from causalarms.simulation.monte_carlo import monte_carlo
 
@@ -16,6 +21,26 @@ SMALL = Experiment(
     block=20,
     seed=3,
     contestants=(Contestant("csl-ucb"), Contestant("linsem-ts"), Contestant("ucb")),
+)
+
+
+class Mine(RandomPolicy):
+    """A policy of a user."""
+
+
+def sparse(rng: np.random.Generator) -> LinearSEM:
+    return random_sem(4, seed=rng, expected_degree=1.5)
+
+
+def heavy(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    return rng.standard_t(5, shape)
+
+
+OWN = Experiment(  # all parts are a user's
+    systems=sparse,
+    noise=["laplace", heavy],
+    horizon=100,
+    contestants=(Contestant(Mine), Contestant("random"), Contestant(f"{__name__}:Mine", "b")),
 )
 N_UNITS = RUNS * len(SMALL.contestants)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from distributed import LocalCluster
-from small_experiment import N_UNITS, RUNS, SMALL, reference, text
+from small_experiment import N_UNITS, OWN, RUNS, SMALL, reference, text
 
 from causalarms.errors import CausalArmsError
 from causalarms.simulation import engines
@@ -39,6 +39,11 @@ def test_two_worker_processes_give_the_bits_of_one(cluster: LocalCluster) -> Non
     assert len({*pids, os.getpid()}) == 3
     records = monte_carlo(SMALL, runs=RUNS, engine="dask", address=cluster.scheduler_address)
     assert text(records) == text(reference())
+
+
+def test_own_systems_noise_and_policies_reach_the_workers(cluster: LocalCluster) -> None:
+    records = monte_carlo(OWN, runs=2, engine="dask", address=cluster.scheduler_address)
+    assert text(records) == text(monte_carlo(OWN, runs=2, n_jobs=1))
 
 
 def test_a_killed_worker_loses_nothing(cluster: LocalCluster) -> None:

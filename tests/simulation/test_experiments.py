@@ -21,7 +21,7 @@ def experiment(*contestants: Contestant, **settings: Any) -> Experiment:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_makes_a_record_of_plain_json_values(name: str) -> None:
-    settings = {"n_explore": 20} if "mab" in name else {}
+    settings = {"n_explore": 20} if "mab" in name or "commit" in name else {}
     settings |= {"cycles": 3, "n_observe": 20} if name == "ga-lcb" else {}
     contestant = Contestant(name, settings=settings)
     record = run_unit(experiment(contestant, changes=(60,), n_changed=1), contestant, 0)

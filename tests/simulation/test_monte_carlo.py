@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_experiment import N_UNITS, RUNS, SMALL, reference, text
+from small_experiment import N_UNITS, OWN, RUNS, SMALL, reference, text
 
 from causalarms.errors import DataError, ModelError
 from causalarms.simulation.experiment import Contestant, Experiment
@@ -32,6 +32,14 @@ def sorted_lines(path: Path) -> list[bytes]:
 
 def test_two_processes_give_the_bits_of_one() -> None:
     assert text(monte_carlo(SMALL, runs=RUNS, n_jobs=2)) == text(reference())
+
+
+def test_own_systems_noise_and_policies_give_the_same_bits_in_two_processes() -> None:
+    one, two = (monte_carlo(OWN, runs=2, n_jobs=n) for n in (1, 2))
+    assert text(one) == text(two)
+    assert OWN.names == ["Mine", "random", "b"]
+    assert one[0]["regret"] == one[2]["regret"] == one[4]["regret"]
+    assert one[0]["told"]["policy"] == "small_experiment:Mine"
 
 
 def test_records_come_by_policy_and_repetition() -> None:

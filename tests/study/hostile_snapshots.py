@@ -31,6 +31,7 @@ CASES: dict[str, State] = {
     "golem-mab": {"policy_settings": {"n_explore": 15}},
     "golem-mab-cd": {"policy_settings": {"n_explore": 12}},
     "dagma-mab": {"policy_settings": {"n_explore": 15}},
+    "explore-then-commit": {"policy_settings": {"n_explore": 15, "learner": "csl"}},
     "linsem-ts": {"policy_settings": {"graph": SEM.adjacency.tolist()}},
     "linsem-ucb": {"policy_settings": {"graph": SEM.adjacency.tolist()}},
     "robust-linsem": {"policy_settings": {"graph": SEM.adjacency.tolist()}},

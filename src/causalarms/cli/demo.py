@@ -154,9 +154,7 @@ def _pictures(
     folder: Path,
     force: bool,
 ) -> list[Path]:
-    from causalarms.pictures.curves import draw_optimal_share, draw_regret
-    from causalarms.pictures.graph import draw_graph
-    from causalarms.pictures.style import save_figure
+    from causalarms.pictures import draw_graph, draw_optimal_share, draw_regret, save_figure
 
     records = [
         trace_record(experiment, contestant, 0, world, trace)

@@ -16,6 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from causalarms.cli.learn_other import fit_other, other_learner
 from causalarms.cli.learn_posterior import posterior_summary, print_posterior
 from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
 from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
@@ -41,13 +42,20 @@ METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
 CSL_ONLY = ("max_samples", "standardize", "bootstrap", "few_samples")
 KNOWLEDGE = ("forbid", "require", "tier")
 POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
-METHOD_HELP = "Probabilities of edges, in any units; or CSL of the paper; or GOLEM, DAGMA."
+METHOD_HELP = (
+    "Probabilities of edges, in any units; or CSL of the paper; or GOLEM, DAGMA; or a learner of "
+    "another package by its name, or your own as MODULE:CLASS."
+)
 
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
-    "--method", type=click.Choice(METHODS), default="posterior", show_default=True, help=METHOD_HELP
+    "--method",
+    default="posterior",
+    show_default=True,
+    metavar="|".join(METHODS),
+    help=METHOD_HELP,
 )
 @click.option(
     "--interventions",
@@ -181,10 +189,10 @@ def learn(
         _refuse(CSL_ONLY, method, "CSL", "csl")
     if method != "posterior":
         _refuse(POSTERIOR_ONLY, method, "posterior", "posterior")
-    if method in CONTINUOUS:
+    if method not in CSL_METHODS and method != "posterior":
         _refuse(KNOWLEDGE, method, "CSL and posterior", "posterior")
         _refuse_many_regimes(counts, found.nodes, method)
-        learner: Any = CONTINUOUS[method]()
+        learner: Any = CONTINUOUS[method]() if method in CONTINUOUS else other_learner(method)
     elif method == "posterior":
         learner = GraphPosterior(
             miss_probability_per_edge=miss_per_edge,
@@ -215,11 +223,12 @@ def learn(
             learner.fit_rounds(rounds, mean, on_removal, counts)
         elif isinstance(learner, GraphPosterior):
             learner.fit_rounds(rounds, mean, counts)
-        else:
+        elif method in CONTINUOUS:
             learner.fit_rounds(rounds, mean)
-    report = LearnReport.of(learner.result_, rounds, found, method)
+        graph = learner.result_ if method in METHODS else fit_other(learner, method, rounds, mean)
+    report = LearnReport.of(graph, rounds, found, method)
     for path in outputs:
-        write_graph(learner.result_, path, inputs, force)
+        write_graph(graph, path, inputs, force)
     if as_json:
         print_json(report.as_dict() | posterior_summary(learner) | {"warnings": messages})
     else:

@@ -11,19 +11,23 @@ import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import version
 from typing import TextIO
 
 import click
+
+from causalarms.version import __version__
 
 COMMANDS = {  # name -> what it is for; the module causalarms.cli.<name> holds a command `<name>`
     "demo": "The main job on a small unknown system, with pictures.",
     "learn": "Learn a graph from logged rounds in a table.",
     "simulate": "Compare policies on random systems.",
+    "learners": "Compare learners of graphs on random systems.",
+    "plot": "Draw a results file of simulate or learners.",
     "study": "Run a real experiment: ask, tell, lose nothing.",
     "serve": "A study on the network: a live page and an API.",
     "serve-token": "Who may use a served study.",
     "reproduce": "Regenerate every figure and number of the paper.",
+    "doctor": "Versions, threads, caches and extras, for bug reports.",
 }
 
 
@@ -47,7 +51,7 @@ class LazyCommands(click.Group):
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("causalarms"), prog_name="causalarms")
+@click.version_option(__version__, prog_name="causalarms")
 def cli() -> None:
     """Causal bandits with an unknown graph and unknown, soft interventions."""
 

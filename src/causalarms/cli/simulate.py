@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from causalarms.cli.options import FORCE, NODES, PROCESSES, SAMPLES, SEED
-from causalarms.cli.terminal import err, out, print_json, say, table
+from causalarms.cli.options import FORCE, SAMPLES
+from causalarms.cli.progress import runs_bar
+from causalarms.cli.terminal import out, print_json, say, table
+from causalarms.cli.worlds import engine_options, named_settings, systems_options, worlds
 from causalarms.outputs import Mark, refuse_output, write_output
-from causalarms.plain_text import printable
+from causalarms.policies.stopping import StopRule
 from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
 from causalarms.simulation.intervals import Interval
-from causalarms.simulation.monte_carlo import ENGINES
 from causalarms.simulation.summary import PolicySummary
 from causalarms.tables.write import csv_text
 
@@ -33,12 +32,7 @@ SUMMARY = (
     metavar="NAME[,SETTING=VALUE...]",
     help="A policy, with settings; may be repeated.  [default: csl-ucb, ucb, linsem-ts]",
 )
-@click.option("--nodes", type=NODES, default=10, show_default=True)
-@click.option(
-    "--regimes",
-    metavar="K|K1,K2,...",
-    help="How many regimes nodes have: one number, or one per node (default: two).",
-)
+@systems_options
 @click.option("--horizon", type=SAMPLES, default=1500, show_default=True)
 @click.option("--runs", type=click.IntRange(1, 10**7), default=20, show_default=True)
 @click.option("--changes", metavar="T1,T2,...", help="Rounds after which mechanisms change.")
@@ -50,25 +44,23 @@ SUMMARY = (
     help="Mechanisms regenerated at a change.",
 )
 @click.option(
-    "--weights", type=click.Choice(["separated", "uniform"]), default="separated", show_default=True
-)
-@click.option("--edge-probability", type=click.FloatRange(0, 1), default=0.5, show_default=True)
-@click.option("--unknown-noise-mean", is_flag=True, help="Do not tell policies the noise means.")
-@click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True)
-@click.option("--address", help="Of a Dask scheduler; without it --engine dask starts a cluster.")
-@click.option(
-    "--jobs",
-    type=PROCESSES,
-    default=-1,
+    "--batch",
+    type=click.IntRange(1, 10_000),
+    default=1,
     show_default=True,
-    help="Worker processes; -1: one per core.",
+    help="Interventions played before any of their results is told.",
 )
 @click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    help="Keep finished runs in this file; the same command goes on from there.",
+    "--stop-probability",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Stop where the recommended intervention is the best with this probability.",
 )
+@click.option(
+    "--stop-loss",
+    type=click.FloatRange(0, min_open=True),
+    help="Stop where settling is expected to forgo at most this reward per round.",
+)
+@engine_options
 @click.option(
     "--out",
     "folder",
@@ -79,16 +71,13 @@ SUMMARY = (
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def simulate(
     policies: tuple[str, ...],
-    nodes: int,
-    regimes: str | None,
     horizon: int,
     runs: int,
     changes: str | None,
     changed: int,
-    weights: str,
-    edge_probability: float,
-    unknown_noise_mean: bool,
-    seed: int,
+    batch: int,
+    stop_probability: float | None,
+    stop_loss: float | None,
     engine: str,
     address: str | None,
     jobs: int,
@@ -96,45 +85,32 @@ def simulate(
     folder: Path | None,
     force: bool,
     as_json: bool,
+    **systems: Any,
 ) -> None:
-    """Compare policies on random systems: regret, optimal share, detected changes.
+    """Compare policies on random systems, or your own: regret, optimal share, detected changes.
 
-    A policy's settings follow its name: --policy csl-ucb-cd,joint=False,label=literal
+    A policy's settings follow its name: --policy csl-ucb-cd,joint=False,label=literal. A policy of
+    your own is MODULE:CLASS.
     """
+    stop = None
+    if stop_probability is not None or stop_loss is not None:
+        stop = StopRule(expected_loss=stop_loss, probability=stop_probability)
     experiment = Experiment(
-        n_nodes=nodes,
-        regimes=_regimes(regimes),
+        **worlds(**systems),
         horizon=horizon,
-        weights=weights,
-        edge_probability=edge_probability,
-        changes=_rounds(changes),
-        n_changed=changed,
-        knows_noise_mean=not unknown_noise_mean,
-        seed=seed,
         block=min(100, horizon),
         step=min(10, horizon),
+        changes=_rounds(changes),
+        n_changed=changed,
+        batch=batch,
+        stop=stop,
         contestants=tuple(contestant(text) for text in policies or ("csl-ucb", "ucb", "linsem-ts")),
     )
-    inputs = [] if results is None else [results]
+    inputs = [path for path in (results, *systems["files"]) if path is not None]
     if folder is not None:
         for path, mark in marks(folder).items():
             refuse_output(path, mark, inputs=inputs, force=force)
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeRemainingColumn(),
-        console=err(),
-        transient=True,
-        disable=not err().is_terminal,
-    ) as progress:
-        task = progress.add_task("simulating", total=runs * len(experiment.contestants))
-
-        def on_result(done: int, total: int, record: dict[str, Any] | None) -> None:
-            name = "simulating" if record is None else printable(record["policy"])
-            progress.update(task, completed=done, total=total, description=name)
-
+    with runs_bar("simulating", runs * len(experiment.contestants)) as on_result:
         records = monte_carlo(
             experiment,
             runs=runs,
@@ -160,7 +136,7 @@ def simulate(
             }
         )
         return
-    print_summary(experiment, rows)
+    print_summary(experiment, records, rows)
     for path in written:
         say(f"wrote {path}")
 
@@ -171,21 +147,12 @@ def contestant(text: str) -> Contestant:
     >>> contestant("csl-ucb,joint=False,label=literal")
     Contestant(policy='csl-ucb', label='literal', settings={'joint': False})
     """
-    name, *pairs = text.split(",")
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{pair!r} is not of the form setting=value")
-        try:
-            settings[key.strip()] = ast.literal_eval(value)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            settings[key.strip()] = value.strip()
-    label = str(settings.pop("label", ""))
-    return Contestant(name.strip(), label, settings)
+    return Contestant(*named_settings(text))
 
 
-def print_summary(experiment: Experiment, rows: list[PolicySummary]) -> None:
+def print_summary(
+    experiment: Experiment, records: list[dict[str, Any]], rows: list[PolicySummary]
+) -> None:
     """One line per policy."""
     columns = [
         "policy",
@@ -208,7 +175,11 @@ def print_summary(experiment: Experiment, rows: list[PolicySummary]) -> None:
         ]
         for row in rows
     ]
-    if experiment.changes:
+    if experiment.stop is not None:
+        columns += ["stopped", "after rounds"]
+        for line, row in zip(lines, rows, strict=True):
+            line += [f"{100 * row.stopped:.0f} %", f"{row.rounds_to_stop:.0f}"]
+    if any(record["changes"] for record in records):
         columns += ["detected", "delay", "false alarms a run"]
         for line, row in zip(lines, rows, strict=True):
             watches = row.detected > 0 or row.false_alarms > 0
@@ -230,8 +201,7 @@ def write_outputs(
     force: bool,
 ) -> list[Path]:
     """Pictures and the summary as CSV."""
-    from causalarms.pictures.curves import draw_optimal_share, draw_regret
-    from causalarms.pictures.style import save_figure
+    from causalarms.pictures import draw_optimal_share, draw_regret, save_figure
 
     cells = [
         (
@@ -274,18 +244,6 @@ def marks(folder: Path) -> dict[Path, Mark]:
 
 def _percent(interval: Interval) -> str:
     return f"{100 * interval.value:.1f} % ({100 * interval.low:.0f}-{100 * interval.high:.0f})"
-
-
-def _regimes(text: str | None) -> int | tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        counts = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r:.80} is no number of regimes, nor one per node", param_hint="--regimes"
-        ) from None
-    return counts if len(counts) > 1 else counts[0]
 
 
 def _rounds(text: str | None) -> tuple[int, ...]:

@@ -114,7 +114,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         regimes: Any = None,
     ) -> Self:
         """Learn from rounds that are checked already (`as_rounds`)."""
-        self._check_settings()
+        self.check_settings()
         values, rows, nodes = rounds
         counts = regimes_in(rounds, regimes)
         mean = as_noise_mean(noise_mean, nodes, int(counts.max()))
@@ -201,7 +201,8 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             regimes=counts,
         )
 
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
+        """Refuse settings that cannot be used, by name; `fit` does so first."""
         for name in ("joint", "edge_weighting", "standardize"):
             flag(name, getattr(self, name))
         choice("mutual_information", self.mutual_information, ESTIMATORS)

@@ -6,6 +6,7 @@ with scikit-learn's contract, or a callable that makes such an object from setti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from causalarms.graphs.learner import CanFit, Learner
@@ -27,13 +28,13 @@ def learner_names() -> list[str]:
     return REGISTRY.names()
 
 
-def learner_settings(name: str) -> list[str]:
+def learner_settings(name: str | Callable[..., Any]) -> list[str]:
     """Names of the settings a learner takes."""
     return REGISTRY.settings_of(REGISTRY.factory(name))
 
 
-def make_learner(name: str, **settings: Any) -> Learner:
-    """Build a learner by name.
+def make_learner(name: str | Callable[..., Any], **settings: Any) -> Learner:
+    """Build a learner by name, or of a class.
 
     >>> make_learner("golem", l1=0.1)
     GOLEM(l1=0.1)

@@ -153,4 +153,4 @@ def _say_runs(figure: Figure, runs: int) -> None:
     words = f"{runs} systems, 95 % intervals"
     if runs < PAPER_RUNS:
         words += f" (the paper: {PAPER_RUNS})"
-    figure.supxlabel(words, fontsize=style.SMALL_TEXT_SIZE, color=style.GREY)
+    style.say_runs(figure, words)

@@ -76,6 +76,7 @@ _SETTINGS = {
     "figure.dpi": 100,
     "savefig.dpi": 300,
     "pdf.fonttype": 42,  # real, searchable fonts; journals refuse type 3
+    "svg.hashsalt": "causalarms",  # names inside the file, random without it
     "path.simplify": False,
 }
 
@@ -83,8 +84,13 @@ _SETTINGS = {
 _METADATA: dict[str, dict[str, str | None]] = {
     ".png": {},
     ".pdf": {"CreationDate": None, "Producer": None},
+    ".svg": {"Date": None},
 }
-_MAKER = {".png": "Software", ".pdf": "Creator"}  # where the file says what made it
+_MAKER = {
+    ".png": "Software",
+    ".pdf": "Creator",
+    ".svg": "Creator",
+}  # where the file says what made it
 
 
 @contextmanager
@@ -96,11 +102,28 @@ def figure_style() -> Iterator[None]:
         yield
 
 
+def say_runs(figure: mpl.figure.Figure, words: str) -> None:
+    """Below the picture: how much it rests on."""
+    figure.supxlabel(words, fontsize=SMALL_TEXT_SIZE, color=GREY)
+
+
 def picture_mark(path: Path, made_by: str) -> Mark:
     """How a picture of this command is recognised."""
     if path.suffix.lower() == ".pdf":
         return Mark(f"`{made_by}`", b"%PDF", f"/Creator ({made_by})".encode())
+    if path.suffix.lower() == ".svg":
+        return Mark(f"`{made_by}`", b"<?xml", f"<dc:title>{made_by}</dc:title>".encode())
     return Mark(f"`{made_by}`", b"\x89PNG", f"Software\0{made_by}".encode())
+
+
+def checked_ending(path: Path) -> str:
+    """The ending of a picture's name; DataError where there is no such kind."""
+    ending = path.suffix.lower()
+    if ending not in _METADATA:
+        raise DataError(
+            f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(_METADATA)}"
+        )
+    return ending
 
 
 def save_figure(
@@ -111,13 +134,9 @@ def save_figure(
     inputs: Iterable[str | Path] = (),
     force: bool = False,
 ) -> Path:
-    """Write a PNG or PDF, by the ending of the file's name: whole or not at all."""
+    """Write a PNG, PDF or SVG, by the ending of the file's name: whole or not at all."""
     path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in _METADATA:
-        raise DataError(
-            f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(_METADATA)}"
-        )
+    ending = checked_ending(path)
     with io.BytesIO() as buffer, figure_style():
         metadata = _METADATA[ending] | {_MAKER[ending]: made_by}
         figure.savefig(buffer, format=ending[1:], metadata=metadata)

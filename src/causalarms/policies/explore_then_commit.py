@@ -1,4 +1,4 @@
-"""`golem-mab`, `dagma-mab` and their `-cd` forms: learn the whole graph, then commit (Sec. VI-B).
+"""`golem-mab`, `dagma-mab`, `explore-then-commit`: learn the whole graph, then commit (Sec. VI-B).
 
 `n_explore` rounds of a = 0 for B, as many of a = 1 for B', one fit, and the best intervention of
 the learned model for the rest of the horizon. With a whole-graph detector an alarm starts all over.
@@ -18,9 +18,9 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import MODEL
 from causalarms.checks import whole
-from causalarms.errors import SettingError
+from causalarms.errors import ModelError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
-from causalarms.graphs.learner import WeightLearner
+from causalarms.graphs.learner import CanFit, WeightLearner
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
 from causalarms.models.weights import MechanismWeights
@@ -73,7 +73,8 @@ class ExploreThenCommit(Policy):
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
         self._needs_pairs(
-            "golem-mab or dagma-mab", "one graph of all natural and one of all intervened nodes"
+            "golem-mab, dagma-mab or explore-then-commit",
+            "one graph of all natural and one of all intervened nodes",
         )
         n_nodes = self.n_nodes
         horizon = whole("horizon", horizon, least=1, most=LONGEST)
@@ -86,6 +87,10 @@ class ExploreThenCommit(Policy):
             raise SettingError(
                 f"a horizon of {horizon} rounds leaves nothing after {2 * n_explore} rounds of "
                 "exploration; lower n_explore"
+            )
+        if not isinstance(learner, CanFit):
+            raise SettingError(
+                f"learner: {learner!r:.60} has no fit(X, interventions=, noise_mean=)"
             )
         self.learner = learner
         self.n_explore = n_explore
@@ -179,9 +184,26 @@ class ExploreThenCommit(Policy):
             interventions=regimes,
             noise_mean=self.noise_mean,
         )
-        self._use(fit.weights_, fit.intercept_, fit.noise_std_)
+        self._use(*self._learned(fit))
         self._fitted_round = self.n_told
         self.detector.model_changed(self._view)
+
+    def _learned(self, fit: WeightLearner) -> list[FloatArray]:
+        """Weights, intercepts and noise, checked: learners of other packages are welcome."""
+        n, found = self.n_nodes, []
+        for name, shape in (
+            ("weights_", (2, n, n)),
+            ("intercept_", (2, n)),
+            ("noise_std_", (2, n)),
+        ):
+            values = np.asarray(getattr(fit, name, np.nan), dtype=float)
+            if values.shape != shape or not np.isfinite(values).all():
+                raise ModelError(
+                    f"the learner {self.learner!r:.60} leaves no finite {name} of shape {shape}: "
+                    "a policy cannot commit to what it has learned"
+                )
+            found.append(values)
+        return found
 
     def _start_over(self, alarms: list[Alarm]) -> None:
         """Whatever has changed: the whole graph is learned at once or not at all."""

@@ -6,7 +6,7 @@ with the signature of the functions here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from causalarms.changes.detector import Detector
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.registry import make_detector
 from causalarms.checks import optional, share, whole
+from causalarms.errors import SettingError
 from causalarms.graphs.registry import learner_settings, make_learner
 from causalarms.policies.additive import Additive
 from causalarms.policies.base import Policy
@@ -28,12 +29,13 @@ from causalarms.policies.posterior import Posterior
 from causalarms.policies.robust_linsem import RobustLinSEM
 from causalarms.policies.ucb import UCB
 from causalarms.policies.uniform import RandomPolicy
-from causalarms.registry import Registry
+from causalarms.registry import Registry, called
 from causalarms.sem.regimes import all_two, regime_counts
 
 Factory = Callable[..., Policy]
 
 ENTRY_POINT = "causalarms.policies"
+LEARNER = "golem"  # of explore-then-commit; as golem-mab
 PAPER = "paper"  # the detector that has a zeta
 
 
@@ -134,10 +136,40 @@ def dagma_mab(
     )  # fmt: skip
 
 
-def _checked(learner: str, settings: dict[str, Any]) -> Any:
-    """A learner whose settings are refused now and not at the end of the exploration."""
+def explore_then_commit(
+    n_nodes: int,
+    reward: int = -1,
+    *,
+    horizon: int,
+    learner: Any = LEARNER,
+    noise_mean: npt.ArrayLike | None = None,
+    n_explore: int = 300,
+    detector: Detector | str | None = None,
+    regimes: npt.ArrayLike | None = None,
+    **settings: Any,
+) -> Policy:
+    """Any learner on n_explore rounds of a = 0 and of a = 1, then commit.
+
+    `learner` is a registered name, a class or a learner; settings go to it.
+    """
+    if isinstance(learner, str) or callable(learner):
+        learner = _checked(learner, settings)
+    elif settings:
+        raise SettingError(
+            f"{next(iter(settings))}: the learner {learner!r:.60} is made already; give it its "
+            "settings, or the policy its class"
+        )
+    return ExploreThenCommit(
+        n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
+        n_explore=n_explore, regimes=regimes, detector=detector,
+    )  # fmt: skip
+
+
+def _checked(learner: str | Callable[..., Any], settings: dict[str, Any]) -> Any:
+    """A learner whose settings are refused now, where it can tell, not after the exploration."""
     made: Any = make_learner(learner, **settings)
-    made.check_settings()
+    if hasattr(made, "check_settings"):
+        made.check_settings()
     return made
 
 
@@ -148,6 +180,7 @@ POLICIES: dict[str, Factory] = {
     "golem-mab": golem_mab,
     "golem-mab-cd": golem_mab_cd,
     "dagma-mab": dagma_mab,
+    "explore-then-commit": explore_then_commit,
     "linsem-ts": LinSEMTS,
     "linsem-ucb": LinSEMUCB,
     "robust-linsem": RobustLinSEM,
@@ -168,21 +201,23 @@ def policy_names() -> list[str]:
     return REGISTRY.names()
 
 
-def policy_factory(name: str) -> Factory:
-    """The callable behind a name."""
+def policy_factory(name: str | Factory) -> Factory:
+    """The callable behind a name; a class or function is one already."""
     return REGISTRY.factory(name)
 
 
-def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
-    """Build a policy by name. `noise_mean` and `horizon` are passed on where the policy uses them.
+def make_policy(name: str | Factory, *, n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
+    """Build a policy by name, or of a class.
+
+    `noise_mean` and `horizon` are passed on where the policy uses them.
 
     `regimes` says how many each node has (two); two of every node need not be understood.
 
     >>> make_policy("ucb", n_nodes=3, horizon=100).ask(__import__("numpy").random.default_rng(0))
     array([1, 1, 0], dtype=uint8)
     """
-    factory = policy_factory(name)
-    accepted = accepted_settings(factory)
+    factory, name = policy_factory(name), called(name)
+    accepted = accepted_settings(factory, settings)
     for general in ("noise_mean", "horizon"):
         if general not in accepted:
             settings.pop(general, None)
@@ -194,8 +229,8 @@ def make_policy(name: str, *, n_nodes: int, reward: int = -1, **settings: Any) -
     return REGISTRY.call(name, factory, n_nodes, reward, **settings)
 
 
-def accepted_settings(factory: Factory) -> list[str]:
-    """Names a factory takes, with those it passes on."""
+def accepted_settings(factory: Factory, given: Mapping[str, Any] | None = None) -> list[str]:
+    """Names a factory takes, with those it passes on; that may depend on what else is given."""
     passes_on: dict[Factory, tuple[Factory, ...]] = {
         csl_ucb_cd: (CSLUCB,),
         posterior_cd: (Posterior,),
@@ -207,6 +242,9 @@ def accepted_settings(factory: Factory) -> list[str]:
         names.remove("detector")  # it makes its own
     if factory in (golem_mab, golem_mab_cd, dagma_mab):
         names += learner_settings("dagma" if factory is dagma_mab else "golem")
+    if factory is explore_then_commit:
+        learner = (given or {}).get("learner", LEARNER)
+        names += learner_settings(learner) if isinstance(learner, str) or callable(learner) else []
     return names
 
 

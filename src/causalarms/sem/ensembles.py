@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import existing, regime_counts
 
 FloatArray = npt.NDArray[np.float64]
+WeightLaw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 def _separated(rng: np.random.Generator, size: int) -> FloatArray:
@@ -31,7 +32,7 @@ def _uniform(rng: np.random.Generator, size: int) -> FloatArray:
     return rng.uniform(-2.0, 2.0, size)
 
 
-WEIGHT_LAWS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
+WEIGHT_LAWS: dict[str, WeightLaw] = {
     "separated": _separated,
     "uniform": _uniform,
 }
@@ -39,13 +40,13 @@ WEIGHT_LAWS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
 
 @dataclass(frozen=True)
 class Ensemble:
-    """How columns of weights are drawn."""
+    """How columns of weights are drawn: by a law of that name, or by one's own (rng, size)."""
 
-    weights: str = "separated"
+    weights: str | WeightLaw = "separated"
     edge_probability: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.weights not in WEIGHT_LAWS:
+        if not callable(self.weights) and self.weights not in WEIGHT_LAWS:
             raise ModelError(
                 f"unknown weights {self.weights!r}; there are {', '.join(WEIGHT_LAWS)}"
             )
@@ -55,7 +56,17 @@ class Ensemble:
     def column(self, rng: np.random.Generator, n_earlier: int) -> FloatArray:
         """Weights from the nodes earlier in the order."""
         present = rng.random(n_earlier) < self.edge_probability
-        return np.where(present, WEIGHT_LAWS[self.weights](rng, n_earlier), 0.0)
+        return np.where(present, self._drawn(rng, n_earlier), 0.0)
+
+    def _drawn(self, rng: np.random.Generator, size: int) -> FloatArray:
+        if not callable(self.weights):
+            return WEIGHT_LAWS[self.weights](rng, size)
+        drawn = np.asarray(self.weights(rng, size), dtype=float)
+        if drawn.shape != (size,) or not np.isfinite(drawn).all():
+            raise ModelError(
+                f"weights: the law must give {size} finite numbers when asked for so many"
+            )
+        return drawn
 
     def column_unlike(
         self,
@@ -74,7 +85,7 @@ def random_sem(
     n_nodes: int,
     *,
     seed: Seed = None,
-    weights: str = "separated",
+    weights: str | WeightLaw = "separated",
     edge_probability: float = 0.5,
     expected_degree: float | None = None,
     hidden_order: bool = True,
@@ -86,6 +97,7 @@ def random_sem(
 
     `expected_degree`, the mean number of neighbours of a node, replaces `edge_probability`; it
     holds for B, while B' is denser in sparse systems, where empty columns of both are redrawn.
+    `weights` is `separated`, `uniform` or a function (rng, size) -> weights.
     With `hidden_order` a random permutation of the other nodes hides the order. `regimes` is the
     number of regimes, of all nodes or of each (two).
 

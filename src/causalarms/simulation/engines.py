@@ -52,6 +52,21 @@ def run_dask(
         yield from _as_they_finish(function, work, n_jobs=-1)
 
 
+def refuse_unsendable(**parts: Any) -> None:
+    """CausalArmsError where other processes cannot be handed one of the parts, by its name."""
+    from joblib.externals.loky.backend.reduction import dumps  # as the engines send it
+
+    for name, part in parts.items():
+        try:
+            dumps(part)
+        except Exception as error:
+            raise CausalArmsError(
+                f"{name} cannot be sent to other processes ({type(error).__name__}: {error}): "
+                "define it at the top of a module without open files or locks, or use one process "
+                "(n_jobs=1)"
+            ) from error
+
+
 def _as_they_finish(
     function: Callable[..., Any], work: Sequence[Work], *, n_jobs: int
 ) -> Iterator[Any]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from causalarms.errors import DataError, ModelError
-from causalarms.simulation.engines import run_dask, run_local
+from causalarms.simulation.engines import refuse_unsendable, run_dask, run_local
 from causalarms.simulation.experiment import Experiment, run_unit
 from causalarms.simulation.store import ResultStore
+from causalarms.simulation.worlds import FUNCTIONS
 
 ENGINES = ("local", "dask")
 
@@ -30,6 +31,11 @@ class Engine:
     def __post_init__(self) -> None:
         if self.name not in ENGINES:
             raise ModelError(f"unknown engine {self.name!r}; there are {', '.join(ENGINES)}")
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether units leave this process."""
+        return self.name != "local" or self.n_jobs != 1
 
     def run(self, function: Callable[..., Any], work: Sequence[tuple[Any, ...]]) -> Any:
         """Results as they finish, in any order."""
@@ -80,23 +86,25 @@ def monte_carlo(
     if runs < 1:
         raise ModelError(f"runs must be at least 1, not {runs}")
     where = Engine(engine, n_jobs, address)
+    if where.elsewhere:
+        parts = {name: getattr(experiment, name) for name in FUNCTIONS}
+        refuse_unsendable(**parts, **{f"policy {c.name!r}": c for c in experiment.contestants})
+    first = experiment.world(0)
     for contestant in experiment.contestants:  # refuse wrong settings before the first unit
-        experiment.policy(contestant, experiment.world(0))
+        experiment.policy(contestant, first)
     store = ResultStore(path, experiment.common_settings())
-    _check_contestants(experiment, store)
+    refuse_other(store, {c.name: c.told() for c in experiment.contestants})
     units = [
         ((contestant.name, repetition), (experiment, contestant, repetition))
         for repetition in range(runs)
         for contestant in experiment.contestants
     ]
     run_units(run_unit, units, store=store, engine=where, on_result=on_result)
-    names = [c.name for c in experiment.contestants]
-    return [r for r in store.in_order(names) if r["repetition"] < runs]
+    return [r for r in store.in_order(experiment.names) if r["repetition"] < runs]
 
 
-def _check_contestants(experiment: Experiment, store: ResultStore) -> None:
-    """A label that stands for another policy or other settings in the file is refused."""
-    told = {c.name: c.told() for c in experiment.contestants}
+def refuse_other(store: ResultStore, told: dict[str, Record]) -> None:
+    """A label that stands for something else, or for other settings, in the file is refused."""
     for record in store.records.values():
         name = record["policy"]
         if name in told and record["told"] != told[name]:

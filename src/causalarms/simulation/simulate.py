@@ -88,18 +88,18 @@ def simulate(
         raise ModelError(f"the horizon must be at least 1 round, not {horizon}")
     if batch < 1:
         raise ModelError(f"a batch has at least 1 intervention, not {batch}")
-    if policy.n_nodes != world.n_nodes or policy.reward != world.systems[0].reward:
+    if policy.n_nodes != world.n_nodes or policy.reward != world.reward:
         raise ModelError(
             f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "
-            f"{world.n_nodes} with reward {world.systems[0].reward}"
+            f"{world.n_nodes} with reward {world.reward}"
         )
-    if not np.array_equal(policy.regimes, world.systems[0].regimes):
+    if not np.array_equal(policy.regimes, world.regimes):
         raise ModelError(
             f"the policy takes the nodes to have {policy.regimes.tolist()} regimes, the world has "
-            f"{world.systems[0].regimes.tolist()}: tell the policy (regimes=)"
+            f"{world.regimes.tolist()}: tell the policy (regimes=)"
         )
     n_nodes = world.n_nodes
-    best = [float(s.expected_reward(s.best_intervention()[None])[0]) for s in world.systems]
+    best = [world.best_reward(number) for number in range(len(world.systems))]
     noise = stream(seed, "noise")
     interventions = np.empty((horizon, n_nodes), dtype=np.uint8)
     observations = np.empty((horizon, n_nodes))
@@ -110,7 +110,6 @@ def simulate(
     asked: list[Suggestion] = []
     for t in range(horizon):
         number = world.number_at(t + 1)
-        sem = world.systems[number]
         if batch > 1 and t % batch == 0:
             asked = policy.suggest_batch(stream(seed, "policy", t), batch)
         suggestion = policy.suggest(stream(seed, "policy", t)) if batch == 1 else asked[t % batch]
@@ -120,10 +119,10 @@ def simulate(
         if (t + 1) % batch == 0 or t + 1 == horizon:
             for row in range(t - t % batch, t + 1):
                 policy.tell(interventions[row], observations[row])
-        gap[t] = best[number] - sem.expected_reward(a[None])[0]
+        gap[t] = best[number] - world.expected_reward(a[None], number)[0]
         explored[t] = suggestion.reason == "explore"
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
-            pairs = zip(sem.adjacency, policy.adjacency, strict=True)
+            pairs = zip(world.adjacency(number), policy.adjacency, strict=True)
             graphs.append((t + 1, *(graph_errors(true, found) for true, found in pairs)))
         if on_round is not None:
             on_round(t + 1, suggestion, float(gap[t]))

@@ -10,12 +10,13 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib.metadata import version
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from causalarms.errors import CausalArmsError, DataError
 from causalarms.outputs import refuse_study
+from causalarms.version import __version__
 
 FORMAT = "causalarms.results/1"
 
@@ -65,37 +66,21 @@ class ResultStore:
         )
 
     def _header(self) -> dict[str, Any]:
-        return {"format": FORMAT, "version": version("causalarms"), "settings": self.settings}
+        return {"format": FORMAT, "version": __version__, "settings": self.settings}
 
     def _load(self, path: Path) -> None:
         content = path.read_bytes()
-        lines = content.split(b"\n")
-        whole = len(content) - len(lines[-1])  # up to and with the last newline
-        if not whole and _line(self._header()).startswith(content):  # killed in the first line
-            self._append(path, self._header(), mode="wb")
+        if b"\n" not in content and _line(self._header()).startswith(content):
+            self._append(path, self._header(), mode="wb")  # killed in the first line
             return
-        try:
-            header = json.loads(lines[0]) if whole else None
-        except (ValueError, RecursionError):
-            header = None
-        if (
-            not isinstance(header, dict)
-            or header.get("format") != FORMAT
-            or not isinstance(header.get("settings"), dict)
-        ):
-            raise DataError(f"{path} holds no results of this package; choose another file")
-        if header["settings"] != self.settings:
-            names = _differences(header["settings"], self.settings)
+        settings, records, whole = _parsed(path, content)
+        if settings != self.settings:
+            names = _differences(settings, self.settings)
             raise DataError(
                 f"{path} holds results of other settings (they differ in {names}); "
                 "choose another file or remove it"
             )
-        for number, line in enumerate(lines[1:-1], start=2):
-            try:
-                record = json.loads(line)
-                self.records[record["policy"], record["repetition"]] = record
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise DataError(f"{path}, line {number}: not a result ({error})") from error
+        self.records = records
         if whole < len(content):
             with path.open("r+b") as file:
                 file.truncate(whole)
@@ -114,6 +99,73 @@ class ResultStore:
                 with suppress(OSError):  # a line cut off is dropped on reopening
                     os.ftruncate(file.fileno(), before)
                 raise
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a results file holds: the settings that all share, and the records."""
+
+    settings: dict[str, Any]
+    records: list[dict[str, Any]]
+
+    @property
+    def names(self) -> list[str]:
+        """Labels, in the order in which they first finished."""
+        return list(dict.fromkeys(record["policy"] for record in self.records))
+
+    @property
+    def horizon(self) -> int:
+        return int(self.settings["horizon"])
+
+    @property
+    def step(self) -> int:
+        """Rounds per point of the regret curve."""
+        return int(self.settings["step"])
+
+    @property
+    def block(self) -> int:
+        """Rounds per point of the optimal share."""
+        return int(self.settings["block"])
+
+
+def read_results(path: str | Path) -> Results:
+    """The results in a file; it is not changed. A last line that is cut off is left out."""
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    settings, records, _ = _parsed(path, content)
+    if not records:
+        raise DataError(f"{path} holds no finished run yet")
+    return Results(settings, list(records.values()))
+
+
+Records = dict[tuple[str, int], dict[str, Any]]
+
+
+def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], Records, int]:
+    """Settings, records by key, and how many bytes are whole lines."""
+    lines = content.split(b"\n")
+    whole = len(content) - len(lines[-1])  # up to and with the last newline
+    try:
+        header = json.loads(lines[0]) if whole else None
+    except (ValueError, RecursionError):
+        header = None
+    if (
+        not isinstance(header, dict)
+        or header.get("format") != FORMAT
+        or not isinstance(header.get("settings"), dict)
+    ):
+        raise DataError(f"{path} holds no results of this package; choose another file")
+    records: Records = {}
+    for number, line in enumerate(lines[1:-1], start=2):
+        try:
+            record = json.loads(line)
+            records[record["policy"], record["repetition"]] = record
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise DataError(f"{path}, line {number}: not a result ({error})") from error
+    return header["settings"], records, whole
 
 
 def _line(record: dict[str, Any]) -> bytes:

@@ -10,6 +10,8 @@ from causalarms.simulation.detection import Detection, detection
 from causalarms.simulation.experiment import Experiment
 from causalarms.simulation.intervals import Interval, mean
 
+TINY = float(np.finfo(float).tiny)
+
 
 class PolicySummary(NamedTuple):
     """One policy over all repetitions."""
@@ -26,16 +28,13 @@ class PolicySummary(NamedTuple):
     delay: float
     false_alarms: float  # per run
     unplayed: int
+    normalised_regret: Interval  # of every system in units of random play's; nan: not recorded
+    stopped: float = float("nan")  # share of runs that a stop rule ended; nan without one
+    rounds_to_stop: float = float("nan")  # mean over those runs
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values; nan becomes None."""
-        record: dict[str, Any] = {}
-        for name, value in self._asdict().items():
-            if isinstance(value, Interval):
-                record[name] = {key: _plain(number) for key, number in value._asdict().items()}
-            else:
-                record[name] = _plain(value)
-        return record
+        return plain_row(self)
 
 
 def summarise(experiment: Experiment, records: list[dict[str, Any]]) -> list[PolicySummary]:
@@ -57,7 +56,9 @@ def summarise(experiment: Experiment, records: list[dict[str, Any]]) -> list[Pol
                 final_optimal_share=mean([unit["final_optimal_share"] for unit in units]),
                 optimal_share=mean([unit["optimal_share"] for unit in units]),
                 linear_runs=sum(unit["linear_regret"] for unit in units),
+                normalised_regret=_normalised(units),
                 **_detection(found),
+                **_stopped(units),
             )
         )
     return rows
@@ -72,6 +73,33 @@ def _detection(found: list[Detection]) -> dict[str, Any]:
         "false_alarms": float(np.mean([d.false_alarms for d in found])),
         "unplayed": sum(d.unplayed for d in found),
     }
+
+
+def _normalised(units: list[dict[str, Any]]) -> Interval:
+    if any("random_regret" not in unit for unit in units):  # of version 0.1
+        return Interval(float("nan"), float("nan"), float("nan"))
+    return mean([unit["regret"] / max(unit["random_regret"], TINY) for unit in units])
+
+
+def _stopped(units: list[dict[str, Any]]) -> dict[str, Any]:
+    if any("stopped" not in unit for unit in units):
+        return {}
+    rounds = [unit["stopped"] for unit in units if unit["stopped"] is not None]
+    return {
+        "stopped": len(rounds) / len(units),
+        "rounds_to_stop": float(np.mean(rounds)) if rounds else float("nan"),
+    }
+
+
+def plain_row(row: NamedTuple) -> dict[str, Any]:
+    """Plain JSON values; nan becomes None."""
+    record: dict[str, Any] = {}
+    for name, value in row._asdict().items():
+        if isinstance(value, Interval):
+            record[name] = {key: _plain(number) for key, number in value._asdict().items()}
+        else:
+            record[name] = _plain(value)
+    return record
 
 
 def _plain(value: Any) -> Any:
