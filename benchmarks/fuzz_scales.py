@@ -186,8 +186,9 @@ def cases(words: list[str]) -> list[Case]:
         if words and not any(word in subject for word in words):
             continue
         name = VARIANTS.get(subject, (subject, {}))[0]
-        blind = name in ("ucb", "random", "oracle")
-        for knows in (True,) if blind or name in ("ga-lcb", "linsem-ts") else (True, False):
+        blind = name in ("ucb", "additive", "random", "oracle")
+        told = name == "ga-lcb" or "linsem" in name  # always
+        for knows in (True,) if blind or told else (True, False):
             found += [Case(subject, knows, shape, e) for shape in SHAPES for e in EXPONENTS]
     return found
 

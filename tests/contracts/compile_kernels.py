@@ -37,6 +37,7 @@ def search() -> None:
 
 def learners() -> None:
     policy_cases.history("csl-ucb")
+    policy_cases.history("robust-linsem")
     fit("golem", steps=20)
     fit("dagma", steps=20)
 

@@ -59,6 +59,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "posterior-cd looking ahead": ("posterior-cd", {"decide": "lookahead"}),
     "linsem-ts restarted": ("linsem-ts", {"restarts": [(220, WORLD.systems[1].adjacency)]}),
+    "linsem-ucb of the theorem": ("linsem-ucb", {"beta": "theory"}),
+    "robust-linsem restarted": (
+        "robust-linsem",
+        {"deviations": 5, "restarts": [(220, WORLD.systems[1].adjacency)]},
+    ),
+    "additive, coarse": ("additive", {"epsilon": 8.0, "bound": 40.0}),
     "ucb windowed": ("ucb", {"window": 3}),
 }
 CASES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -31,6 +31,9 @@ POLICIES: dict[str, dict[str, Any]] = {
     "posterior learned": {"weights": "learned"},
     "ucb": {},
     "linsem-ts": {"graph": SEM.adjacency},
+    "linsem-ucb": {"graph": SEM.adjacency},
+    "robust-linsem": {"graph": SEM.adjacency},
+    "additive": {},
     "ga-lcb": {"n_observe": 20, "cycles": 3},
 }
 WHICH = ["all", "one node", "reward", "one value"]
@@ -59,7 +62,7 @@ def changed(values: npt.NDArray[np.float64], which: str, size: float) -> npt.NDA
 @pytest.mark.parametrize("mean", [None, SEM.noise_mean], ids=["unknown mean", "known mean"])
 @pytest.mark.parametrize("name", POLICIES)
 def test_policies_answer_or_refuse(name: str, mean: Any) -> None:
-    if mean is None and name in ("linsem-ts", "ga-lcb", "ucb"):
+    if mean is None and ("linsem" in name or name in ("additive", "ga-lcb", "ucb")):
         pytest.skip("is told the noise means, or needs none")
     A, X = rounds(name)
     for which in WHICH:

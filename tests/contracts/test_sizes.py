@@ -33,6 +33,8 @@ def test_no_other_file_states_a_size() -> None:
         ("posterior.md", f"at most {limits.MAX_LEARNED_NODES} nodes"),
         ("baselines.md", f"Beyond {limits.MAX_SCORED_NODES} nodes only candidates are scored"),
         ("when-not-to-use.md", f"scores all 2^N up to {limits.MAX_SCORED_NODES} nodes"),
+        ("when-not-to-use.md", f"compare all up to {limits.MAX_OPTIMISTIC_NODES}. `ucb`"),
+        ("baselines.md", f"are compared, up to {limits.MAX_OPTIMISTIC_NODES} nodes"),
         ("when-not-to-use.md", f"enumerate, up to {limits.MAX_ENUMERATED_NODES} nodes"),
     ],
 )

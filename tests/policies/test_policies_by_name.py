@@ -23,7 +23,7 @@ from causalarms.policies.uniform import RandomPolicy
 def test_the_names_are_those_of_the_design() -> None:
     assert set(policy_names()) >= {
         "csl-ucb", "csl-ucb-cd", "ucb", "golem-mab", "golem-mab-cd", "dagma-mab", "linsem-ts",
-        "ga-lcb", "random", "oracle",
+        "linsem-ucb", "robust-linsem", "additive", "ga-lcb", "random", "oracle",
     }  # fmt: skip
 
 
@@ -69,6 +69,8 @@ def test_an_unknown_setting_is_answered_with_the_nearest(
         ("csl-ucb-cd", {"noise_mean": 1.0}, "horizon"),
         ("golem-mab", {}, "horizon"),
         ("linsem-ts", {"horizon": 100}, "graph, noise_mean"),
+        ("linsem-ucb", {}, "graph, noise_mean"),
+        ("robust-linsem", {"graph": [[[0]]]}, "noise_mean"),
         ("ga-lcb", {"horizon": 100}, "noise_mean"),
         ("oracle", {}, "systems"),
     ],

@@ -33,6 +33,9 @@ ABLE: dict[str, dict[str, Any]] = {
     "csl-ucb-cd": {"detector": "paper", "zeta": 1e-3},
     "ucb": {},
     "linsem-ts": {},
+    "linsem-ucb": {},
+    "robust-linsem": {},
+    "additive": {},
     "random": {},
     "oracle": {},
 }
@@ -43,6 +46,8 @@ WITH_A_BELIEF: dict[str, dict[str, Any]] = {
     "csl-ucb": {"noise_mean": 1.0},
     "csl-ucb-cd": {"noise_mean": None},
     "linsem-ts": {"noise_mean": 1.0},
+    "linsem-ucb": {"noise_mean": 1.0},
+    "robust-linsem": {"noise_mean": 1.0, "deviations": 1},
 }
 UNABLE = ("ga-lcb", "golem-mab", "golem-mab-cd", "dagma-mab", "explore-then-commit")
 
@@ -74,9 +79,10 @@ def test_play_and_continue(label: str) -> None:
     other.restore(state)
     rng = np.random.default_rng
     assert np.array_equal(policy.ask(rng(5)), other.ask(rng(5)))
-    x = SEM.sample(policy.ask(rng(5))[None], rng(6))[0]
+    a = policy.ask(rng(5))
+    x = SEM.sample(a[None], rng(6))[0]
     for one in (policy, other):
-        one.tell(policy.ask(rng(5)), x)
+        one.tell(a, x)
     assert np.array_equal(policy.ask(rng(7)), other.ask(rng(7)))
     with pytest.raises(DataError, match=r"node 'x0'.*1 regime"):
         policy.tell([1, 0, 0, 0], x)
@@ -117,7 +123,7 @@ def test_known_edges_are_said_by_regime() -> None:
             build(name, allowed=np.ones((2, 4, 4), dtype=bool))
 
 
-@pytest.mark.parametrize("label", ["posterior", "linsem-ts", "csl-ucb"])
+@pytest.mark.parametrize("label", ["posterior", "linsem-ts", "linsem-ucb", "csl-ucb"])
 def test_they_find_the_best_of_all_interventions(label: str) -> None:
     sem = random_sem(4, seed=11, regimes=[2, 3, 1, 2])
     trace = simulate(build(label, sem), sem, horizon=300, seed=1)

@@ -22,7 +22,8 @@ KNOWN = {
 }
 CAN = ("csl-ucb", "csl-ucb-cd", "posterior", "posterior-cd")
 EXTRA: dict[str, dict[str, Any]] = {
-    "linsem-ts": {"graph": np.triu(np.ones((2, 3, 3), dtype=bool), 1).tolist()}
+    name: {"graph": np.triu(np.ones((2, 3, 3), dtype=bool), 1).tolist()}
+    for name in ("linsem-ts", "linsem-ucb", "robust-linsem")
 }
 
 

@@ -9,71 +9,24 @@ graph at each change.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from causalarms.checks import number, whole
-from causalarms.errors import SettingError
-from causalarms.graphs.inputs import as_noise_mean
-from causalarms.kernels import kernel
-from causalarms.models.belief import Belief
-from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
-from causalarms.posterior.exact import Draws
+from causalarms.policies.base import EXPLOIT, Intervention, Suggestion
+from causalarms.policies.known_graph import KnownGraph
 from causalarms.search import best_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import within
-from causalarms.sem.regimes import Counts, existing
-from causalarms.sem.topology import topological_order
-from causalarms.statistics.moments import Moments
-from causalarms.statistics.normal_equations import (
-    cholesky,
-    normal_equations,
-    regressors_of,
-    solve_transposed,
-    whiten,
-)
 
-ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
 SEARCH_BUDGET = 500_000  # tree nodes per round; where they do not suffice, the best found is played
-
-# Weights beyond are differences of numbers that agree in all their digits. Where the values of a
-# dense system span 10^11, sums of squares hold none of a small node's; scaling brings none back.
-NO_DIGITS = 1e8
 THOMPSON = "the best setting of one draw of the weights from what is known of them"
 
 
-class LinSEMTS(Policy):
+class LinSEMTS(KnownGraph):
     """Is told the parents of every mechanism and the noise means; takes the noise std as 1."""
 
-    def __init__(
-        self,
-        n_nodes: int,
-        reward: int = -1,
-        *,
-        graph: npt.ArrayLike,  # (R, N, N) bool
-        noise_mean: npt.ArrayLike,
-        prior_std: float = 1.0,
-        noise_std: float = 1.0,
-        restarts: Sequence[tuple[int, npt.ArrayLike]] = (),  # (after round, graph)
-        regimes: npt.ArrayLike | None = None,
-    ) -> None:
-        super().__init__(n_nodes, reward, regimes=regimes)
-        self._graphs = {0: _edges("graph", graph, self.regimes)} | _restarts(restarts, self.regimes)
-        self._use(self._graphs[0])
-        mean = as_noise_mean(noise_mean, self._nodes, self.n_regimes)
-        if mean is None:
-            raise SettingError("linsem-ts must be told the noise means (noise_mean)")
-        self.noise_mean = mean
-        prior_std = number("prior_std", prior_std, above=1e-50, most=1e50)
-        self.noise_std = number("noise_std", noise_std, above=1e-50, most=1e50)
-        self.prior_precision = (self.noise_std / prior_std) ** 2
-        self._moments = Moments(n_nodes, regimes=self.regimes)
-
-    @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
-        return self._graph
+    name: ClassVar[str] = "linsem-ts"
 
     def suggest(
         self,
@@ -91,107 +44,3 @@ class LinSEMTS(Policy):
         if not kept.free:
             reward += float(kept.cost(best.intervention[None])[0])
         return Suggestion(best.intervention, EXPLOIT, reward, why=THOMPSON)
-
-    def _draw(self, rng: np.random.Generator) -> FloatArray:
-        """One draw of all weights; those whose digits are all lost (dense systems) count as 0."""
-        weights = draw_weights(
-            self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
-            self.noise_std, rng.standard_normal((self.n_regimes, self.n_nodes, self.n_nodes)),
-        )  # fmt: skip
-        return np.where(np.abs(weights) < NO_DIGITS, weights, 0.0)
-
-    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
-        """The graph is told; weights have the normal posterior that the policy draws from."""
-        shape, exist = (self.n_regimes, self.n_nodes), existing(self.regimes)
-        weights = np.stack([self._draw(rng) for _ in range(draws)])
-        drawn = Draws(
-            np.repeat(self._order[None], draws, axis=0),
-            np.repeat(self._graph[None], draws, axis=0),
-            weights,
-            np.repeat(np.where(exist, self.noise_mean, 0.0)[None], draws, axis=0),
-            np.repeat(np.where(exist, self.noise_std, 0.0)[None], draws, axis=0),
-        )
-        start = max(after for after in self._graphs if after <= self.n_told)
-        starts = np.full(shape, start, dtype=np.int64)
-        return Belief(drawn, self._graph.astype(float), self._moments.counts.copy(), starts, False)
-
-    def learn(self, a: Intervention, x: FloatArray) -> None:
-        self._moments.add(x, a)
-        if self.n_told in self._graphs:
-            self._use(self._graphs[self.n_told])
-            self._moments = Moments(self.n_nodes, regimes=self.regimes)
-
-    def _use(self, graph: npt.NDArray[np.bool_]) -> None:
-        order = topological_order(graph.any(axis=0))
-        if order is None:
-            raise SettingError("the regimes of the given graph mix into a cycle")
-        self._graph, self._order = graph, order
-
-    def own_state(self) -> dict[str, Any]:
-        return self._moments.state()
-
-    def restore_own(self, state: dict[str, Any]) -> None:
-        self._moments.restore(state)
-        self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
-
-
-def _restarts(given: Any, regimes: Counts) -> dict[int, npt.NDArray[np.bool_]]:
-    try:
-        pairs = [(after, graph) for after, graph in given]
-    except (TypeError, ValueError) as error:
-        raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
-    return {
-        whole("restarts", after, least=0): _edges("restarts: graph", graph, regimes)
-        for after, graph in pairs
-    }
-
-
-def _edges(name: str, graph: npt.ArrayLike, regimes: Counts) -> npt.NDArray[np.bool_]:
-    try:
-        edges = np.asarray(graph, dtype=float) != 0
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SettingError(f"{name} must be 0 or 1 per edge, not {graph!r}") from error
-    exist = existing(regimes)
-    shape = (*exist.shape, len(regimes))
-    if edges.shape != shape:
-        raise SettingError(
-            f"{name} must have shape {shape}, not {edges.shape}: as many as regimes and nodes"
-        )
-    for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
-        raise SettingError(
-            f"{name}: node {child} has {regimes[child]} regimes, but parents in regime {regime}"
-        )
-    return edges
-
-
-@kernel
-def draw_weights(
-    gram: FloatArray,  # (R, N, N+1, N+1)
-    graph: npt.NDArray[np.bool_],
-    noise_mean: FloatArray,
-    prior_precision: float,
-    noise_std: float,
-    normals: FloatArray,  # (R, N, N)
-) -> FloatArray:
-    """One draw of every mechanism's weights from its Gaussian posterior.
-
-    V = precision I + X^T X, mean V^-1 X^T (x_i - nu_i).
-    """
-    n = graph.shape[1]
-    weights = np.zeros(graph.shape)
-    for regime in range(len(graph)):  # of regimes that a node does not have it has no edge
-        for node in range(n):
-            parents = regressors_of(graph[regime, :, node], False)
-            equations = normal_equations(
-                gram[regime, node], node, parents, noise_mean[regime, node], prior_precision, 0.0
-            )
-            p = len(parents)
-            cholesky(equations, p, prior_precision, 0.0, ROUNDING)
-            z = np.empty(p)
-            whiten(equations, p, 0.0, 0.0, 0, z)
-            for a in range(p):
-                z[a] += noise_std * normals[regime, node, a]
-            solve_transposed(equations, z)
-            for a in range(p):
-                weights[regime, parents[a], node] = z[a]
-    return weights

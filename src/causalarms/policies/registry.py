@@ -17,13 +17,16 @@ from causalarms.changes.registry import make_detector
 from causalarms.checks import optional, share, whole
 from causalarms.errors import SettingError
 from causalarms.graphs.registry import learner_settings, make_learner
+from causalarms.policies.additive import Additive
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.policies.ga_lcb import GALCB
 from causalarms.policies.linsem_ts import LinSEMTS
+from causalarms.policies.linsem_ucb import LinSEMUCB
 from causalarms.policies.oracle import Oracle
 from causalarms.policies.posterior import Posterior
+from causalarms.policies.robust_linsem import RobustLinSEM
 from causalarms.policies.ucb import UCB
 from causalarms.policies.uniform import RandomPolicy
 from causalarms.registry import Registry, called
@@ -179,6 +182,9 @@ POLICIES: dict[str, Factory] = {
     "dagma-mab": dagma_mab,
     "explore-then-commit": explore_then_commit,
     "linsem-ts": LinSEMTS,
+    "linsem-ucb": LinSEMUCB,
+    "robust-linsem": RobustLinSEM,
+    "additive": Additive,
     "ga-lcb": GALCB,
     "posterior": Posterior,
     "posterior-cd": posterior_cd,

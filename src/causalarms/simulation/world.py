@@ -230,3 +230,25 @@ def switching_world(
         changed = regenerate(systems[-1], n_mechanisms, rng, rule=rule, ensemble=ensemble)
         systems.append(changed.sem)
     return World(systems, change_points, noise=noise, bend=bend)
+
+
+def deviating_world(sem: LinearSEM, rounds: Sequence[int], *, factor: float = -1.0) -> World:
+    """A world whose weights are `factor` times the usual ones in these rounds, counted from 1.
+
+    >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]]], noise_mean=1.0)
+    >>> world = deviating_world(sem, [1, 4])
+    >>> [world.systems[world.number_at(t)].weights[0, 0, 1].item() for t in range(1, 6)]
+    [-2.0, 2.0, 2.0, -2.0, 2.0]
+    """
+    deviant = LinearSEM(
+        weights=factor * sem.weights, noise_mean=sem.noise_mean, noise_std=sem.noise_std,
+        nodes=sem.nodes, reward=sem.reward, order=sem.order, regimes=sem.regimes,
+    )  # fmt: skip
+    wanted = set(rounds)
+    systems, changes = [deviant if 1 in wanted else sem], []
+    for after in range(1, max(wanted, default=0) + 1):
+        following = deviant if after + 1 in wanted else sem
+        if following is not systems[-1]:
+            systems.append(following)
+            changes.append(after)
+    return World(systems, changes)
