@@ -228,35 +228,44 @@ def large(folder: Path, trials: int) -> dict[str, Any]:
     }
 
 
-def new(folder: Path, name: str) -> Path:
-    path = folder / name
-    Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], horizon=5000, seed=1).close()
+def new(folder: Path, name: str, policy: str | None) -> Path:
+    path, reward = folder / name, SEM.nodes[SEM.reward]
+    Study.create(path, SEM.nodes, reward, policy=policy, horizon=5000, seed=1).close()
     return path
+
+
+def together(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The median of every number."""
+    return {name: float(np.median([run[name] for run in runs])) for name in runs[0]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--repeats", type=int, default=3, help="of all, in turn")
     parser.add_argument("--viewers", type=int, default=100)
     parser.add_argument("--trials", type=int, default=10_000)
+    parser.add_argument("--policy", help="random: learns nothing, as Optuna's sampler here")
     parser.add_argument("--optuna-python", help="a Python with optuna and grpcio")
     given = parser.parse_args()
+    seconds, found = given.seconds, dict[str, list[dict[str, Any]]]()
+    for _ in range(given.repeats):
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            told = rounds(str(new(folder, "file.db", given.policy)), seconds)
+            found.setdefault("file", []).append(speed(told, seconds))
+            with served(new(folder, "served.db", given.policy)) as url:
+                told = rounds(url, seconds)
+            found.setdefault("served", []).append(speed(told, seconds))
+            viewed = with_viewers(new(folder, "viewed.db", given.policy), seconds, given.viewers)
+            found.setdefault("viewed", []).append(viewed)
+            if given.optuna_python:
+                told_there = optuna(given.optuna_python, seconds, folder)
+                found.setdefault("optuna", []).append(told_there)
+        print({name: runs[-1] for name, runs in found.items()}, flush=True)
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        seconds = given.seconds
-        report: dict[str, Any] = {}
-        report["file"] = speed(rounds(str(new(folder, "file.db")), seconds), seconds)
-        print("file", report["file"], flush=True)
-        with served(new(folder, "served.db")) as url:
-            report["served"] = speed(rounds(url, seconds), seconds)
-        print("served", report["served"], flush=True)
-        report["viewed"] = with_viewers(new(folder, "viewed.db"), seconds, given.viewers)
-        print("viewed", report["viewed"], flush=True)
-        if given.optuna_python:
-            report["optuna"] = optuna(given.optuna_python, seconds, folder)
-            print("optuna", report["optuna"], flush=True)
-        report["large"] = large(folder, given.trials)
-        print("large", report["large"], flush=True)
+        page = large(Path(made), given.trials)
+    report = {name: together(runs) for name, runs in found.items()} | {"large": page}
     print(json.dumps(report, indent=1))
 
 

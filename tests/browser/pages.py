@@ -1,4 +1,4 @@
-"""One browser for all tests; every page is watched for errors and for requests to other hosts."""
+"""One browser for all tests; every page is watched for errors and for requests elsewhere."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Opener:
         context = context or self.context(**how)
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
-        host = urlsplit(address).netloc
+        home = urlsplit(address)._replace(fragment="")
 
         def hear(message: Any) -> None:
             if message.type in ("error", "warning"):
@@ -55,8 +55,9 @@ class Opener:
 
         def see(request: Any) -> None:
             parts = urlsplit(request.url)
-            if parts.scheme not in ("data", "blob") and parts.netloc != host:
-                self.errors.append(f"a request to another host: {request.url}")
+            outside = parts.netloc != home.netloc or not parts.path.startswith(home.path)
+            if parts.scheme not in ("data", "blob") and outside:
+                self.errors.append(f"a request to somewhere else: {request.url}")
 
         page.on("console", hear)
         page.on("pageerror", lambda error: self.errors.append(str(error)))

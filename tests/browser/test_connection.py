@@ -82,6 +82,21 @@ def test_tokens_open_the_page_and_decide_what_it_offers(
     stranger.locator("#tell").wait_for()
 
 
+def test_a_worker_asks_and_tells_under_the_name_of_its_token(
+    path: Path, serve: Any, open_page: Any
+) -> None:
+    token = TokenFile(path).make("worker", "rig 2")
+    page = open_page(f"{serve(path).address}#token={token}")
+    page.get_by_role("button", name="Ask for the next trial").click()  # not the trial of the bench
+    page.get_by_text("Trial 2 · rig 2").wait_for()
+    assert page.get_by_label("My name").count() == 0
+    assert page.get_by_role("button", name="Correct").count() == 0
+    page.get_by_label("then ask for the next").uncheck()
+    page.locator("[name=tell-2]").fill("4")
+    page.get_by_role("button", name="Tell the result").click()
+    page.get_by_role("row", name="2 told").wait_for()
+
+
 def test_the_page_works_below_another_path(path: Path, serve: Any, open_page: Any) -> None:
     server = serve(path, root_path="/lab/line3")
     page = open_page(server.address)
@@ -156,6 +171,7 @@ def test_ten_thousand_trials_are_a_page_like_any_other(
     page = open_page(server.address, context=context)
     page.get_by_text("live", exact=True).wait_for()
     page.get_by_role("row", name="9999 imported").wait_for()
+    page.locator("#rewards circle").first.wait_for()
     assert sum(sizes) < 150_000
     assert page.locator("#app *").count() < 5000
     assert page.locator("#rewards circle").count() <= 500

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -35,6 +37,12 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
         study.ask(worker=HOSTILE)
     with PageServer(path) as running:
         yield running
+
+
+def answer(server: PageServer, path: str) -> dict[str, Any]:
+    with urlopen(f"{server.address}api/v1/{path}") as found:
+        body: dict[str, Any] = json.load(found)
+    return body
 
 
 def sideways(page: Any) -> int:
@@ -71,6 +79,7 @@ def test_hostile_text_stays_text(hostile: PageServer, open_page: Any) -> None:
     page.get_by_role("dialog").get_by_role("heading", name="Why this one").wait_for()
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="hidden")
+    page.locator("#rewards circle").first.wait_for()
     assert page.locator("img, i:not(.chip i):not(.legend i)").count() == 0
     assert page.title() == "odd <i>name"
     assert page.get_by_text(HOSTILE).count() > 5
@@ -84,13 +93,13 @@ def test_choices_survive_a_reload(hostile: PageServer, open_page: Any) -> None:
         page.keyboard.press("ArrowRight")
     page.get_by_label("intervened", exact=True).check()
     page.locator("[name=what-if-3]").select_option("on")
-    before = page.locator("#graph figure").count()
+    page.locator("#graph figure").nth(1).wait_for(state="detached")
     page.reload()
     page.locator("#checks").wait_for()
     page.locator("#graph figure").wait_for()
     assert page.get_by_role("slider").input_value() == "70"
     assert page.get_by_label("intervened", exact=True).is_checked()
-    assert page.locator("#graph figure").count() == before == 1
+    assert page.locator("#graph figure").count() == 1
     assert page.locator("[name=what-if-3]").input_value() == "on"
     least = page.locator("#graph td.number:nth-child(4)").all_text_contents()
     assert all(text.startswith("over") or int(text.split()[0]) >= 70 for text in least)
@@ -103,14 +112,11 @@ def test_nodes_stay_where_they_are_until_somebody_asks(hostile: PageServer, open
     places = "[...document.querySelectorAll('.node rect')].map((r) => r.getAttribute('y'))"
     before = page.evaluate(places)
 
-    def turned(route: Any) -> None:
-        graph = route.fetch().json()
-        graph["layout"] += 1
-        for node in graph["nodes"]:
-            node["y"] = 1 - node["y"]
-        route.fulfill(json=graph)
-
-    page.route("**/api/v1/graph*", turned)
+    graph = answer(hostile, "graph")
+    graph["layout"] += 1
+    for node in graph["nodes"]:
+        node["y"] = 1 - node["y"]
+    page.route("**/api/v1/graph*", lambda route: route.fulfill(json=graph))
     with Study.open(hostile.path) as study:
         study.note("something happens")
     page.get_by_role("button", name="Rearrange").wait_for()
@@ -118,6 +124,38 @@ def test_nodes_stay_where_they_are_until_somebody_asks(hostile: PageServer, open
     page.get_by_role("button", name="Rearrange").click()
     page.get_by_role("button", name="Rearrange").wait_for(state="hidden")
     assert page.evaluate(places) != before
+
+
+def test_an_alarm_is_shown_and_marked_as_seen(hostile: PageServer, open_page: Any) -> None:
+    alarm = {
+        "alarm": 0, "trial": 40, "regime": "natural", "node": NODES[1], "changed_after": 31,
+        "statistic": 9.0, "threshold": 8.0, "acknowledged": False, "note": "",
+    }  # fmt: skip
+    marked = {"alarm": 0, "round": 41, "trial": 40, "node": NODES[1], "acknowledged": False}
+    sent: list[Any] = []
+
+    rewards = answer(hostile, "rewards") | {"alarms": [marked]}
+
+    def alarms(route: Any) -> None:
+        route.fulfill(json={"as_of": 10**6, "watches": True, "alarms": [alarm]})
+
+    def acknowledge(route: Any) -> None:
+        sent.append((route.request.method, route.request.post_data_json))
+        alarm.update(acknowledged=True, note="new pump")
+        route.fulfill(json={"trial": None, "state": "seen", "head": 1, "warnings": []}, status=201)
+
+    context = open_page.context()
+    context.route("**/api/v1/rewards", lambda route: route.fulfill(json=rewards))
+    context.route("**/api/v1/alarms", alarms)
+    context.route("**/api/v1/alarms/0/acknowledgement", acknowledge)
+    page = open_page(hostile.address, context=context)
+    page.locator("#rewards .alarm-mark").wait_for(state="attached")
+    page.get_by_text("seems to have changed after trial 31; noticed at trial 40").wait_for()
+    page.get_by_role("button", name="I have seen it").click()
+    page.get_by_role("dialog").get_by_label("Note").fill("new pump")
+    page.get_by_role("button", name="Mark as seen").click()
+    page.get_by_text("Seen: new pump.").wait_for()
+    assert sent == [("PUT", {"note": "new pump"})]
 
 
 def test_whoever_wants_no_motion_gets_none(hostile: PageServer, open_page: Any) -> None:
@@ -181,7 +219,7 @@ def test_studies_of_every_kind(
     server = serve(tmp_path / "study.db")
     page = open_page(server.address, viewport={"width": 360, "height": 700})
     page.get_by_text("live", exact=True).wait_for()
-    assert says in page.locator("#app").inner_text()
+    page.get_by_text(says).first.wait_for(state="attached")
     assert "NaN" not in page.locator("#app").inner_text()
     assert "undefined" not in page.locator("#app").inner_text()
     assert sideways(page) == 0

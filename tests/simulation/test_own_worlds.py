@@ -30,6 +30,7 @@ from causalarms.simulation import (
     summarise,
 )
 from causalarms.simulation.bends import MONTE_CARLO
+from causalarms.simulation.fingerprint import fingerprint
 from causalarms.simulation.noise import noise_law
 
 OLD = Path(__file__).parent / "data" / "version-0.1.jsonl"
@@ -297,3 +298,25 @@ def test_a_run_that_stops_plays_what_it_recommends_to_the_end() -> None:
     rows = summarise(stops, [stopped, plays_on])
     assert [row.stopped for row in rows] == [1.0, 0.0]
     assert rows[0].rounds_to_stop == len(trace.gap)
+
+
+class Silent(World):
+    """Shows the same whatever it is."""
+
+    def play(self, round_: int, intervention: Any, rng: np.random.Generator) -> Any:
+        return np.zeros(self.n_nodes)
+
+
+def test_a_fingerprint_is_of_systems_and_of_rounds() -> None:
+    sem = random_sem(3, seed=1)
+    other = sem.replace(weights=sem.weights * 1.01)
+    assert fingerprint([Silent(sem)]) == fingerprint([Silent(sem)])
+    assert fingerprint([Silent(sem)]) != fingerprint([Silent(other)])
+    assert fingerprint([World(sem)]) != fingerprint([World(sem, noise="laplace")])
+    assert fingerprint([World(sem)]) != fingerprint([World(sem), World(sem)])
+
+
+def test_a_batch_is_played_before_any_of_its_results_is_told() -> None:
+    whole, single = (experiment(batch=n).play(Contestant("ucb"), 0)[1] for n in (100, 1))
+    assert single.explored.sum() == 16  # every intervention once
+    assert whole.explored.all()  # none is known to have been played

@@ -5,6 +5,7 @@ import { get, write } from "./api.js";
 import { randomHex, remember } from "./choices.js";
 import { typed } from "./numbers.js";
 import { refresh } from "./refresh.js";
+import { myName } from "./rights.js";
 import { change, say, state } from "./store.js";
 
 const EMPTY = { values: {}, played: null, reason: "", problem: "", wrong: [] };
@@ -57,7 +58,7 @@ export async function ask() {
   if (state.asking) return;
   change({ asking: true, askProblem: "" });
   try {
-    const { trials } = await write("POST", "trials", { worker: state.worker, n: 1 });
+    const { trials } = await write("POST", "trials", { worker: myName(), n: 1 });
     showTrial({ state: "asked", ...trials[0] });
     await refresh();
     say(`Trial ${trials[0].trial} is next.`);

@@ -5,7 +5,7 @@ import { html, nothing } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
 import { factorFields, valueFields } from "./fields.js";
 import { known, shown } from "./numbers.js";
-import { mine } from "./rights.js";
+import { mine, myName } from "./rights.js";
 import { change, state } from "./store.js";
 import { ageOf } from "./times.js";
 import { brief, sentence } from "./words.js";
@@ -21,14 +21,14 @@ export function nextTrial() {
 }
 
 function current() {
-  const { card, worker } = state;
+  const { card } = state;
   const open = mine();
   if (card !== null) {
     const still = open.find((row) => row.trial === card.trial);
     if (still) return { row: still, closed: false };
     if (act.isDirty(act.draftOf(card.trial))) return { row: card, closed: true };
   }
-  const row = open.find((r) => r.worker === worker) ?? open[0];
+  const row = open.find((r) => r.worker === myName()) ?? open[0];
   return row ? { row, closed: false } : null;
 }
 
@@ -161,7 +161,7 @@ function others(now) {
         </ul>
         ${rest.length > MOST ? html`<p class="hint">and ${rest.length - MOST} more</p>` : nothing}`
     : nothing}
-  ${now === null || now.row.worker === state.worker ? nothing : another()}`;
+  ${now === null || now.row.worker === myName() ? nothing : another()}`;
 }
 
 // The trial in the card is somebody else's.
@@ -229,7 +229,7 @@ async function finish(row, outcome) {
 }
 
 async function afterwards() {
-  if (state.choice.thenNext && !mine().some((row) => row.worker === state.worker)) await act.ask();
+  if (state.choice.thenNext && !mine().some((row) => row.worker === myName())) await act.ask();
   focusNext();
 }
 

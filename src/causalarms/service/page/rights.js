@@ -15,3 +15,9 @@ export function mine() {
     ? state.pending.filter((row) => row.worker === caller.name)
     : state.pending;
 }
+
+// The name under which this person asks: that of the token, where a token is bound to one.
+export function myName() {
+  const { role, name } = state.study.caller;
+  return role === "worker" ? name : state.worker;
+}
