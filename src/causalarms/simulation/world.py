@@ -235,7 +235,7 @@ def switching_world(
 def deviating_world(sem: LinearSEM, rounds: Sequence[int], *, factor: float = -1.0) -> World:
     """A world whose weights are `factor` times the usual ones in these rounds, counted from 1.
 
-    >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]]], noise_mean=1.0)
+    >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]]], regimes=1)
     >>> world = deviating_world(sem, [1, 4])
     >>> [world.systems[world.number_at(t)].weights[0, 0, 1].item() for t in range(1, 6)]
     [-2.0, 2.0, 2.0, -2.0, 2.0]
