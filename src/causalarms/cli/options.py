@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -24,6 +25,21 @@ TIERS = click.option(
     metavar="A,B,...",
     help="Nodes of a tier, earliest first; no edge goes back.",
 )
+
+
+def with_settings(text: str) -> tuple[str, dict[str, Any]]:
+    """`name,setting=value,...`; values are numbers, True, False, lists or text."""
+    name, *pairs = text.split(",")
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is not of the form setting=value")
+        try:
+            settings[key.strip()] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            settings[key.strip()] = value.strip()
+    return name.strip(), settings
 
 
 def edge(text: str) -> tuple[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import click
 
-from causalarms.cli.options import TIERS, edges, knowledge
+from causalarms.cli.options import TIERS, edges, knowledge, with_settings
 from causalarms.cli.study_options import (
     FILE,
     JSON,
@@ -109,7 +108,7 @@ def create(
     }
     if max_interventions is not None:
         constraints["max_interventions"] = max_interventions
-    name, settings = (None, {}) if policy is None else _policy(policy)
+    name, settings = (None, {}) if policy is None else with_settings(policy)
     with Study.create(
         file_of(file),
         nodes=names(nodes) or [],
@@ -276,18 +275,3 @@ def _costs(given: tuple[str, ...]) -> dict[str, Any]:
         else:
             raise StudyError(f"the cost of {factor!r} is given as a whole and by level")
     return found
-
-
-def _policy(text: str) -> tuple[str, dict[str, Any]]:
-    """`name,setting=value,...`; values are numbers, True, False, lists or text."""
-    name, *pairs = text.split(",")
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{pair!r} is not of the form setting=value")
-        try:
-            settings[key.strip()] = ast.literal_eval(value)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            settings[key.strip()] = value.strip()
-    return name.strip(), settings

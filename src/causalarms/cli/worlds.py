@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from causalarms.cli.options import NODES, PROCESSES, SEED
+from causalarms.cli.options import NODES, PROCESSES, SEED, with_settings
 from causalarms.registry import part_of
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.bends import BENDS
@@ -132,17 +131,8 @@ def named_settings(text: str) -> tuple[str, str, dict[str, Any]]:
     >>> named_settings("csl-ucb,joint=False,label=literal")
     ('csl-ucb', 'literal', {'joint': False})
     """
-    name, *pairs = text.split(",")
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{pair!r} is not of the form setting=value")
-        try:
-            settings[key.strip()] = ast.literal_eval(value)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            settings[key.strip()] = value.strip()
-    return name.strip(), str(settings.pop("label", "")), settings
+    name, settings = with_settings(text)
+    return name, str(settings.pop("label", "")), settings
 
 
 def _function(name: str, text: str) -> Any:
