@@ -5,7 +5,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 BYTECODE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test prepared types bench reproduce clean
+.PHONY: help demo serve test prepared types docs bench reproduce clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,10 @@ types: .venv/ready-test
 	@$(ONE_THREAD) $(BIN)/python tests/contracts/compile_kernels.py $*
 	@touch $@
 
+docs: .venv/ready-docs  ## the site of these documents in out/site; warnings are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open out/site/index.html"
+
 bench: .venv/ready-test  ## fast kernels against plain references, in one run
 	$(BIN)/python benchmarks/run.py
 
@@ -50,6 +54,12 @@ reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 f
 .venv/compiled: .venv/ready
 	@echo "compiling (once, a minute or two)"
 	@$(BIN)/causalarms demo --rounds 200 --out .venv/demo > /dev/null
+	@touch $@
+
+.venv/ready-docs: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing into .venv (once)"
+	@$(INSTALL) -e '.[docs]'
 	@touch $@
 
 .venv/ready-test: pyproject.toml
