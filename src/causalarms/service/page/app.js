@@ -11,7 +11,7 @@ import { graph } from "./graph.js";
 import { head } from "./head.js";
 import { listen } from "./live.js";
 import { login, tokenOfAddress } from "./login.js";
-import { nextTrial } from "./next_trial.js";
+import { nextTrial, settleFocus } from "./next_trial.js";
 import { refresh } from "./refresh.js";
 import { rewards } from "./rewards.js";
 import { mayWrite } from "./rights.js";
@@ -75,6 +75,7 @@ function remarks({ trial, warnings }) {
 
 function draw() {
   render(page(), root);
+  settleFocus();
   document.getElementById("said").textContent = state.said;
   if (state.study !== null) document.title = state.study.name;
   const dialog = root.querySelector("dialog");

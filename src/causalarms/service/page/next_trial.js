@@ -238,10 +238,22 @@ async function askAndFocus() {
   focusNext();
 }
 
+// The form may be drawn later than its trial is known, or again: the cursor stays wanted there until
+// a key or a pointer goes elsewhere.
+let wanted = false;
+for (const kind of ["keydown", "pointerdown"]) {
+  document.addEventListener(kind, () => (wanted = false), { capture: true });
+}
+
 function focusNext() {
-  requestAnimationFrame(() =>
-    requestAnimationFrame(() =>
-      (document.querySelector("#tell input") ?? document.getElementById("ask"))?.focus(),
-    ),
-  );
+  wanted = true;
+  requestAnimationFrame(() => requestAnimationFrame(settleFocus));
+}
+
+export function settleFocus() {
+  if (!wanted) return;
+  const ask = document.getElementById("ask");
+  const active = document.activeElement;
+  if (active !== null && active !== document.body && active !== ask) return;
+  (document.querySelector("#tell input") ?? ask)?.focus();
 }
