@@ -104,6 +104,12 @@ def test_tokens(study: Path) -> None:
     assert run("serve-token", study, "read").code == 2
     assert run("serve-token", study, "read", "x", "--list").code == 2
     assert run("serve-token", study.with_name("no.db"), "read", "x").code == 1
+    text = study.with_name("text.db")
+    text.write_text("hello")
+    refused = run("serve-token", text, "read", "x")
+    assert refused.code == 1
+    assert "is not a study" in refused.err
+    assert not text.with_name("text.db.tokens").exists()
 
 
 def test_what_keeps_it_from_starting(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

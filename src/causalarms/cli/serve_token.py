@@ -12,6 +12,7 @@ from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.errors import StudyError
 from causalarms.service.roles import Role
 from causalarms.service.tokens import TokenFile
+from causalarms.study.sqlite_store import SqliteStore
 
 
 @click.command("serve-token")
@@ -55,6 +56,7 @@ def serve_token(
     else:
         assert role is not None
         assert name is not None
+        SqliteStore(file, read_only=True).close()  # refuses what is no study
         text = tokens.make(role, name)
         if as_json:
             print_json({"token": text, "role": role, "name": name})
