@@ -35,6 +35,7 @@ from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.simulate import simulate
 from causalarms.simulation.store import ResultStore
 from causalarms.simulation.world import World, deviating_world, switching_world
+from causalarms.study.settings import chosen_policy
 from posterior_policy import table
 
 FIRST_SEED, FIRST_CHOICE = 60_000, 50_000  # constants were chosen on seeds from 50_000
@@ -42,7 +43,7 @@ N_NODES, ROUNDS, CHANGE = 6, 1000, 500
 N_SET, N_ANSWERING, LEVELS = 5, 2, 3
 SCATTER = 0.1  # of a node around the value it is set to
 LAST = 100  # rounds at the end, whose share of optimal ones is shown
-REFERENCE, DEVIATES = "linsem-ts", "deviating"
+REFERENCE, DEVIATES, STUDY = "linsem-ts", "deviating", "as a study decides"
 Played = dict[str, Any]
 
 
@@ -82,19 +83,21 @@ CONTESTANTS: dict[str, Contestant] = {
     "ucb, last 10 plays": Contestant("ucb", {"window": 10}),
     "robust-linsem, C = 1": Contestant("robust-linsem", {"deviations": 1}),
     "posterior, units estimated": Contestant("posterior", {"noise_scale": "estimate"}),
+    STUDY: Contestant(*chosen_policy(None, {"noise_mean": None}, changes=True)),
 }
 STATIONARY = [
     "linsem-ts", "linsem-ucb", "linsem-ucb, beta of the theorem", "robust-linsem",
     "robust-linsem, C = 1", "posterior", "csl-ucb", "additive", "additive, epsilon = 8", "ucb",
+    STUDY,
 ]  # fmt: skip
 CHANGING = [
     "linsem-ts", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd", "csl-ucb",
-    "csl-ucb-cd", "additive", "ucb", "ucb, last 10 plays",
+    "csl-ucb-cd", "additive", "ucb", "ucb, last 10 plays", STUDY,
 ]  # fmt: skip
-DEVIATING = ["linsem-ts", "linsem-ucb", "robust-linsem", "posterior"]
+DEVIATING = ["linsem-ts", "linsem-ucb", "robust-linsem", "posterior", STUDY]
 HARD = [
     "linsem-ts", "linsem-ucb", "robust-linsem", "posterior, units estimated", "csl-ucb", "additive",
-    "additive, epsilon = 8", "ucb",
+    "additive, epsilon = 8", "ucb", STUDY,
 ]  # fmt: skip
 
 
@@ -212,30 +215,31 @@ def column(records: list[Played], key: str) -> npt.NDArray[np.float64]:
 
 
 def summary(setting: str, found: dict[str, list[Played]]) -> Table:
+    """The least regret first."""
     n_systems = len(next(iter(found.values())))
     made = table(
-        f"{setting}, {n_systems} systems, {ROUNDS} rounds", "policy", "regret", "95 %", "median",
-        f"of {REFERENCE}", "95 %", "in the first half", "optimal at the end", "explored", "seconds",
+        f"{setting}, {n_systems} systems, {ROUNDS} rounds", "policy", "mean regret (95 %)",
+        "median", f"times {REFERENCE} (95 %)", "optimal at the end", "lost", "explored", "seconds",
     )  # fmt: skip
     key = "plain" if setting.startswith(DEVIATES) else "regret"
     reference = found.get(REFERENCE)
-    for name, records in found.items():
-        regret = column(records, key)
+    for name in sorted(found, key=lambda name: column(found[name], key).mean()):
+        regret = column(found[name], key)
         value, low, high = mean(regret)
-        times = ["", ""]
+        times = ""
         if reference is not None:
             ratio = ratio_of_means(regret, column(reference, key))
-            times = [f"{ratio.value:.2f}", f"{ratio.low:.2f} - {ratio.high:.2f}"]
+            times = f"{ratio.value:.2f} ({ratio.low:.2f} - {ratio.high:.2f})"
+        optimal = column(found[name], "optimal")
         made.add_row(
             name,
-            f"{value:.0f}",
-            f"{low:.0f} - {high:.0f}",
+            f"{value:.0f} ({low:.0f} - {high:.0f})",
             f"{np.median(regret):.0f}",
-            *times,
-            f"{column(records, 'half').mean():.0f}",
-            f"{100 * column(records, 'optimal').mean():.1f} %",
-            f"{column(records, 'explored').mean():.0f}",
-            f"{column(records, 'seconds').mean():.1f}",
+            times,
+            f"{100 * optimal.mean():.0f} %",
+            str(np.sum(optimal < 0.5)),
+            f"{column(found[name], 'explored').mean():.0f}",
+            f"{column(found[name], 'seconds').mean():.1f}",
         )
     return made
 

@@ -189,3 +189,22 @@ def test_regeneration_changes_mechanisms_that_exist() -> None:
             assert np.array_equal(changed.sem.regimes, sem.regimes)
     with pytest.raises(ModelError, match="13 of 12 mechanisms"):
         regenerate(sem, 13, np.random.default_rng(0), rule="plain")
+
+
+def test_counts_are_checked_once_and_a_foreign_array_always() -> None:
+    checked = regime_counts([1, 2, 3], 3)
+    assert regime_counts(checked, 3) is checked
+    mine = np.array([1, 2, 3])
+    seen = mine[:]
+    seen.setflags(write=False)
+    copied = regime_counts(seen, 3)
+    mine[0] = 9
+    assert copied.tolist() == [1, 2, 3]
+    for wrong in ([0, 2, 2], [2, MAX_REGIMES + 1, 2], [2, 2]):
+        fixed = np.array(wrong)
+        fixed.setflags(write=False)
+        with pytest.raises(SettingError, match="regimes"):
+            regime_counts(fixed, 3)
+    most = np.array([1, MAX_REGIMES, 2])
+    most.setflags(write=False)
+    assert regime_counts(most, 3).tolist() == [1, MAX_REGIMES, 2]

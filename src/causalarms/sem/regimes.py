@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,8 @@ def regime_counts(given: object, n_nodes: int, *, default: int = 2) -> Counts:
     if given is None:
         given = default
     if isinstance(given, np.ndarray):
+        if _checked_before(given, n_nodes):
+            return given
         given = given.tolist()
     if isinstance(given, Sequence) and not isinstance(given, str):
         if len(given) != n_nodes:
@@ -41,6 +44,19 @@ def regime_counts(given: object, n_nodes: int, *, default: int = 2) -> Counts:
     found = np.array(counts, dtype=np.int64)
     found.setflags(write=False)
     return found
+
+
+def _checked_before(given: npt.NDArray[Any], n_nodes: int) -> bool:
+    """Whether this can be what `regime_counts` has returned: policies ask in every round."""
+    return bool(
+        given.dtype == np.int64
+        and given.shape == (n_nodes,)
+        and given.base is None
+        and not given.flags.writeable
+        and n_nodes > 0
+        and given.min() >= 1
+        and given.max() <= MAX_REGIMES
+    )
 
 
 def _count(given: object) -> int:

@@ -137,10 +137,10 @@ def _reward_tables(
             most[n - 1 - position] = regimes[node]
             stride[n - 1 - position] = strides[node]
         chosen[:] = 0
-        deepest, first = n - 1, order[s, 0]
+        last_two, first = max(n - 2, 0), order[s, 0]
         depth = 0  # of the first decision that differs from the leaves before
         while depth >= 0:
-            for d in range(depth, deepest):
+            for d in range(depth, last_two):
                 last = n - 1 - d
                 node, regime = order[s, last], chosen[d]
                 factor = coefficients[d, last]
@@ -150,11 +150,21 @@ def _reward_tables(
                     coefficients[d + 1, k] = (
                         coefficients[d, k] + factor * weights[s, regime, order[s, k], node]
                     )
-            for regime in range(most[deepest]):
-                tables[s, decided[deepest] + regime * stride[deepest]] = (
-                    constant[deepest] + coefficients[deepest, 0] * noise_mean[s, regime, first]
-                )
-            depth = deepest - 1
+            if n == 1:
+                for regime in range(most[0]):
+                    tables[s, regime * stride[0]] = coefficients[0, 0] * noise_mean[s, regime, 0]
+                break
+            second = order[s, 1]
+            factor = coefficients[last_two, 1]
+            for regime in range(most[last_two]):
+                rest = constant[last_two] + factor * noise_mean[s, regime, second]
+                of_first = coefficients[last_two, 0] + factor * weights[s, regime, first, second]
+                leaf = decided[last_two] + regime * stride[last_two]
+                for regime_of_first in range(most[n - 1]):
+                    tables[s, leaf + regime_of_first * stride[n - 1]] = (
+                        rest + of_first * noise_mean[s, regime_of_first, first]
+                    )
+            depth = last_two - 1
             while depth >= 0 and chosen[depth] + 1 == most[depth]:
                 chosen[depth] = 0
                 depth -= 1

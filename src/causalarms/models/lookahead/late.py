@@ -7,6 +7,7 @@ for at rounds further and further apart, and after a round that played something
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import numpy.typing as npt
@@ -97,8 +98,8 @@ def steady_arm(mean: FloatArray, asked: Situation, settings: Lookahead) -> int:
     best = int(mean.argmax())
     if len(asked.recent) == 0:
         return best
-    played, count = np.unique(indices_of(asked.recent, asked.regimes), return_counts=True)
-    usual = _arm_of(int(played[count.argmax()]), asked)
+    played = Counter(sorted(indices_of(asked.recent, asked.regimes).tolist()))
+    usual = _arm_of(played.most_common(1)[0][0], asked)
     if usual is None:
         return best
     slight = settings.slight * float(mean[best] - mean.mean())
