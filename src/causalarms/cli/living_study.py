@@ -51,9 +51,7 @@ def system(number: int) -> LinearSEM:
 class Player(RemoteStudy):
     """Types nothing, so it needs no warnings about typing errors."""
 
-    def _warn(
-        self, message: str, kind: type[Warning] = LearningWarning, stacklevel: int = 3
-    ) -> None:
+    def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
         pass
 
 

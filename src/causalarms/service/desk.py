@@ -1,25 +1,27 @@
 """Three studies on one file, a thread each: who asks never keeps those who tell waiting.
 
 A study is locked while it learns. So one object asks (and learns to), one writes results and never
-learns, one learns for the views.
+learns, one learns for the views. Those who wait for one of them are served together.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from causalarms.errors import CausalArmsError, LearningWarning
 from causalarms.rng import stream
+from causalarms.service.batches import Batches
 from causalarms.service.far import Far, FarValues
 from causalarms.service.layout import Layout
 from causalarms.service.one_thread import OneThread
 from causalarms.service.shapes import Checks
 from causalarms.service.views import Views, best_view, checks_view, look
 from causalarms.study import Study, events
+from causalarms.study.endings import Ending
 from causalarms.study.explanation import explain, rounds_known
 from causalarms.study.learner import Learner
 from causalarms.study.store import MemoryStore
@@ -45,10 +47,20 @@ class ServedStudy(Study):
         super().__init__(*arguments)
         self.warned: list[str] = []
 
-    def _warn(
-        self, message: str, kind: type[Warning] = LearningWarning, stacklevel: int = 3
-    ) -> None:
+    def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
         self.warned.append(message)
+
+    def warnings_of(self, ending: Ending) -> list[str]:
+        """What to tell whoever ended this trial just now."""
+        self.warned = []
+        if ending.values is not None:
+            self._warn_of(ending.trial)
+        return self.warned
+
+
+class Asked(NamedTuple):
+    worker: str
+    n: int
 
 
 class Desk:
@@ -60,6 +72,8 @@ class Desk:
         self._layout, self._far_values = Layout(), FarValues()
         self._asking, self._telling = OneThread("asker"), OneThread("teller")
         self._reading, self._thinking = OneThread("reader"), OneThread("explainer")
+        self._asks = Batches(self._asking, self._ask_for, lambda asked: asked.worker)
+        self._endings = Batches(self._telling, self._finish, lambda ending: ending.trial)
         self.look_seconds = 0.0  # that the last look took
 
     def warm(self) -> Views:
@@ -69,11 +83,10 @@ class Desk:
         return self._look({})
 
     async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
-        def ask() -> tuple[list[Trial], int]:
-            given = self._asker.ask(n, worker)
-            return (given if isinstance(given, list) else [given]), self._asker.seen
+        return await self._asks.run(Asked(worker, n))
 
-        return await self._asking.run(ask)
+    async def finish(self, ending: Ending) -> Written[None]:
+        return await self._endings.run(ending)
 
     async def write(self, act: Callable[[Study], Found]) -> Written[Found]:
         def write() -> Written[Found]:
@@ -119,6 +132,16 @@ class Desk:
             thread.close(max(0.0, until - time.monotonic()))
         for study in (self._teller, self._asker, self._reader):
             study.close()
+
+    def _ask_for(self, asked: Sequence[Asked]) -> list[tuple[list[Trial], int] | Exception]:
+        given = self._asker.ask_for({a.worker: a.n for a in asked})
+        return [(given[a.worker], self._asker.seen) for a in asked]
+
+    def _finish(self, endings: Sequence[Ending]) -> list[Written[None] | Exception]:
+        return [
+            refused or Written(None, self._teller.warnings_of(ending), self._teller.seen)
+            for ending, refused in zip(endings, self._teller.finish(endings), strict=True)
+        ]
 
     def _look(self, far: Far) -> Views:
         began = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,13 +14,14 @@ from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
 from causalarms.service.remote_store import RemoteStore
 from causalarms.service.wire import Reply, Wire
-from causalarms.study import Study, events
+from causalarms.study import Study
 from causalarms.study.best import Best
+from causalarms.study.endings import Ending
 from causalarms.study.explanation import rounds_known
 from causalarms.study.inputs import PastRounds, as_intervention, as_values
 from causalarms.study.left_out import LeftOutValue
 from causalarms.study.reader import trial_number
-from causalarms.study.study import MAIN
+from causalarms.study.study import MAIN, check_asked
 from causalarms.study.trials import Trial
 
 PATIENCE = 30.0  # seconds to wait for a service that is being started again
@@ -69,8 +70,7 @@ class RemoteStudy(Study):
         raise RemoteStudyError("studies are restored where their file is: Study.import_from")
 
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
-        if type(n) is not int or not 1 <= n <= 1000:
-            raise StudyError(f"ask for 1 to 1000 trials at a time, not {n!r}")
+        check_asked(n)
         if worker == MAIN and self.caller_name:
             worker = self.caller_name  # a worker's token asks under its own name only
         given = self._wire.send("POST", "/trials", {"worker": worker, "n": n}).body
@@ -83,10 +83,12 @@ class RemoteStudy(Study):
         ]  # fmt: skip
         return trials[0] if n == 1 else trials
 
-    def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
-        body = {"state": events.TOLD} | self._result(values, played)
-        number = trial_number(trial)
-        self._warn_of(number, self._put(number, body))
+    def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
+        given = {worker: self.ask(n, worker) for worker, n in wanted.items()}
+        return {w: found if isinstance(found, list) else [found] for w, found in given.items()}
+
+    def finish(self, endings: Sequence[Ending]) -> list[StudyError | None]:
+        return [self._refused(ending) for ending in endings]
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         levels = self.settings.named.levels
@@ -117,7 +119,7 @@ class RemoteStudy(Study):
         body: dict[str, Any] = {"values": None} if values is None else self._result(values, played)
         path = f"/trials/{_whole(number)}/corrections"
         done = self._wire.send("POST", path, body | {"reason": reason}, key=_key(key))
-        self._warn_of(number, done)
+        self._warn_if(done, number)
 
     def change_settings(self, **changes: Any) -> NoReturn:
         raise RemoteStudyError("settings are changed where the study's file is")
@@ -207,14 +209,25 @@ class RemoteStudy(Study):
             found = {"edges": [], "mechanisms": []} | found
         return found
 
-    def _end(self, kind: str, trial: Trial | int, reason: str) -> None:
-        self._put(trial_number(trial), {"state": kind, "reason": reason})
+    def _refused(self, ending: Ending) -> StudyError | None:
+        try:
+            self._finish(ending)
+        except StudyError as error:
+            return error
+        return None
 
-    def _warn_of(self, number: int, done: Reply) -> None:
+    def _finish(self, ending: Ending) -> None:
+        body: dict[str, Any] = {"state": ending.kind}
+        if ending.values is None:
+            body["reason"] = ending.reason
+        else:
+            body |= self._result(ending.values, ending.played)
+        self._warn_if(self._put(ending.trial, body), ending.trial)
+
+    def _warn_if(self, done: Reply, number: int) -> None:
         if done.body["warnings"]:
             self._refresh()
-            self._warn_of_left_out(number)
-            self._warn_of_far_values([number])
+            self._warn_of(number)
 
     def _put(self, number: int, body: dict[str, Any]) -> Reply:
         reply: Reply = self._wire.send("PUT", f"/trials/{_whole(number)}/result", body)

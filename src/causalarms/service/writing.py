@@ -11,6 +11,7 @@ from causalarms.service.operation import Answer, Call
 from causalarms.service.problems import RefusedError
 from causalarms.service.service import Service
 from causalarms.study import Study, events
+from causalarms.study.endings import told, without_result
 from causalarms.study.events import decode
 from causalarms.study.inputs import PastRounds, as_intervention, as_values
 from causalarms.study.settings import Settings
@@ -52,22 +53,19 @@ async def put_result(service: Service, call: Call) -> Answer:
     refuse_other_name(call, record.worker, f"close trial {number}, which is of {record.worker!r}")
     _check_form(result)
 
-    def act(study: Study) -> bool:
-        try:
-            if result.state == events.TOLD:
-                study.tell(number, result.values, result.played)
-            elif result.state == events.FAILED:
-                study.fail(number, result.reason)
-            else:
-                study.abandon(number, result.reason)
-        except ClosedTrialError:
-            if not _said_before(study, number, result):
-                raise
-            return True
-        return False
-
-    written = await service.desk.write(act)
-    return await _done(service, written, number, result.state, repeated=written.found)
+    settings = service.moment.settings
+    if result.values is None:
+        ending = without_result(result.state, number, result.reason)
+    else:
+        ending = told(settings, number, result.values, result.played)
+    try:
+        written = await service.desk.finish(ending)
+    except ClosedTrialError:
+        before = await service.desk.write(lambda study: _said_before(study, number, result))
+        if not before.found:
+            raise
+        return await _done(service, before, number, result.state, repeated=True)
+    return await _done(service, written, number, result.state, repeated=False)
 
 
 async def correct(service: Service, call: Call) -> Answer:
@@ -137,7 +135,7 @@ async def _once(service: Service, call: Call, act: Any, trial: int | None, state
 
 
 async def _done(
-    service: Service, written: Written[bool], trial: int | None, state: str, *, repeated: bool
+    service: Service, written: Written[Any], trial: int | None, state: str, *, repeated: bool
 ) -> Answer:
     await service.reach(written.number)
     done = shapes.Done(trial, state, written.number, written.warnings, repeated)

@@ -7,6 +7,7 @@ Several processes may do both at once: a study object never trusts what it read 
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,8 @@ from causalarms.errors import (
     StudyError,
     UnknownAlarmError,
 )
-from causalarms.study import events, exchange, untold
+from causalarms.study import events, exchange
+from causalarms.study.endings import Ending, as_text, deviation, told, without_result
 from causalarms.study.far_values import MOST_WARNINGS, far_values
 from causalarms.study.inputs import PastRounds, as_intervention, as_past_rounds, as_values
 from causalarms.study.learner import Learner
@@ -34,9 +36,11 @@ from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Record, Trial
 
+PACKAGE = Path(__file__).parents[1]
 MAIN = "main"  # the worker who gave no name
 CONSTRAINTS = ("max_interventions", "forbidden", "required")
 FORMAT = 2  # of settings: 1 had no factors
+MOST_ASKED = 1000  # trials at a time
 CALM = 3  # how often to try to learn outside the lock before holding other writers up
 
 
@@ -131,23 +135,30 @@ class Study(Reader):
 
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
         """The next trial (n = 1), or a list of n; a worker with pending trials gets those first."""
-        if type(n) is not int or not 1 <= n <= 1000:
-            raise StudyError(f"ask for 1 to 1000 trials at a time, not {n!r}")
-        worker = _text(worker, "the worker")
+        trials = self.ask_for({as_text(worker, "the worker"): n})[worker]
+        return trials[0] if n == 1 else trials
+
+    def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
+        """As `ask`, for several workers and in one transaction: how many trials each wants."""
+        for worker, n in wanted.items():
+            check_asked(n)
+            as_text(worker, "the worker")
         with self._lock:
             self._refresh()
             for attempt in range(CALM + 1):
-                if len(self._ledger.pending_of(worker)) >= n:
+                if not self._missing(wanted):
                     break
                 self._follow()
                 seen = self._log.number
                 with self._log.writing():
                     if self._log.number != seen and attempt < CALM:
                         continue  # others wrote meanwhile: learn from it without holding them up
-                    self._ask_inside(n, worker)
+                    self._ask_inside(self._missing(wanted))
                     break
-            trials = [self._trial(record) for record in self._ledger.pending_of(worker)[:n]]
-        return trials[0] if n == 1 else trials
+            return {
+                worker: [self._trial(record) for record in self._ledger.pending_of(worker)[:n]]
+                for worker, n in wanted.items()
+            }
 
     def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
         """The result of a pending trial: a dict, Series, row or sequence with every node.
@@ -155,29 +166,40 @@ class Study(Reader):
         `played` says what was set where that is not what was asked: factor -> level, or names of
         the factors that were on (those not named: at their first level). The policy learns from it.
         """
-        plain = as_values(values, self.nodes)
-        bits = None if played is None else as_intervention(played, self.settings.named)
-        number = trial_number(trial)
-        try:
-            with self._lock, self._log.writing():
-                record = self._ledger.check_open(number)
-                result = {"trial": number, "values": plain} | _deviation(record, bits)
-                self._log.write(events.TOLD, result)
-        except ChangedStudyError as error:
-            named = dict(zip(self.nodes, plain, strict=True))
-            levels = None if bits is None else self.settings.named.levels(bits)
-            kept = untold.keep(self.store, number, named, levels)
-            raise ChangedStudyError(f"{error}. {kept}") from error
-        self._warn_of_left_out(number)
-        self._warn_of_far_values([number])
+        self._finish(told(self.settings, trial_number(trial), values, played))
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """The trial was carried out and gave no result."""
-        self._end(events.FAILED, trial, reason)
+        self._finish(without_result(events.FAILED, trial_number(trial), reason))
 
     def abandon(self, trial: Trial | int, reason: str = "") -> None:
         """The trial will not be carried out."""
-        self._end(events.ABANDONED, trial, reason)
+        self._finish(without_result(events.ABANDONED, trial_number(trial), reason))
+
+    def finish(self, endings: Sequence[Ending]) -> list[StudyError | None]:
+        """End several trials in one transaction; of each the error for which it was refused.
+
+        A trial may be named once only. An error that leaves this is of all: nothing was written.
+        """
+        if len({ending.trial for ending in endings}) < len(endings):
+            raise StudyError("a trial ends once: name each of them once")
+        found: list[StudyError | None] = []
+        try:
+            with self._lock, self._log.writing():
+                for ending in endings:
+                    try:
+                        record = self._ledger.check_open(ending.trial)
+                    except StudyError as error:
+                        found.append(error)
+                        continue
+                    found.append(None)
+                    self._log.write(ending.kind, ending.data(record))
+        except ChangedStudyError as error:
+            found = []
+            for ending in endings:
+                kept = ending.keep(self.store, self.settings)
+                found.append(ChangedStudyError(f"{error}. {kept}") if kept else error)
+        return found
 
     def add_observations(
         self,
@@ -209,7 +231,7 @@ class Study(Reader):
         data = {
             "interventions": rounds.interventions,
             "values": rounds.values,
-            "source": _text(source, "the source", empty=True),
+            "source": as_text(source, "the source", empty=True),
         }
         data |= once(key, data)
         with self._lock, self._log.writing():
@@ -242,7 +264,11 @@ class Study(Reader):
             raise StudyError("played goes with values: a withdrawn result has neither")
         bits = None if played is None else as_intervention(played, self.settings.named)
         number = trial_number(trial)
-        data = {"trial": number, "values": plain, "reason": _text(reason, "", empty=True)}
+        data = {
+            "trial": number,
+            "values": plain,
+            "reason": as_text(reason, "the reason", empty=True),
+        }
         data |= once(key, data | {"played": bits})
         with self._lock, self._log.writing():
             if done_before(self._ledger.keys, data):
@@ -254,9 +280,8 @@ class Study(Reader):
                     number,
                     record.state,
                 )
-            self._log.write(events.CORRECTED, data | _deviation(record, bits))
-        self._warn_of_left_out(number)
-        self._warn_of_far_values([number])
+            self._log.write(events.CORRECTED, data | deviation(record, bits))
+        self._warn_of(number)
 
     def change_settings(self, **changes: Any) -> None:
         """Go on with another horizon, policy, intervenable, ...; the past is learned anew."""
@@ -270,7 +295,7 @@ class Study(Reader):
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
         """A remark for the log; one that is repeated with its `key` is not written again."""
-        data: dict[str, Any] = {"text": _text(text, "the note")}
+        data: dict[str, Any] = {"text": as_text(text, "the note")}
         if trial is not None:
             data["trial"] = trial_number(trial)
         data |= once(key, data)
@@ -287,7 +312,7 @@ class Study(Reader):
         if not 0 <= alarm < count:
             raise UnknownAlarmError(f"there is no alarm {alarm}; there are {count}", alarm)
         self._write(
-            events.ACKNOWLEDGED, {"alarm": alarm, "note": _text(note, "the note", empty=True)}
+            events.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
         )
 
     def drop_snapshot(self) -> None:
@@ -302,8 +327,16 @@ class Study(Reader):
         exchange.import_log(exported, path)
         return cls.open(path)
 
-    def _ask_inside(self, n: int, worker: str) -> None:
-        """Write the missing trials of a worker, inside a transaction."""
+    def _missing(self, wanted: Mapping[str, int]) -> list[str]:
+        """Whose trials are still to be made, one name per trial."""
+        return [
+            worker
+            for worker, n in wanted.items()
+            for _ in range(n - len(self._ledger.pending_of(worker)))
+        ]
+
+    def _ask_inside(self, workers: Sequence[str]) -> None:
+        """Write a new trial for each, inside a transaction."""
         policy = self._follow()
         assert self._learner is not None
         learner = self._learner
@@ -311,8 +344,8 @@ class Study(Reader):
             snapshot = learner.snapshot(self._log.number, self._log.hash)
             if snapshot is not None:
                 self.store.keep_snapshot(snapshot)
-        first, pending = len(self._ledger.trials), learner.pending(self._ledger)
-        for number in range(first, first + n - len(self._ledger.pending_of(worker))):
+        pending = learner.pending(self._ledger)
+        for number, worker in enumerate(workers, start=len(self._ledger.trials)):
             choice = learner.choose(number, pending)
             pending.append(choice.wanted)
             data: dict[str, Any] = {
@@ -336,12 +369,17 @@ class Study(Reader):
                 data["problem"] = f"trial {learner.problem.trial}: {learner.problem.message}"
             self._log.write(events.ASKED, data)
 
-    def _end(self, kind: str, trial: Trial | int, reason: str) -> None:
-        number = trial_number(trial)
-        reason = _text(reason, "the reason", empty=True)
-        with self._lock, self._log.writing():
-            self._ledger.check_open(number)
-            self._log.write(kind, {"trial": number, "reason": reason})
+    def _finish(self, ending: Ending) -> None:
+        (refused,) = self.finish([ending])
+        if refused is not None:
+            raise refused from refused.__cause__
+        if ending.values is not None:
+            self._warn_of(ending.trial)
+
+    def _warn_of(self, number: int) -> None:
+        """Of what was just told or corrected."""
+        self._warn_of_left_out(number)
+        self._warn_of_far_values([number])
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
         with self._lock, self._log.writing():
@@ -371,34 +409,25 @@ class Study(Reader):
                 return
             node = self.nodes[moved[0]]
             reason = f"{node!r} was switched, which is not intervenable in this study"
-        self._warn(f"trial {number} is kept and left out of learning: {reason}", LearningWarning, 4)
+        self._warn(f"trial {number} is kept and left out of learning: {reason}")
 
-    def _warn(
-        self, message: str, kind: type[Warning] = LearningWarning, stacklevel: int = 3
-    ) -> None:
-        """What the user should know of a result that was kept."""
-        warnings.warn(message, kind, stacklevel=stacklevel)
+    def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
+        """What the user should know of a result that was kept, at the line of the user."""
+        level, frame = 1, sys._getframe()
+        while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(message, kind, stacklevel=level)
 
     def _warn_of_far_values(self, numbers: Sequence[int]) -> None:
         with self._lock:
             found = far_values(self._ledger, numbers)
         for far in found[:MOST_WARNINGS]:
-            self._warn(far.message, FarValueWarning, 4)
+            self._warn(far.message, FarValueWarning)
         if len(found) > MOST_WARNINGS:
             more = f"and {len(found) - MOST_WARNINGS} values more: causalarms study show FILE"
-            self._warn(more, FarValueWarning, 4)
+            self._warn(more, FarValueWarning)
 
 
-def _deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
-    """What an event says of what was played: nothing where that is known already."""
-    return {} if played is None or tuple(played) == record.intervention else {"played": played}
-
-
-def _text(given: Any, what: str, *, empty: bool = False) -> str:
-    if not isinstance(given, str) or len(given) > 10_000 or (not empty and not given.strip()):
-        raise StudyError(f"{what or 'the reason'} must be a text, not {given!r:.80}")
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise StudyError(f"{what or 'the reason'} holds characters that cannot be stored") from None
-    return given
+def check_asked(n: int) -> None:
+    if type(n) is not int or not 1 <= n <= MOST_ASKED:
+        raise StudyError(f"ask for 1 to {MOST_ASKED} trials at a time, not {n!r}")
