@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from causalarms.errors import SettingError
 from causalarms.models.lookahead.late import looks_ahead
 from causalarms.models.lookahead.situation import Chosen, Lookahead
 from causalarms.policies.base import EXPLOIT, EXPLORE
-from causalarms.policies.looking_ahead import in_words
+from causalarms.policies.looking_ahead import in_words, too_many, why_not
 from causalarms.policies.posterior import Posterior
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
@@ -45,10 +46,8 @@ def told(n_rounds: int, sem: LinearSEM = SEM, **settings: Any) -> Posterior:
     ("settings", "words"),
     [
         ({"decide": "guess"}, "decide"),
-        ({"method": "sampled"}, "method='exact'"),
         ({"weights": "learned"}, "weights='given'"),
         ({"weight_mean": 1.0}, "weight_mean=0"),
-        ({"n_nodes": 16, "regimes": None, "noise_mean": None}, "not 65536"),
     ],
 )
 def test_what_it_cannot_do_is_refused_by_name(settings: dict[str, Any], words: str) -> None:
@@ -56,18 +55,25 @@ def test_what_it_cannot_do_is_refused_by_name(settings: dict[str, Any], words: s
         looking(**settings)
 
 
-def test_the_most_interventions_it_compares_are_welcome() -> None:
-    assert looking(n_nodes=15, regimes=None, noise_mean=None)._lookahead is not None
+def test_the_most_nodes_are_welcome() -> None:
+    def obstacle(n_nodes: int) -> str:
+        return why_not(
+            cast(Posterior, SimpleNamespace(weights="given", weight_mean=0, n_nodes=n_nodes))
+        )
+
+    assert obstacle(62) == ""
+    assert "at most 62 nodes, not 63" in obstacle(63)
+    assert [too_many(np.full(n, 2)) for n in (15, 16)] == [False, True]
 
 
 @pytest.mark.parametrize(
     ("settings", "ahead"),
     [
         ({}, True),
-        ({"method": "sampled"}, False),
+        ({"method": "sampled"}, True),
         ({"weights": "learned"}, False),
         ({"weight_mean": 1.0}, False),
-        ({"n_nodes": 16, "regimes": None, "noise_mean": None}, False),
+        ({"n_nodes": 16, "regimes": None, "noise_mean": None}, True),
     ],
 )
 def test_auto_looks_ahead_where_it_can(settings: dict[str, Any], ahead: bool) -> None:
@@ -102,6 +108,7 @@ def test_it_is_computed_once_while_nothing_more_is_known() -> None:
         (SEM, {"noise_mean": None, "noise_scale": "estimate"}),
         (SEM, {"noise_std": SEM.noise_std}),
         (MIXED, {}),
+        (SEM, {"method": "sampled"}),
     ],
 )
 def test_the_best_intervention_is_found_and_kept(sem: LinearSEM, settings: dict[str, Any]) -> None:
@@ -268,3 +275,40 @@ def test_after_a_change_every_round_is_judged_again() -> None:
     said = [policy.suggest(np.random.default_rng(s)) for s in range(6)]
     assert not any(np.isnan(s.width) for s in said)
     assert set(held) == {EXPLOIT}
+
+
+@pytest.fixture(scope="module")
+def many() -> Posterior:
+    """After five rounds of 17 nodes: interventions are searched for, orders are sampled."""
+    sem = random_sem(17, seed=3, expected_degree=3)
+    policy = looking(sem, n_nodes=17, noise_scale="estimate", noise_mean=None)
+    rng = np.random.default_rng(0)
+    for a in rng.integers(0, 2, (64, 17)).astype(np.uint8):
+        policy.tell(a, 100.0 * sem.sample(a[None], rng)[0])
+    return policy
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_with_many_nodes_constraints_and_costs_are_kept(many: Posterior, early: bool) -> None:
+    assert many._lookahead is not None
+    settings = many._lookahead.settings
+    many._lookahead.settings = settings._replace(early=100 if early else 60)
+    try:
+        free = many.suggest(stream(1, "policy"))
+        again = many.suggest(stream(1, "policy"))
+        np.testing.assert_array_equal(free.intervention, again.intervention)
+        assert free.mean == again.mean
+        node = int(np.flatnonzero(free.intervention)[0])
+        dear = [[0.0, 1e5 if i == node else 0.0] for i in range(17)]
+        for allowed in (
+            Constraints([2] * 17, allowed={node: [0]}, at_most=9),
+            Constraints([2] * 17, cost=dear),
+        ):
+            arm = many.suggest(stream(1, "policy"), allowed=allowed).intervention
+            assert arm[node] == 0
+            assert allowed.allows(arm[None])[0]
+        cheap = Constraints([2] * 17, cost=[[c / 1e12 for c in of_node] for of_node in dear])
+        same = many.suggest(stream(1, "policy"), allowed=cheap).intervention
+        np.testing.assert_array_equal(same, free.intervention)
+    finally:
+        many._lookahead.settings = settings

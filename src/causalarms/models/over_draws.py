@@ -30,6 +30,14 @@ BUDGET = 5_000  # tree nodes per draw; a starting point need not be proven
 CLIMBS = 10  # starting points from which one node at a time is flipped
 
 
+class Systems(NamedTuple):
+    """What decides expected rewards, of n systems."""
+
+    order: npt.NDArray[np.int64]  # (n, N)
+    weights: FloatArray  # (n, R, N, N)
+    intercept: FloatArray  # (n, R, N)
+
+
 class Optimistic(NamedTuple):
     """The intervention of the highest upper value."""
 
@@ -58,7 +66,7 @@ def rank_of(quantile: float, n_draws: int) -> int:
     return n_draws - math.floor(quantile * (n_draws - 1))
 
 
-def counts_of(draws: Draws, regimes: Counts | None) -> Counts:
+def counts_of(draws: Draws | Systems, regimes: Counts | None) -> Counts:
     """How many regimes each node has; None: all that the draws have."""
     return regime_counts(regimes, draws.order.shape[1], default=draws.weights.shape[1])
 
@@ -177,7 +185,11 @@ def recommend(
 
 
 def best_of_each(
-    draws: Draws, reward: int, *, allowed: Constraints | None = None, regimes: Counts | None = None
+    draws: Draws | Systems,
+    reward: int,
+    *,
+    allowed: Constraints | None = None,
+    regimes: Counts | None = None,
 ) -> npt.NDArray[np.uint8]:
     """The best intervention found for every draw, (n, N)."""
     constraints = within(counts_of(draws, regimes), allowed)
@@ -193,7 +205,7 @@ def best_of_each(
     )
 
 
-def rewards_of(draws: Draws, arms: npt.NDArray[np.uint8], reward: int) -> FloatArray:
+def rewards_of(draws: Draws | Systems, arms: npt.NDArray[np.uint8], reward: int) -> FloatArray:
     """Expected rewards of given interventions under every draw, (n, arms)."""
     return np.stack(
         [

@@ -8,24 +8,25 @@ as many as a multiple of those played.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import SettingError
-from causalarms.limits import MAX_TABLE_NODES
+from causalarms.limits import MAX_CORE_NODES, MAX_TABLE_NODES
 from causalarms.models.lookahead.average import OnAverage, on_average
 from causalarms.models.lookahead.early import early_round
 from causalarms.models.lookahead.late import late_round
+from causalarms.models.lookahead.model import AnyPosterior
 from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
 from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
 from causalarms.policies.uniform import nearest_allowed, random_intervention
-from causalarms.posterior.exact import ExactPosterior
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
-from causalarms.sem.best_regimes import allowed_arms
-from causalarms.sem.regimes import n_interventions
+from causalarms.sem.best_regimes import allowed_arms, within
+from causalarms.sem.regimes import Counts, n_interventions
 
 if TYPE_CHECKING:
     from causalarms.policies.posterior import Posterior
@@ -47,20 +48,24 @@ class LookingAhead:
             raise SettingError(f"decide='lookahead' {obstacle}")
         self.policy = policy
         self.settings = settings or Lookahead()
-        self._average: tuple[ExactPosterior, int, OnAverage] | None = None
+        self._average: tuple[AnyPosterior, int, OnAverage] | None = None
 
     def suggest(
         self,
         rng: np.random.Generator,
-        posterior: ExactPosterior,
+        posterior: AnyPosterior,
         pending: Sequence[Intervention],
         kept: Constraints | None,
     ) -> Suggestion:
         policy = self.policy
         if policy.n_told + len(pending) < 2:
             return Suggestion(self._first(rng, pending, kept), EXPLORE, why=FIRST)
-        arms, cost = (None, None) if kept is None else allowed_arms(kept)
         scale = policy.reward_scale
+        arms, cost, among = None, None, None
+        if too_many(policy.regimes):
+            among = in_units(within(policy.regimes, kept), scale)
+        elif kept is not None:
+            arms, cost = allowed_arms(kept)
         since = policy.alarms[-1].round if policy.alarms else 0
         asked = Situation(
             reward=policy.reward,
@@ -70,11 +75,12 @@ class LookingAhead:
             pending=_rows(pending, policy.n_nodes),
             recent=policy.last_interventions(RECENT),
             age=policy.n_told - since + len(pending),
+            among=among,
         )
         if asked.age < self.settings.early:
             chosen = early_round(posterior, rng, asked, policy.quantile, self.settings)
         else:
-            average = self._on_average(posterior)
+            average = self._on_average(posterior, asked)
             chosen = late_round(posterior, average, rng, asked, policy.quantile, self.settings)
         return Suggestion(
             chosen.intervention,
@@ -84,12 +90,12 @@ class LookingAhead:
             in_words(chosen, scale),
         )
 
-    def _on_average(self, posterior: ExactPosterior) -> OnAverage:
+    def _on_average(self, posterior: AnyPosterior, asked: Situation) -> OnAverage:
         """Computed once for all rounds in which the posterior is the same."""
         as_of = self.policy.refreshed
         if self._average is None or self._average[0] is not posterior or self._average[1] != as_of:
             rng = stream(0, "lookahead", as_of)
-            found = on_average(posterior, rng, self.policy.reward, self.settings)
+            found = on_average(posterior, rng, asked, self.settings)
             self._average = posterior, as_of, found
         return self._average[2]
 
@@ -108,18 +114,27 @@ class LookingAhead:
 
 def why_not(policy: Posterior) -> str:
     """What keeps a policy from looking ahead; empty where nothing does."""
-    if policy.method != "exact" or policy.weights != "given" or policy.weight_mean > 0:
+    if policy.weights != "given" or policy.weight_mean > 0:
         return (
-            "needs the exact posterior of weights of any size: method='exact', weights='given' "
-            f"and weight_mean=0, not {policy.method!r}, {policy.weights!r} and "
-            f"{policy.weight_mean:g}"
+            "needs weights of any size: weights='given' and weight_mean=0, not "
+            f"{policy.weights!r} and {policy.weight_mean:g}"
         )
-    if n_interventions(policy.regimes) > 2**MAX_TABLE_NODES:
-        return (
-            f"compares all interventions: at most 2^{MAX_TABLE_NODES}, not "
-            f"{n_interventions(policy.regimes)}"
-        )
+    if policy.n_nodes > MAX_CORE_NODES:
+        return f"takes at most {MAX_CORE_NODES} nodes, not {policy.n_nodes}"
     return ""
+
+
+def too_many(regimes: Counts) -> bool:
+    """Whether interventions cannot all be compared."""
+    return n_interventions(regimes) > 2**MAX_TABLE_NODES
+
+
+@lru_cache(maxsize=16)
+def in_units(kept: Constraints, scale: float) -> Constraints:
+    """The same, with costs in units of the posterior."""
+    if scale == 1.0 or not kept.rules.cost.any():
+        return kept
+    return kept.priced(1.0 / scale)
 
 
 def in_words(chosen: Chosen, scale: float) -> str:

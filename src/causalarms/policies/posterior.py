@@ -311,7 +311,7 @@ class Posterior(Policy):
             elif kept is not None:
                 arm = nearest_allowed(arm, kept, rng)  # as opposite as may be
             return Suggestion(arm, EXPLORE, why=self._why_random)
-        if self._lookahead is not None and isinstance(self._posterior, ExactPosterior):
+        if self._lookahead is not None and not isinstance(self._posterior, MixedPosterior):
             return self._lookahead.suggest(rng, self._posterior, pending, kept)
         best = most_optimistic(
             self._draw(rng, self.draws), self.reward, self.quantile,

@@ -277,7 +277,7 @@ class SampledPosterior:
             vague = np.broadcast_to(self._tables.vague[:, None, :], probability.shape)
             if vague.any():
                 rng = generator(self._step_seed)
-                drawn = [self._draw_parents(order, rng)[1] for order in self._flat()]
+                drawn = [self.draw_parents(order, rng)[1] for order in self._flat()]
                 probability[vague] = np.mean(drawn, axis=0)[vague]
             probability[self.required] = 1.0
             probability.setflags(write=False)
@@ -318,7 +318,7 @@ class SampledPosterior:
         intercept, noise_std = np.empty((n, *shape[:2])), np.empty((n, *shape[:2]))
         gamma_shapes = self.settings.noise_shape + 0.5 * self.gram[:, :, -1, -1]
         for t in range(n):
-            adjacency[t] = self._draw_parents(order[t], rng)[0]
+            adjacency[t] = self.draw_parents(order[t], rng)[0]
             given_order.draw_weights_given(
                 self._tables,
                 adjacency[t],
@@ -330,7 +330,7 @@ class SampledPosterior:
             )
         return Draws(order, adjacency, weights, intercept, noise_std)
 
-    def _draw_parents(
+    def draw_parents(
         self, order: IntArray, rng: np.random.Generator
     ) -> tuple[BoolArray, FloatArray]:
         """Parents given the order, and chances of edges to vague mechanisms, (R, N, N) each."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from causalarms.models.lookahead.losses import Decisions, Truths, losses_after
 from causalarms.models.lookahead.model import Model
 from causalarms.models.lookahead.situation import Chosen, Situation
-from causalarms.models.over_draws import upper_values
+from causalarms.models.over_draws import Systems, rewards_of, upper_values
 from causalarms.posterior.exact import Draws
 from causalarms.sem.rewards import intervention_of, reward_tables
 
@@ -36,13 +36,18 @@ def compare(draws: Draws, model: Model, asked: Situation) -> Compared:
 def net_rewards(
     weights: FloatArray, intercept: FloatArray, order: IntArray, asked: Situation
 ) -> FloatArray:
-    tables = reward_tables(weights, intercept, order, asked.reward, asked.regimes)
+    if asked.rows is not None:
+        tables = rewards_of(Systems(order, weights, intercept), asked.rows, asked.reward)
+    else:
+        tables = reward_tables(weights, intercept, order, asked.reward, asked.regimes)
     if asked.arms is not None:
         tables = np.ascontiguousarray(tables[:, asked.arms])
     return tables if asked.cost is None else tables - asked.cost
 
 
 def rows_of(asked: Situation, arms: IntArray) -> Rows:
+    if asked.rows is not None:
+        return np.ascontiguousarray(asked.rows[arms])
     indices = arms if asked.arms is None else asked.arms[arms]
     return np.ascontiguousarray(intervention_of(indices, len(asked.regimes), asked.regimes))
 

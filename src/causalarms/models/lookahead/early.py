@@ -20,16 +20,16 @@ from causalarms.models.lookahead.compared import (
     truths_of,
 )
 from causalarms.models.lookahead.losses import losses_after
-from causalarms.models.lookahead.model import model_of
+from causalarms.models.lookahead.model import AnyPosterior, drawn_orders, model_of
+from causalarms.models.lookahead.narrowed import first_draws, narrowed
 from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
-from causalarms.posterior.exact import ExactPosterior
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
 def early_round(
-    posterior: ExactPosterior,
+    posterior: AnyPosterior,
     rng: np.random.Generator,
     asked: Situation,
     quantile: float,
@@ -37,8 +37,9 @@ def early_round(
 ) -> Chosen:
     n = settings.truths
     draws = posterior.draw(rng, n)
-    orders = posterior.draw(rng, settings.orders).order
+    orders = drawn_orders(posterior, rng, settings.orders)
     model = model_of(posterior, orders, rng, settings.points)
+    asked = narrowed(asked, model, first_draws(draws, settings.searched))
     compared = compare(draws, model, asked)
     steady = int(compared.mean.argmax())
     candidates = promising(compared, settings.candidates)

@@ -25,8 +25,9 @@ from causalarms.models.lookahead.compared import (
     truths_of,
 )
 from causalarms.models.lookahead.losses import losses_after
+from causalarms.models.lookahead.model import AnyPosterior
+from causalarms.models.lookahead.narrowed import first_draws, narrowed
 from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
-from causalarms.posterior.exact import ExactPosterior
 from causalarms.sem.rewards import indices_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -38,30 +39,34 @@ def looks_ahead(age: int, settings: Lookahead) -> bool:
 
 
 def late_round(
-    posterior: ExactPosterior,
+    posterior: AnyPosterior,
     average: OnAverage,
     rng: np.random.Generator,
     asked: Situation,
     quantile: float,
     settings: Lookahead,
 ) -> Chosen:
-    model, mean = average.model, average.net(asked)
+    model, told = average.model, asked
+    asked = narrowed(told, model)
+    mean = average.net(asked)
     steady = steady_arm(mean, asked, settings)
     row = rows_of(asked, np.array([steady]))[0]
     tested = len(asked.recent) > 0 and not np.array_equal(asked.recent[-1], row)
     if not tested and not looks_ahead(asked.age, settings):
         cost = 0.0 if asked.cost is None else float(asked.cost[steady])
         return Chosen(row, float(mean[steady]) + cost, float("nan"))
-    n_arms = len(mean)
-    n_draws = int(np.clip(2**22 // n_arms, settings.dissenters, settings.draws))
+    n_draws = int(np.clip(2**22 // len(mean), settings.dissenters, settings.draws))
+    if asked.rows is not None:
+        n_draws = settings.searched
     draws = posterior.draw(rng, n_draws)
+    asked = narrowed(told, model, first_draws(draws, n_draws))
     compared = compare(draws, model, asked)
     steady = steady_arm(compared.mean, asked, settings)
     gain = compared.tables.max(axis=1) - compared.tables[:, steady]
     slight = settings.slight * max(float(compared.mean[steady] - compared.mean.mean()), 0.0)
     dissent = np.flatnonzero(gain > slight)
     hold = chosen_arm(asked, compared, steady, steady, 0.0, 0, quantile)
-    if len(dissent) == 0 or n_arms == 1:
+    if len(dissent) == 0 or len(mean) == 1:
         return hold
     share = len(dissent) / n_draws
     rows = dissent[: settings.dissenters]
@@ -98,16 +103,21 @@ def steady_arm(mean: FloatArray, asked: Situation, settings: Lookahead) -> int:
     best = int(mean.argmax())
     if len(asked.recent) == 0:
         return best
-    played = Counter(sorted(indices_of(asked.recent, asked.regimes).tolist()))
-    usual = _arm_of(played.most_common(1)[0][0], asked)
+    usual = _usual_arm(asked)
     if usual is None:
         return best
     slight = settings.slight * float(mean[best] - mean.mean())
     return usual if mean[usual] >= mean[best] - slight else best
 
 
-def _arm_of(index: int, asked: Situation) -> int | None:
-    """Where this intervention stands among the allowed ones."""
+def _usual_arm(asked: Situation) -> int | None:
+    """The one played most lately; None where it is not among those that are compared."""
+    if asked.rows is not None:
+        rows, count = np.unique(asked.recent, axis=0, return_counts=True)
+        same = np.flatnonzero((asked.rows == rows[count.argmax()]).all(axis=1))
+        return int(same[0]) if len(same) else None
+    played = Counter(sorted(indices_of(asked.recent, asked.regimes).tolist()))
+    index = played.most_common(1)[0][0]
     if asked.arms is None:
         return index
     at = int(np.searchsorted(asked.arms, index))

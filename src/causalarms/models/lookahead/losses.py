@@ -59,7 +59,7 @@ def losses_after(
     n_sets = len(model.regressions.size)
     losses = np.empty((len(truths.order), len(candidates)))
     x = np.ones(n + 1)
-    density, step = np.empty(n_sets), np.empty((n_sets, n))
+    density, step = np.empty(n_sets), np.empty(model.regressions.mean.shape)
     for d in range(len(truths.order)):
         regressions, shares = model.regressions, model.sets.share
         weights, intercept = model.weights, model.intercept

@@ -12,12 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.kernels import kernel
+from causalarms.models.lookahead.drawn_sets import drawn_sets
 from causalarms.models.lookahead.parent_sets import ParentSets, stratified_sets
 from causalarms.models.lookahead.regressions import Regressions, regressions_of
 from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.sampled import SampledPosterior
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+AnyPosterior = ExactPosterior | SampledPosterior
 
 
 class Model(NamedTuple):
@@ -32,17 +35,14 @@ class Model(NamedTuple):
 
 
 def model_of(
-    posterior: ExactPosterior, orders: IntArray, rng: np.random.Generator, n_points: int
+    posterior: AnyPosterior, orders: IntArray, rng: np.random.Generator, n_points: int
 ) -> Model:
     """Of orders that were drawn from the posterior."""
     settings = posterior.settings
-    n_regimes, n_nodes = posterior.scores.shape[:2]
-    uniforms = rng.random((len(orders), n_regimes, n_nodes))
-    sets = ParentSets(
-        *stratified_sets(
-            posterior.scores, posterior.within, orders, settings.regimes, uniforms, n_points
-        )
-    )
+    if isinstance(posterior, SampledPosterior):
+        sets = drawn_sets(posterior, orders, rng, n_points)
+    else:
+        sets = stratified(posterior, orders, rng, n_points)
     regressions = Regressions(
         *regressions_of(
             sets.parents,
@@ -58,6 +58,29 @@ def model_of(
     )
     weights, intercept = averages(sets, sets.share, regressions)
     return Model(orders, settings.regimes, sets, regressions, weights, intercept)
+
+
+def drawn_orders(posterior: AnyPosterior, rng: np.random.Generator, n: int) -> IntArray:
+    if isinstance(posterior, SampledPosterior):
+        kept = posterior.orders.reshape(-1, posterior.n_nodes)
+        return kept[rng.integers(len(kept), size=n)]
+    return posterior.draw(rng, n).order
+
+
+def stratified(
+    posterior: ExactPosterior, orders: IntArray, rng: np.random.Generator, n_points: int
+) -> ParentSets:
+    uniforms = rng.random((len(orders), *posterior.scores.shape[:2]))
+    return ParentSets(
+        *stratified_sets(
+            posterior.scores,
+            posterior.within,
+            orders,
+            posterior.settings.regimes,
+            uniforms,
+            n_points,
+        )
+    )
 
 
 @kernel

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.kernels import kernel
+from causalarms.kernels import inner, kernel
 from causalarms.posterior.orders import with_gap
 from causalarms.statistics.normal_equations import (
     cholesky,
@@ -54,14 +54,17 @@ def regressions_of(
     """The fields of `Regressions`."""
     most, n = first.shape
     n_sets = len(parents)
+    widest = 1  # and the constant
+    for m in range(n_sets):
+        widest = max(widest, 1 + _count_bits(parents[m]))
     size = np.zeros(n_sets, dtype=np.int64)
-    regressor = np.zeros((n_sets, n), dtype=np.int64)
-    inverse = np.zeros((n_sets, n, n))
-    mean = np.zeros((n_sets, n))
+    regressor = np.zeros((n_sets, widest), dtype=np.int64)
+    inverse = np.zeros((n_sets, widest, widest))
+    mean = np.zeros((n_sets, widest))
     variance = np.empty(n_sets)
     freedom = np.empty(n_sets)
     target_mean = np.zeros((most, n))
-    lower = np.empty((n, n))
+    lower = np.empty((widest, widest))
     for regime in range(most):
         for node in range(n):
             with_intercept = math.isnan(noise_mean[regime, node])
@@ -96,6 +99,15 @@ def regressions_of(
                 if not math.isnan(known_variance[regime, node]):
                     variance[m], freedom[m] = known_variance[regime, node], np.inf
     return size, regressor, inverse, mean, variance, freedom, target_mean
+
+
+@inner
+def _count_bits(bits: int) -> int:
+    count = 0
+    while bits > 0:
+        bits &= bits - 1
+        count += 1
+    return count
 
 
 @kernel

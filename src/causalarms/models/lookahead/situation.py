@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.search.constraints import Constraints
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.uint8]
@@ -33,6 +35,7 @@ class Lookahead(NamedTuple):
     slight: float = 1e-3  # of the spread of rewards: less is no reason to disagree or to move
     spacing: int = 15  # a judged round every age / spacing rounds
     most_held: int = 30
+    searched: int = 32  # draws whose best is searched for, where there are too many to compare all
 
 
 class Situation(NamedTuple):
@@ -45,6 +48,8 @@ class Situation(NamedTuple):
     pending: Rows  # (n, N)
     recent: Rows  # (m, N), the last rounds told, the last one last
     age: int  # rounds played or being played since the last change
+    among: Constraints | None = None  # where there are too many: what may be played, and its cost
+    rows: Rows | None = None  # (A, N) then: those that are compared
 
 
 class Chosen(NamedTuple):
