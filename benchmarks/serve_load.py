@@ -71,7 +71,13 @@ if __name__ == "__main__":
 
 @contextmanager
 def served(path: Path, *options: str) -> Iterator[str]:
-    """The address of a service in a process of its own."""
+    with served_process(path, *options) as (url, _):
+        yield url
+
+
+@contextmanager
+def served_process(path: Path, *options: str) -> Iterator[tuple[str, int]]:
+    """The address of a service in a process of its own, and the process."""
     program = "from causalarms.cli.main import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", program, "serve", str(path), "--port", "0", *options],
@@ -83,7 +89,7 @@ def served(path: Path, *options: str) -> Iterator[str]:
         found = re.search(r"http://\S+", line)
         if found is None:
             raise SystemExit(f"the service does not start: {line}")
-        yield found[0]
+        yield found[0], process.pid
     finally:
         process.terminate()
         process.wait(10)
