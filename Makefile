@@ -5,7 +5,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 BYTECODE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test prepared types docs bench reproduce clean
+.PHONY: help demo serve test prepared types docs pythons bench reproduce clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ types: .venv/ready-test
 docs: .venv/ready-docs  ## the site of these documents in out/site; warnings are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open out/site/index.html"
+
+pythons:  ## install and test under every supported Python that is found here
+	@$(PYTHON) tools/pythons.py $(if $(WHOLE),--whole)
 
 bench: .venv/ready-test  ## fast kernels against plain references, in one run
 	$(BIN)/python benchmarks/run.py
