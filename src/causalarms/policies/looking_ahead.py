@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.checks import choice
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.models.lookahead.average import OnAverage, on_average
@@ -20,7 +21,8 @@ from causalarms.models.lookahead.early import early_round
 from causalarms.models.lookahead.late import late_round
 from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
 from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
-from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.policies.random_rounds import moved_on
+from causalarms.policies.uniform import random_intervention
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
@@ -102,8 +104,14 @@ class LookingAhead:
         played = [*self.policy.last_interventions(1), *pending]
         if not played:
             return random_intervention(rng, self.policy.regimes, kept)
-        opposite = ((played[-1].astype(np.int64) + 1) % self.policy.regimes).astype(np.uint8)
-        return opposite if kept is None else nearest_allowed(opposite, kept, rng)
+        return moved_on(played[-1], self.policy.regimes, rng, kept)
+
+
+def lookahead_of(policy: Posterior, decide: str) -> LookingAhead | None:
+    """None where a policy is to decide, or has to, by its quantile."""
+    choice("decide", decide, WAYS)
+    ahead = decide == LOOKAHEAD or (decide == AUTO and not why_not(policy))
+    return LookingAhead(policy) if ahead else None
 
 
 def why_not(policy: Posterior) -> str:
