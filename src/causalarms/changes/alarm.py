@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from causalarms.sem.regimes import Counts, existing
 
@@ -30,3 +32,12 @@ class Alarm(NamedTuple):
         if (self.regime, self.node) != (ANY, ANY):
             return [(self.regime, self.node)]
         return [(regime, node) for regime, node in np.argwhere(existing(regimes)).tolist()]
+
+
+def starts_after(alarms: Sequence[Alarm], regimes: Counts) -> npt.NDArray[np.int64]:
+    """The round after which each mechanism began anew, (R, N); 0: never."""
+    starts = np.zeros((int(regimes.max()), len(regimes)), dtype=np.int64)
+    for alarm in alarms:
+        for mechanism in alarm.mechanisms(regimes):
+            starts[mechanism] = alarm.change_point
+    return starts

@@ -37,11 +37,10 @@ from causalarms.errors import DataError, SettingError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.units import Units
-from causalarms.limits import MAX_SCORED_NODES
 from causalarms.models.belief import Belief, belief_given_graph
-from causalarms.models.candidates import candidates
 from causalarms.models.confidence import FORMS
-from causalarms.models.scores import Scores, best_score, score_interventions
+from causalarms.models.scored_interventions import ScoredInterventions
+from causalarms.models.scores import Scores, best_score
 from causalarms.models.weights import MechanismWeights, fit_weights
 from causalarms.policies.base import (
     EXPLOIT,
@@ -54,15 +53,14 @@ from causalarms.policies.base import (
 )
 from causalarms.policies.detector_views import DatasetView
 from causalarms.policies.noise_units import estimated_units
-from causalarms.policies.state_check import FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
+from causalarms.policies.state_check import FLAGS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.policies.uniform import random_intervention
+from causalarms.policies.weights_state import restored_weights, weights_entries, weights_state
 from causalarms.posterior.settings import edge_masks
 from causalarms.search.constraints import Constraints
-from causalarms.sem.best_regimes import allowed_arms
-from causalarms.sem.regimes import existing, n_interventions
-from causalarms.sem.rewards import all_interventions, intervention_of
-from causalarms.sem.topology import find_cycle, topological_order
+from causalarms.sem.regimes import existing
+from causalarms.sem.topology import find_cycle
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
 
@@ -70,7 +68,6 @@ NEVER = -1
 NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
 TRADE_OFF = "the best trade-off between a high reward and learning more"
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
-MODEL_ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
 
 
 class CSLUCB(Policy):
@@ -152,9 +149,7 @@ class CSLUCB(Policy):
         self._adjacency: npt.NDArray[np.bool_] | None = None
         self._model: MechanismWeights | None = None
         self._units = Units(np.zeros(n_nodes), np.ones(n_nodes))  # those of model and scores
-        self._scores: Scores | None = None
-        self._under: tuple[Scores, Constraints, npt.NDArray[np.uint8], Scores] | None = None
-        self._candidates: npt.NDArray[np.uint8] | None = None  # None: all in order
+        self._scored: ScoredInterventions | None = None
         self._fitted = np.full(
             (2, *self._exist.shape), NEVER
         )  # counts and starts the model was fitted to
@@ -181,7 +176,7 @@ class CSLUCB(Policy):
 
     @property
     def exploring(self) -> bool:
-        return self._scores is None or self._samples_missing
+        return self._scored is None or self._samples_missing
 
     @property
     def _samples_missing(self) -> bool:
@@ -195,14 +190,14 @@ class CSLUCB(Policy):
         allowed: Constraints | None = None,
     ) -> Suggestion:
         kept = self.kept(allowed)
-        if self.exploring or self._scores is None:
+        if self.exploring or self._scored is None:
             tried = random_intervention(rng, self.regimes, kept)
             return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
         if kept is not None:
-            return self._best_allowed(kept)
-        arm = self._held if self.hold else self._choose(self._scores)
-        predicted = self._predicted(self._scores, arm)
-        return Suggestion(self._intervention(arm), EXPLOIT, *predicted, TRADE_OFF)
+            return self._best_allowed(self._scored, kept)
+        arm = self._held if self.hold else self._choose(self._scored.scores)
+        predicted = self._predicted(self._scored.scores, arm)
+        return Suggestion(self._scored.intervention(arm), EXPLOIT, *predicted, TRADE_OFF)
 
     def kept(self, allowed: Constraints | None) -> Constraints | None:
         kept = super().kept(allowed)
@@ -241,7 +236,7 @@ class CSLUCB(Policy):
             self._forget(alarm)
         if self._samples_missing:
             return
-        first = self._scores is None or self._graph_round < self._change_round
+        first = self._scored is None or self._graph_round < self._change_round
         if first or self.n_told - self._graph_round >= self.refresh:
             self._learn_graph()
         if self._graph_round == self.n_told or (
@@ -287,8 +282,9 @@ class CSLUCB(Policy):
             self._fit()
             self._score()
             self._fitted = samples
+        assert self._scored is not None
         self._weights_round = self.n_told
-        self._held = self._choose(self._scores)
+        self._held = self._choose(self._scored.scores)
         self.detector.model_changed(self._view)
 
     def _fit(self) -> None:
@@ -307,65 +303,25 @@ class CSLUCB(Policy):
 
     def _score(self) -> None:
         assert self._model is not None
-        if n_interventions(self.regimes) > 2**MAX_SCORED_NODES:
-            self._candidates = candidates(self._model, self.reward)
-        scores = self._scores_of(
-            all_interventions(self.n_nodes, self.regimes)
-            if self._candidates is None
-            else self._candidates
-        )
-        if not np.isfinite(scores.mean + scores.width).any():
-            raise DataError(
-                "no expected reward is a number: the values told are far from noise_mean"
-            )
-        self._scores = scores
-        self.n_cyclic = self._scores.n_cyclic
-
-    def _scores_of(self, rows: npt.NDArray[np.uint8]) -> Scores:
-        assert self._model is not None
-        with np.errstate(all="ignore"):
-            return score_interventions(
-                self._model, rows, self.reward,
-                delta=self.delta, bound=self.bound, known_mean=self.noise_mean is not None,
-            )  # fmt: skip
-
-    def _intervention(self, arm: int) -> Intervention:
-        if self._candidates is None:
-            return intervention_of(arm, self.n_nodes, self.regimes)
-        return self._candidates[arm].copy()
+        self._scored = ScoredInterventions(
+            self._model, self.reward,
+            delta=self.delta, bound=self.bound, known_mean=self.noise_mean is not None,
+        )  # fmt: skip
+        self.n_cyclic = self._scored.scores.n_cyclic
 
     def _predicted(self, scores: Scores, arm: int) -> tuple[float, float]:
         """Reward and bound in the units of the data."""
         scale, shift = self._units.scale[self.reward], self._units.shift[self.reward]
         return float(scores.mean[arm] * scale + shift), float(scores.width[arm] * scale)
 
-    def _best_allowed(self, allowed: Constraints) -> Suggestion:
+    def _best_allowed(self, scored: ScoredInterventions, allowed: Constraints) -> Suggestion:
         """The highest upper bound net of costs."""
-        scores = self._scores
-        assert scores is not None
-        if self._candidates is None:
-            arms, cost = allowed_arms(allowed)
-            rows = intervention_of(arms, self.n_nodes, self.regimes)
-            scores = Scores(scores.mean[arms], scores.width[arms])
-        else:
-            rows, scores = self._scored_under(allowed)
-            cost = allowed.cost(rows)
-        best = best_score(self._bounds(scores) * self._units.scale[self.reward] - cost)
+        unit = self._units.scale[self.reward]
+        rows, scores, cost = scored.under(allowed, unit)
+        best = best_score(self._bounds(scores) * unit - cost)
         return Suggestion(rows[best].copy(), EXPLOIT, *self._predicted(scores, best), TRADE_OFF)
 
-    def _scored_under(self, allowed: Constraints) -> tuple[npt.NDArray[np.uint8], Scores]:
-        """Allowed interventions worth scoring, of a system with too many; once per fit."""
-        assert self._model is not None
-        known = self._under
-        if known is None or known[0] is not self._scores or known[1] != allowed:
-            price = allowed.priced(1.0 / self._units.scale[self.reward])
-            rows = candidates(self._model, self.reward, allowed=price)
-            assert self._scores is not None
-            known = self._under = (self._scores, allowed, rows, self._scores_of(rows))
-        return known[2], known[3]
-
-    def _choose(self, scores: Scores | None) -> int:
-        assert scores is not None
+    def _choose(self, scores: Scores) -> int:
         if self.alpha is None and self._alpha_0 == 0.0:
             widest = float(np.nanmax(scores.width))  # 0 where no mechanism has a parent
             zero = 0.0 if self.noise_mean is not None else float(np.nanmean(scores.mean))
@@ -380,12 +336,11 @@ class CSLUCB(Policy):
         return scores.mean + alpha * scores.width
 
     def own_state(self) -> dict[str, Any]:
-        model = {} if self._model is None else {f: getattr(self._model, f) for f in MODEL_ARRAYS}
         return {
             **nested("data", self._data.state()),
             **nested("moments", self._moments.state()),
             **nested("detector", self.detector.state()),
-            **nested("model", model),
+            **nested("model", weights_state(self._model)),
             **{name: getattr(self, f"_{name}") for name in SCALARS},
             "fitted": self._fitted.copy(),
             "scale": self._units.scale.copy(),
@@ -393,16 +348,10 @@ class CSLUCB(Policy):
         } | ({} if self._adjacency is None else {"adjacency": self._adjacency})
 
     def state_entries(self, n_told: int) -> dict[str, Entry]:
-        n = self.n_nodes
-        mechanisms = self._exist.shape
-        matrices = (*mechanisms, n)
+        mechanisms = self.n_regimes, self.n_nodes
         return {
-            "adjacency": Entry(FLAGS, matrices, optional=True),
-            "model.weights": Entry(FLOATS, matrices, optional=True),
-            "model.intercept": Entry(FLOATS, mechanisms, optional=True),
-            "model.noise_std": Entry(FLOATS, mechanisms, 0, optional=True),
-            "model.spread": Entry(FLOATS, mechanisms, 0, optional=True),
-            "model.n_regressors": Entry(INTEGERS, mechanisms, 0, n, optional=True),
+            "adjacency": Entry(FLAGS, (*mechanisms, self.n_nodes), optional=True),
+            **nested("model", weights_entries(*mechanisms)),
             "fitted": Entry(INTEGERS, (2, *mechanisms), NEVER, n_told),
             "held": Entry(WHOLE, low=0),
             "alpha_0": Entry(REAL, low=0),
@@ -423,14 +372,13 @@ class CSLUCB(Policy):
             scale=np.ones(self.n_nodes) if scale is None else np.array(scale),
         )
         self._adjacency = state.get("adjacency")
-        self._model = self._scores = None
+        self._model = self._scored = None
         self._chains.clear()
         model = unnested("model", state)
         if model and self._adjacency is not None:
-            order = topological_order(self._adjacency.any(axis=0))
-            self._model = MechanismWeights(**model, order=order, regimes=self.regimes)
+            self._model = restored_weights(model, self._adjacency, self.regimes)
             self._score()
-        if self._held >= (1 if self._scores is None else len(self._scores.mean)):
+        if self._held >= (1 if self._scored is None else len(self._scored)):
             raise DataError(f"there is no scored intervention {self._held}")
         if self._change_round != (self.alarms[-1].round if self.alarms else 0):
             raise DataError(f"there was no alarm in round {self._change_round}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.checks import choice
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_CORE_NODES, MAX_TABLE_NODES
 from causalarms.models.lookahead.average import OnAverage, on_average
@@ -22,7 +23,8 @@ from causalarms.models.lookahead.late import late_round
 from causalarms.models.lookahead.model import AnyPosterior
 from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
 from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
-from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.policies.random_rounds import moved_on
+from causalarms.policies.uniform import random_intervention
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import allowed_arms, within
@@ -108,8 +110,19 @@ class LookingAhead:
         played = [*self.policy.last_interventions(1), *pending]
         if not played:
             return random_intervention(rng, self.policy.regimes, kept)
-        opposite = ((played[-1].astype(np.int64) + 1) % self.policy.regimes).astype(np.uint8)
-        return opposite if kept is None else nearest_allowed(opposite, kept, rng)
+        return moved_on(played[-1], self.policy.regimes, rng, kept)
+
+
+def lookahead_of(policy: Posterior, decide: str) -> LookingAhead | None:
+    """None where a policy is to decide, or has to, by its quantile."""
+    choice("decide", decide, WAYS)
+    ahead = decide == LOOKAHEAD or (decide == AUTO and _is_better(policy))
+    return LookingAhead(policy) if ahead else None
+
+
+def _is_better(policy: Posterior) -> bool:
+    """Where it was measured to be: docs/posterior.md."""
+    return not why_not(policy) and policy.method == "exact" and not too_many(policy.regimes)
 
 
 def why_not(policy: Posterior) -> str:
