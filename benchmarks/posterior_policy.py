@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +21,14 @@ from rich.table import Table
 from causalarms import make_policy, random_sem
 from causalarms.policies.stopping import StopRule
 from causalarms.rng import stream
+from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.experiment import Contestant, Experiment
 from causalarms.simulation.monte_carlo import monte_carlo
 from causalarms.simulation.simulate import simulate
 
 REFERENCE = "linsem-ts"
 LAW_OF_WEIGHTS = {"weight_mean": 1.25, "weight_scale": 0.433}  # of U(0.5, 2)
+EARLY, LATE = 60, 50  # rounds
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -93,44 +96,45 @@ def regret(runs: int, jobs: int, results: Path | None) -> list[Table]:
 
 
 def sizes() -> Table:
-    """Whole runs, with the time of every ask and tell."""
+    """Whole runs of both ways to decide, with the time of every ask and tell; medians and worst."""
     made = table(
-        "whole runs on one core", "nodes", "system", "rounds", "seconds", "ask, median", "worst",
-        "tell, median", "worst", "gap in the last 50 rounds",
+        "on one core", "nodes", "system", "decide", "rounds", "seconds", "early: ask", "tell",
+        "late: ask", "tell", "worst", "gap in the last 50 rounds",
     )  # fmt: skip
     for n_nodes, degree, rounds in (
-        (10, None, 1500), (16, None, 300), (20, None, 1500), (30, 4, 300), (50, 4, 300),
-        (50, None, 300),
+        (6, None, 300), (10, None, 1500), (16, None, 150), (20, 4, 200), (30, 4, 150), (50, 4, 120),
     ):  # fmt: skip
         sem = random_sem(n_nodes, seed=0, expected_degree=degree)
-        spread = sem.expected_reward(sem.best_intervention()[None])[0] - sem.average_reward()
-        for n_rounds in (3, rounds):  # once to compile
-            policy = make_policy("posterior", n_nodes=n_nodes, noise_mean=sem.noise_mean)
-            noise = stream(0, "noise")
-            asks, tells, gaps = [], [], []
-            best = sem.expected_reward(sem.best_intervention()[None])[0]
-            for t in range(n_rounds):
-                start = perf_counter()
-                a = policy.ask(stream(0, "policy", t))
-                asked = perf_counter()
-                x = sem.sample(a[None], noise)[0]
-                told = perf_counter()
-                policy.tell(a, x)
-                tells.append(perf_counter() - told)
-                asks.append(asked - start)
-                gaps.append(best - sem.expected_reward(a[None])[0])
-        made.add_row(
-            str(n_nodes),
-            "dense" if degree is None else f"degree {degree}",
-            str(rounds),
-            f"{sum(asks) + sum(tells):.1f}",
-            *(
-                f"{1000 * value:.1f} ms"
-                for value in (np.median(asks), max(asks), np.median(tells), max(tells))
-            ),
-            f"{100 * np.mean(gaps[-50:]) / spread:.2f} %",
-        )
+        system = "dense" if degree is None else f"degree {degree}"
+        for decide in ("quantile", "lookahead"):
+            timed(sem, decide, 3)  # once to compile
+            asks, tells, gap = timed(sem, decide, rounds)
+            spans = (asks[:EARLY], tells[:EARLY], asks[-LATE:], tells[-LATE:])
+            made.add_row(
+                str(n_nodes), system, decide, str(rounds), f"{asks.sum() + tells.sum():.1f}",
+                *(f"{1000 * np.median(span):.1f} ms" for span in spans),
+                f"{1000 * max(asks.max(), tells.max()):.0f} ms", f"{100 * gap:.2f} %",
+            )  # fmt: skip
     return made
+
+
+def timed(sem: LinearSEM, decide: str, rounds: int) -> tuple[FloatArray, FloatArray, float]:
+    """Seconds of every ask and tell, and what the last rounds lose of best minus average."""
+    told: dict[str, Any] = {"noise_mean": sem.noise_mean, "decide": decide}
+    policy = make_policy("posterior", n_nodes=sem.n_nodes, **told)
+    best = sem.expected_reward(sem.best_intervention()[None])[0]
+    noise, seconds, gaps = stream(0, "noise"), [], []
+    for t in range(rounds):
+        start = perf_counter()
+        a = policy.ask(stream(0, "policy", t))
+        asked = perf_counter() - start
+        x = sem.sample(a[None], noise)[0]
+        start = perf_counter()
+        policy.tell(a, x)
+        seconds.append((asked, perf_counter() - start))
+        gaps.append(best - sem.expected_reward(a[None])[0])
+    asks, tells = np.array(seconds).T
+    return asks, tells, float(np.mean(gaps[-LATE:]) / (best - sem.average_reward()))
 
 
 def _stopped(seed: int, rule: StopRule) -> tuple[int, float, float, float, bool]:
