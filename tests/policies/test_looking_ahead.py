@@ -14,7 +14,7 @@ from causalarms.errors import SettingError
 from causalarms.models.lookahead.late import looks_ahead
 from causalarms.models.lookahead.situation import Chosen, Lookahead
 from causalarms.policies.base import EXPLOIT, EXPLORE
-from causalarms.policies.looking_ahead import in_words, too_many, why_not
+from causalarms.policies.looking_ahead import in_units, in_words, too_many, why_not
 from causalarms.policies.posterior import Posterior
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
@@ -53,6 +53,17 @@ def told(n_rounds: int, sem: LinearSEM = SEM, **settings: Any) -> Posterior:
 def test_what_it_cannot_do_is_refused_by_name(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(SettingError, match=words):
         looking(**settings)
+
+
+def test_costs_of_what_is_searched_are_in_units_of_the_posterior() -> None:
+    dear = Constraints([2] * 3, at_most=2, cost=[[0.0, 1.0], [0.0, 2.0], [0.5, 0.0]])
+    rows = all_interventions(3)
+    scaled = in_units(dear, 4.0)
+    np.testing.assert_allclose(scaled.cost(rows), dear.cost(rows) / 4.0)
+    np.testing.assert_array_equal(scaled.allows(rows), dear.allows(rows))
+    assert in_units(dear, 1.0) is dear
+    free = Constraints([2] * 3)
+    assert in_units(free, 4.0) is free
 
 
 def test_the_most_nodes_are_welcome() -> None:

@@ -25,6 +25,7 @@ def test_asking_for_many_is_what_asking_one_after_the_other_is(tmp_path: Path) -
     assert found == {w: t if isinstance(t, list) else [t] for w, t in alone.items()}
     assert [len(trials) for trials in found.values()] == [1, 2, 3]
     assert together.ask_for(wanted) == found
+    assert len(together.ledger().pending) == 6
 
 
 def test_nobody_gets_a_trial_where_one_request_is_wrong() -> None:
@@ -80,5 +81,6 @@ def test_results_that_the_file_cannot_take_are_kept_beside_it(tmp_path: Path) ->
     )
     assert all(isinstance(error, ChangedStudyError) for error in found)
     assert ["is kept in" in str(error) for error in found] == [True, True, False]
+    assert str(found[0]).startswith(f"{found[2]}. The result of trial 0")
     assert len((tmp_path / "s.db-untold.jsonl").read_text().splitlines()) == 2
     assert len(Study.open(path).ledger().pending) == 3
