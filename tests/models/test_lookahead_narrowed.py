@@ -54,7 +54,7 @@ def asked(among: Constraints | None, recent: npt.NDArray[np.uint8] = NONE) -> Si
 @pytest.fixture
 def searching(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if seven switches were too many to list."""
-    monkeypatch.setattr(module, "MOST_LISTED", 4)
+    monkeypatch.setattr(module, "MAX_AHEAD_LISTED", 4)
 
 
 def has(rows: Any, row: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from causalarms.service.batches import MOST, Batches
 from causalarms.service.one_thread import OneThread
@@ -40,7 +41,8 @@ def outcomes(numbers: Sequence[int], clerk: Clerk, gone: Sequence[int] = ()) -> 
         thread.close(5.0)
         return list(found)
 
-    return asyncio.run(run())
+    with ThreadPoolExecutor(1) as apart:  # this thread may have a loop of its own
+        return apart.submit(lambda: asyncio.run(run())).result()
 
 
 def test_who_waits_is_served_together_and_refused_alone() -> None:

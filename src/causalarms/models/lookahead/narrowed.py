@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.limits import MAX_AHEAD_LISTED
 from causalarms.models.lookahead.model import Model
 from causalarms.models.lookahead.situation import Rows, Situation
 from causalarms.models.over_draws import Systems, best_of_each, rewards_of
 from causalarms.posterior.exact import Draws
 from causalarms.search.constraints import Constraints
-
-MOST_LISTED = 2**11  # allowed interventions that are all compared
 
 
 def narrowed(asked: Situation, model: Model, draws: Systems | None = None) -> Situation:
@@ -34,8 +33,8 @@ def first_draws(draws: Draws, n: int) -> Systems:
 def promising_rows(
     among: Constraints, asked: Situation, model: Model, draws: Systems | None
 ) -> Rows:
-    if among.count(MOST_LISTED) is not None:
-        return among.interventions(MOST_LISTED)
+    if among.count(MAX_AHEAD_LISTED) is not None:
+        return among.interventions(MAX_AHEAD_LISTED)
     averages = Systems(model.orders, model.weights, model.intercept)
     found = [best_of_each(averages, asked.reward, allowed=among, regimes=asked.regimes)]
     if draws is not None:
