@@ -119,6 +119,8 @@ def test_a_climb_ends_where_no_neighbour_is_better(known: tuple[Model, Draws]) -
     value = mean[int(best @ (1 << np.arange(N - 1, -1, -1)))]
     for row in FREE.neighbours(best):
         assert mean[int(row @ (1 << np.arange(N - 1, -1, -1)))] <= value
+    dear = Constraints([2] * N, cost=[[0.0, 1e6]] * N)
+    assert not climbed(averages, N - 1, dear, np.ones((1, N), dtype=np.uint8)).any()
     fixed = Constraints([2] * N, allowed={i: [1] for i in range(N)})
     assert climbed(averages, N - 1, fixed, np.ones((1, N), dtype=np.uint8)).all()
 
