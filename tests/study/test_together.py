@@ -33,6 +33,8 @@ def test_nobody_gets_a_trial_where_one_request_is_wrong() -> None:
     for wanted in ({"a": 1, "b": 0}, {"a": 1, "b": 1001}, {"a": 1, " ": 1}):
         with pytest.raises(StudyError):
             study.ask_for(wanted)
+    with pytest.raises(StudyError, match="how many"):
+        study.ask_for(["a"])  # type: ignore[arg-type]
     assert study.ledger().trials == []
     assert len(study.ask_for({"a": 1000})["a"]) == 1000
 
@@ -67,6 +69,30 @@ def test_a_trial_ends_once() -> None:
     with pytest.raises(StudyError, match="once"):
         study.finish(twice)
     assert study.ledger().trials[0].state == "asked"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (Ending(events.TOLD, 1, [1.0, 2.0]), "2 values for 3 nodes"),
+        (Ending(events.TOLD, 1), "a number per node"),
+        (Ending(events.TOLD, 1, [1.0, 2.0, 3.0], [0, 7, 0]), "'stir'"),
+        (Ending(events.NOTE, 1), "told, failed or abandoned"),
+        (Ending(events.FAILED, 1, [1.0, 2.0, 3.0]), "trial 1 is failed"),
+        (Ending(events.ABANDONED, 1, played=[0, 0, 0]), "trial 1 is abandoned"),
+        (Ending(events.FAILED, 1, reason="\ud800"), "the reason"),
+    ],
+)
+def test_a_wrong_ending_is_refused_and_spoils_nothing(
+    tmp_path: Path, wrong: Ending, words: str
+) -> None:
+    study = Study.create(tmp_path / "s.db", **SETTINGS)
+    trials = study.ask(2)
+    before = study.seen
+    with pytest.raises(StudyError, match=words):
+        study.finish([told(study.settings, 0, result(trials[0])), wrong])
+    assert study.seen == before
+    assert Study.open(tmp_path / "s.db").verify().told == 0
 
 
 def test_results_that_the_file_cannot_take_are_kept_beside_it(tmp_path: Path) -> None:

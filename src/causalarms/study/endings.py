@@ -44,6 +44,17 @@ def without_result(kind: str, trial: int, reason: str) -> Ending:
     return Ending(kind, trial, reason=as_text(reason, "the reason", empty=True))
 
 
+def checked(settings: Settings, given: Ending) -> Ending:
+    """As the two above make it, whoever made it: a wrong event would spoil the log."""
+    if given.kind == events.TOLD:
+        return told(settings, given.trial, given.values, given.played)
+    if given.kind not in (events.FAILED, events.ABANDONED):
+        raise StudyError(f"a trial ends told, failed or abandoned, not {given.kind!r:.80}")
+    if given.values is not None or given.played is not None:
+        raise StudyError(f"trial {given.trial} is {given.kind}: values and played go with told")
+    return without_result(given.kind, given.trial, given.reason)
+
+
 def deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
     """What an event says of what was played: nothing where that is known already."""
     return {} if played is None or tuple(played) == record.intervention else {"played": played}

@@ -24,7 +24,7 @@ from causalarms.errors import (
     UnknownAlarmError,
 )
 from causalarms.study import events, exchange
-from causalarms.study.endings import Ending, as_text, deviation, told, without_result
+from causalarms.study.endings import Ending, as_text, checked, deviation, told, without_result
 from causalarms.study.far_values import MOST_WARNINGS, far_values
 from causalarms.study.inputs import PastRounds, as_intervention, as_past_rounds, as_values
 from causalarms.study.learner import Learner
@@ -140,6 +140,8 @@ class Study(Reader):
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
         """As `ask`, for several workers and in one transaction: how many trials each wants."""
+        if not isinstance(wanted, Mapping):
+            raise StudyError(f"say how many trials each worker wants, not {wanted!r:.80}")
         for worker, n in wanted.items():
             check_asked(n)
             as_text(worker, "the worker")
@@ -181,6 +183,7 @@ class Study(Reader):
 
         A trial may be named once only. An error that leaves this is of all: nothing was written.
         """
+        endings = [checked(self.settings, ending) for ending in endings]
         if len({ending.trial for ending in endings}) < len(endings):
             raise StudyError("a trial ends once: name each of them once")
         found: list[StudyError | None] = []
