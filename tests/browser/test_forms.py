@@ -180,3 +180,21 @@ def test_a_waiting_trial_is_abandoned_from_the_table(
     page.get_by_role("button", name="Abandon it").click()
     page.get_by_role("button", name="Ask for the next trial").wait_for()
     assert study.ledger().trials[int(trial)].reason == "no time"
+
+
+def test_what_is_typed_within_one_frame_is_all_kept(
+    server: PageServer, study: Study, open_page: Any
+) -> None:
+    trial = study.ask(worker="bench")
+    page = open_page(server.address)
+    page.get_by_label("then ask for the next").uncheck()
+    page.locator("#tell").get_by_label("heat").wait_for()
+    page.evaluate(
+        """() => document.querySelectorAll("#tell .fields input").forEach((input, i) => {
+             input.value = String(i + 1);
+             input.dispatchEvent(new Event("input", { bubbles: true }));
+           })"""
+    )
+    page.get_by_role("button", name="Tell the result").click()
+    page.get_by_role("button", name="Ask for the next trial").wait_for()
+    assert study.ledger().trials[int(trial)].values == (1.0, 2.0, 3.0)

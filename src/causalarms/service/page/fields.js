@@ -18,10 +18,16 @@ export function valueFields(form, draft, onValues) {
         aria-invalid=${wrong}
         aria-describedby=${wrong ? `${form}-problem` : nothing}
         .value=${draft.values[node] ?? ""}
-        @input=${(event) => onValues({ ...draft.values, [node]: event.target.value })}
+        @input=${(event) => onValues(typedBeside(event.target))}
       />
     </label>`;
   });
+}
+
+// What stands in the fields now. A draft may be a frame behind what was typed.
+function typedBeside(input) {
+  const fields = [...input.closest(".fields").querySelectorAll("input")];
+  return Object.fromEntries(state.study.nodes.map((node, i) => [node, fields[i].value]));
 }
 
 // Levels by name of the factor; a factor that is not named is at its first level.
