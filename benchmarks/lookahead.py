@@ -2,10 +2,12 @@
 
 `python benchmarks/lookahead.py [NAME ...] [--rounds 1500] [--runs 100] [--first 20100] [--nodes 10]
 [--told nothing|means|units|both] [--weights separated|uniform] [--degree D] [--regimes 2]
-[--results FILE]`, all contestants without a name, plays random_sem(N, seed=first + i); a file of
-results is gone on with. `linsem-ts` is always told the graph and the noise means, `csl-ucb` the
-means unless nothing or only the units are told. The constants of the lookahead were chosen on seeds
-from 10_000. Regret is in units of best minus average reward, but for the last columns.
+[--results FILE]`, all contestants but the last without a name, plays random_sem(N, seed=first + i);
+a file of results is gone on with. `linsem-ts` is always told the graph and the noise means,
+`csl-ucb` the means unless nothing or only the units are told. `lookahead-graph` is `lookahead` that
+is told the graph as well: what is left is the price of everything else. The constants of the
+lookahead were chosen on seeds from 10_000. Regret is in units of best minus average reward, but for
+the last columns.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "lookahead": ("posterior", {"decide": "lookahead"}),
     "csl-ucb": ("csl-ucb", {}),
     "linsem-ts": ("linsem-ts", {}),
+    "lookahead-graph": ("posterior", {"decide": "lookahead"}),
 }
+TOLD_GRAPH = "lookahead-graph"
 MARKS = (20, 60, 300, 1500)
 MEANS, UNITS = ("means", "both"), ("units", "both")
 LAST = 100  # rounds; a run in which fewer than half of them are optimal is locked
@@ -60,19 +64,22 @@ class Systems(NamedTuple):
             regimes=self.regimes,
         )
 
-    def told_to(self, policy: str, sem: LinearSEM) -> dict[str, Any]:
+    def told_to(self, name: str, sem: LinearSEM) -> dict[str, Any]:
+        policy, _ = CONTESTANTS[name]
         if policy == "linsem-ts":
             return {"graph": sem.adjacency, "noise_mean": sem.noise_mean}
         told: dict[str, Any] = {"noise_mean": sem.noise_mean} if self.told in MEANS else {}
         if policy == "csl-ucb":
             return told | {"horizon": self.rounds}
+        if name == TOLD_GRAPH:
+            told |= {"allowed": sem.adjacency, "required": sem.adjacency}
         return told | ({} if self.told in UNITS else {"noise_scale": "estimate"})
 
 
 def played(name: str, seed: int, systems: Systems) -> dict[str, Any]:
     sem = systems.make(seed)
     policy_name, settings = CONTESTANTS[name]
-    told = systems.told_to(policy_name, sem)
+    told = systems.told_to(name, sem)
     policy = make_policy(
         policy_name, n_nodes=systems.nodes, regimes=sem.regimes, **settings, **told
     )
@@ -171,7 +178,8 @@ def main() -> None:
         given.nodes, given.rounds, given.told, given.weights, given.degree, given.regimes
     )
     seeds = range(given.first, given.first + given.runs)
-    done = records(given.names or list(CONTESTANTS), seeds, systems, given.jobs, given.results)
+    names = given.names or [name for name in CONTESTANTS if name != TOLD_GRAPH]
+    done = records(names, seeds, systems, given.jobs, given.results)
     Console(width=190).print(
         summary(done, ", ".join(f"{k} {v}" for k, v in systems._asdict().items()))
     )

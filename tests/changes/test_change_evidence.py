@@ -9,6 +9,7 @@ from scipy import stats
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.evidence import ALTERNATIVES, OVERSHOOT, ChangeEvidence, alarm_level
 from causalarms.changes.predictive import normal_score, predictive_scores
+from causalarms.changes.view import Prediction
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
 from causalarms.statistics.moments import Moments
@@ -24,7 +25,7 @@ def scores_of(values: np.ndarray, *, first: int, noise_mean: float = np.nan) -> 
     found = []
     for t, x in enumerate(values):
         if t >= first:
-            scores, _ = predictive_scores(
+            scores, *_ = predictive_scores(
                 moments.gram,
                 PREDICTORS,
                 np.ones(N_NODES, dtype=bool),
@@ -78,6 +79,30 @@ def test_a_changed_weight_shows_in_its_own_mechanism_only() -> None:
     assert squares[2] < 2.0
 
 
+def test_leverage_and_degrees_are_those_of_least_squares() -> None:
+    rng = np.random.default_rng(6)
+    values, new = rng.standard_normal((20, N_NODES)), np.array([0.3, -2.0, 5.0])
+    moments, regimes = Moments(N_NODES), np.zeros(N_NODES, dtype=np.uint8)
+    for x in values:
+        moments.add(x, regimes)
+    unknown, tested = np.full((2, N_NODES), np.nan), np.array([False, True, True])
+    of_estimate = predictive_scores(
+        moments.gram, PREDICTORS, tested, regimes, new, unknown, unknown
+    )
+    of_known = predictive_scores(
+        moments.gram, PREDICTORS, tested, regimes, new, unknown, np.full((2, N_NODES), 4.0)
+    )
+    for node in (1, 2):
+        design = np.column_stack([values[:, :node], np.ones(20)])
+        z = np.append(new[:node], 1.0)
+        leverage = z @ np.linalg.inv(design.T @ design) @ z
+        for found in (of_estimate, of_known):
+            assert found[2][node] == pytest.approx(leverage, rel=1e-6)
+        assert of_estimate[3][node] == 20 - node - 1
+        assert of_known[3][node] == np.inf
+        assert of_known[1][node] == pytest.approx(2.0 * np.sqrt(1.0 + leverage), rel=1e-6)
+
+
 @kernel
 def count_alarms(scores: np.ndarray, level: float) -> int:
     n_alarms = 0
@@ -106,9 +131,13 @@ def test_the_mean_time_to_a_false_alarm_is_at_least_what_was_asked_for() -> None
     assert found == pytest.approx(expected * OVERSHOOT / 3.75, abs=4 * np.sqrt(expected))
 
 
+def predicted(scores: np.ndarray) -> Prediction:
+    return Prediction.by_known_weights(scores, np.ones(N_NODES), PREDICTORS)
+
+
 def observe(detector: ChangeEvidence, t: int, scores: np.ndarray) -> list[Alarm]:
     regimes = np.array([0, 1, 0], dtype=np.uint8)
-    return detector.observe(t, regimes, scores, PREDICTORS, np.ones(N_NODES), np.ones(N_NODES))
+    return detector.observe(t, regimes, predicted(scores), np.ones(N_NODES))
 
 
 def test_an_alarm_names_mechanism_and_change_point() -> None:
@@ -139,7 +168,7 @@ def test_a_slightly_changed_weight_is_found_through_its_predictor() -> None:
         values = rng.standard_normal(N_NODES)
         scores = rng.standard_normal(N_NODES)
         scores[2] += 0.4 * values[0]  # raises the spread of the scores by 8 %
-        alarms = detector.observe(t, regimes, scores, PREDICTORS, values, np.ones(N_NODES))
+        alarms = detector.observe(t, regimes, predicted(scores), values)
         if alarms:
             break
     assert [(a.regime, a.node) for a in alarms] == [(0, 2)]

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.ranks import PastScores
-from causalarms.changes.view import PREDICTION, View
+from causalarms.changes.view import PREDICTION, Prediction, View
 from causalarms.checks import choice, flag, number
 from causalarms.kernels import kernel
 from causalarms.state_entries import Entry
@@ -109,24 +109,21 @@ class ChangeEvidence(Detector):
         values: FloatArray,
         view: View,
     ) -> list[Alarm]:
-        scores, stds, predictors = view.prediction(intervention, values)
-        scaled = view.scaled(values)
-        return self.observe(round_, intervention, scores, predictors, scaled, stds)
+        prediction = view.prediction(intervention, values)
+        return self.observe(round_, intervention, prediction, view.scaled(values))
 
     def observe(
         self,
         round_: int,
         regimes: npt.NDArray[np.uint8],
-        scores: FloatArray,  # (N,), nan where a mechanism was not tested
-        predictors: npt.NDArray[np.bool_],  # (N, N) as [node, predictor]
+        prediction: Prediction,
         values: FloatArray,  # (N,)
-        stds: FloatArray,  # (N,), with which values were predicted
     ) -> list[Alarm]:
         """Add a round; alarms of the mechanisms it was played with."""
-        low = high = scores
+        low = high = prediction.scores
         if self._past is not None:
-            low, high = self._past.cells(round_, scores)
-            self._past.add(round_, regimes, scores)
+            low, high = self._past.cells(round_, regimes, prediction)
+            self._past.add(round_, regimes, prediction.scores)
         totals = add_scores(
             self._sums,
             self._gains,
@@ -136,9 +133,9 @@ class ChangeEvidence(Detector):
             regimes,
             low,
             high,
-            predictors,
+            prediction.predictors,
             values,
-            stds,
+            prediction.stds,
             self.largest_ratio,
         )
         alarms = []

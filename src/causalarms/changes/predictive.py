@@ -50,23 +50,24 @@ def predictive_score(
     values: FloatArray,  # (N,) of the new round
     noise_mean: float,  # nan: intercept
     known_variance: float,  # nan: estimated
-) -> tuple[float, float]:
-    """Normal score of the node's value, and the standard deviation it is predicted with.
+) -> tuple[float, float, float, float]:
+    """Normal score of the node's value, nan where there are too few samples for that.
 
-    nan where there are too few samples for that.
+    Then the standard deviation it is predicted with, the part of its square that errors of the
+    weights add (leverage, in units of the noise), and the degrees of freedom.
     """
     with_intercept = math.isnan(noise_mean)
     regressors = regressors_of(predictors, with_intercept)
     size = len(regressors)
     degrees = gram[-1, -1] - size
     if degrees < MIN_DEGREES:
-        return math.nan, 1.0
+        return math.nan, 1.0, 0.0, degrees
     mean = 0.0 if with_intercept else noise_mean
     equations = normal_equations(gram, node, regressors, mean, RIDGE, RIDGE)
     cholesky(equations, size, RIDGE, RIDGE)
     z = np.empty(size)
     squares = whiten(equations, size, 0.0, 0.0, 0, z)
-    prediction, leverage = mean, 1.0
+    prediction, leverage = mean, 0.0
     row = np.empty(size)
     for a in range(size):  # L row = regressor values
         value = 1.0 if regressors[a] == len(values) else values[regressors[a]]
@@ -77,12 +78,12 @@ def predictive_score(
         leverage += row[a] ** 2
     error = values[node] - prediction
     if not math.isnan(known_variance):
-        std = math.sqrt(known_variance * leverage)
-        return error / std, std
+        std = math.sqrt(known_variance * (1.0 + leverage))
+        return error / std, std, leverage, math.inf
     if not squares > 0.0:
-        return math.nan, 1.0
-    std = math.sqrt(squares / degrees * leverage)
-    return normal_score(error / std, degrees), std
+        return math.nan, 1.0, 0.0, degrees
+    std = math.sqrt(squares / degrees * (1.0 + leverage))
+    return normal_score(error / std, degrees), std, leverage, degrees
 
 
 @kernel
@@ -94,14 +95,17 @@ def predictive_scores(
     values: FloatArray,  # (N,)
     noise_mean: FloatArray,  # (R, N)
     known_variance: FloatArray,  # (R, N)
-) -> tuple[FloatArray, FloatArray]:
-    """Scores of the mechanisms a round was played with (nan: not tested) and scales, (N,) each."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Of the mechanisms a round was played with, (N,) each: scores (nan: not tested), scales,
+    leverages and degrees of freedom.
+    """
     n = len(values)
     scores, stds = np.full(n, np.nan), np.ones(n)
+    leverages, degrees = np.zeros(n), np.full(n, np.inf)
     for node in range(n):
         if tested[node]:
             regime = regimes[node]
-            scores[node], stds[node] = predictive_score(
+            scores[node], stds[node], leverages[node], degrees[node] = predictive_score(
                 gram[regime, node],
                 node,
                 predictors[node],
@@ -109,4 +113,4 @@ def predictive_scores(
                 noise_mean[regime, node],
                 known_variance[regime, node],
             )
-    return scores, stds
+    return scores, stds, leverages, degrees

@@ -122,7 +122,7 @@ class PredictiveView(View):
     def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
         if self._in_units:
             scale = self._units.scale
-            scores, stds = predictive_scores(
+            scores, stds, leverages, degrees = predictive_scores(
                 moments_in(self._units, self._moments).gram,
                 self._predictors,
                 self._tested,
@@ -131,8 +131,8 @@ class PredictiveView(View):
                 self._noise_mean / scale,
                 (self._noise_std / scale) ** 2,
             )
-            return Prediction(scores, stds, self._predictors)
-        scores, stds = predictive_scores(
+            return Prediction(scores, stds, self._predictors, leverages, degrees)
+        scores, stds, leverages, degrees = predictive_scores(
             self._moments.gram,
             self._predictors,
             self._tested,
@@ -141,4 +141,5 @@ class PredictiveView(View):
             self._noise_mean,
             self._noise_std**2,
         )
-        return Prediction(scores, stds / self._units.scale, self._predictors)
+        stds = stds / self._units.scale
+        return Prediction(scores, stds, self._predictors, leverages, degrees)

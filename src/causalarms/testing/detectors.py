@@ -85,7 +85,8 @@ class SystemView(DatasetView):
         std = model.noise_std[intervention, nodes]
         weights = model.played(intervention)
         errors = values - values @ weights - model.intercept[intervention, nodes]
-        return Prediction(errors / std, std, np.ascontiguousarray((weights != 0).T))
+        predictors = np.ascontiguousarray((weights != 0).T)
+        return Prediction.by_known_weights(errors / std, std, predictors)
 
 
 def known_weights(sem: LinearSEM) -> MechanismWeights:
