@@ -168,13 +168,16 @@ def pool(scores: np.ndarray) -> PastScores:
     return filled([[NAN, a, b] for a, b in scores.reshape(-1, 2)])
 
 
-@pytest.mark.parametrize(("leverage", "degrees"), [(0.3, np.inf), (5.0, np.inf), (0.3, 8.0)])
+@pytest.mark.parametrize(
+    ("leverage", "degrees", "power"),
+    [(0.3, np.inf, 1), (5.0, np.inf, 1), (0.3, 8.0, 1), (0.1, 8.0, 3)],  # kurtosis far above 9
+)
 def test_a_score_is_compared_with_scores_of_errors_like_its_own(
-    leverage: float, degrees: float
+    leverage: float, degrees: float, power: int
 ) -> None:
     """Monte Carlo: the share of earlier scores, with such errors, below it; 4 standard errors."""
     rng = np.random.default_rng(8)
-    past, n_draws = rng.exponential(1, 1000) - 1, 400
+    past, n_draws = (rng.exponential(1, 1000) - 1) ** power, 400
     raw = (past**4).mean() / (past**2).mean() ** 2 - 3  # about zero, not the mean
     excess = min(max(raw, 0.0), 6.0)
     scale = 1 + rng.standard_normal((n_draws, 1000)) * np.sqrt(0.25 * excess / degrees)
@@ -204,14 +207,16 @@ def test_gaussian_scores_are_normal_whatever_the_leverage() -> None:
             assert high >= stats.norm.cdf(score) - 1e-3
 
 
-def test_600_scores_of_the_mechanism_itself_weigh_as_much_as_the_pool() -> None:
-    past = filled([[0.0, 1.0, 1.0]] * 600)
-    between = predicted(np.array([0.5, NAN, NAN]))
-    lows, _ = past.cells(10**6, NATURAL, between)
-    assert stats.norm.cdf(lows[0]) == pytest.approx((0.5 + 0.5 / 3) * 1800 / 1801)
-    other = np.array([1, 0, 0], dtype=np.uint8)  # node 0 in a regime it was never in
-    lows, _ = past.cells(10**6, other, between)
-    assert stats.norm.cdf(lows[0]) == pytest.approx(600 / 1801)
+@pytest.mark.parametrize("asked", [0, 1])
+@pytest.mark.parametrize("was", [0, 1])
+def test_600_scores_of_the_mechanism_itself_weigh_as_much_as_the_pool(was: int, asked: int) -> None:
+    past = PastScores(N_NODES)
+    for t in range(1, 601):
+        past.add(t, np.array([was, 0, 0], dtype=np.uint8), np.array([0.0, 1.0, 1.0]))
+    regimes = np.array([asked, 0, 0], dtype=np.uint8)
+    lows, _ = past.cells(10**6, regimes, predicted(np.array([0.5, NAN, NAN])))
+    share = 0.5 + 0.5 / 3 if was == asked else 1 / 3
+    assert stats.norm.cdf(lows[0]) == pytest.approx(share * 1800 / 1801)
 
 
 @pytest.mark.parametrize("extreme", [1e300, -1e300, np.inf, -np.inf])

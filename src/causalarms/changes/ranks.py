@@ -38,7 +38,6 @@ Regimes = npt.NDArray[np.uint8]
 KEPT = 6000  # scores to compare with, of all nodes together
 YOUNGEST = 20  # rounds whose scores are not compared with yet
 MOST_EXCESS = 6.0  # kurtosis beyond 3: that of exponential noise
-LARGEST_SQUARE = 100.0  # of a score, where kurtosis is estimated
 OTHERS = 600.0  # scores of the mechanism itself that weigh as much as all of the pool
 LEAST_LEVERAGE, MOST_LEVERAGE = 1e-4, 1e12
 LARGEST_SCORE = 1e6
@@ -99,11 +98,6 @@ class PastScores:
 
 
 @kernel
-def _limited(score: float) -> float:
-    return min(max(score, -LARGEST_SCORE), LARGEST_SCORE)
-
-
-@kernel
 def old_enough(
     past: FloatArray, regimes: Regimes, rounds: IntArray, last: int
 ) -> tuple[FloatArray, IntArray]:
@@ -115,7 +109,7 @@ def old_enough(
         if 0 < rounds[row] <= last:
             for node in range(n):
                 if past[row, node] == past[row, node]:
-                    found[total] = _limited(past[row, node])
+                    found[total] = min(max(past[row, node], -LARGEST_SCORE), LARGEST_SCORE)
                     owners[total] = regimes[row, node] * n + node
                     total += 1
     return found[:total], owners[:total]
@@ -126,9 +120,8 @@ def excess_kurtosis(scores: FloatArray) -> float:
     """Beyond that of a normal law, from 0 to MOST_EXCESS."""
     squares = fourths = 0.0
     for score in scores:
-        square = min(score * score, LARGEST_SQUARE)
-        squares += square
-        fourths += square * square
+        squares += score**2
+        fourths += score**4
     if squares == 0.0:
         return 0.0
     return min(max(len(scores) * fourths / squares**2 - 3.0, 0.0), MOST_EXCESS)
@@ -159,7 +152,7 @@ def expected_ranks(
             continue
         leverage = min(max(leverages[i], LEAST_LEVERAGE), MOST_LEVERAGE)
         relative = 0.25 * excess / degrees[i]
-        score = _limited(scores[i]) * math.sqrt(1.0 + leverage)
+        score = scores[i] * math.sqrt(1.0 + leverage)
         own = regimes[i] * len(scores) + i
         total = 0.0
         for m in range(len(past)):
@@ -171,5 +164,5 @@ def expected_ranks(
             total += weight
             below[i] += weight * (NORMAL[k] + (place - k) * (NORMAL[k + 1] - NORMAL[k]))
         if total > 0.0:
-            below[i] = min(below[i] / total, 1.0) * len(past)
+            below[i] = below[i] / total * len(past)  # in this order never above len(past)
     return below
