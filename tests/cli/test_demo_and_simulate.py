@@ -61,6 +61,13 @@ def test_the_demo_plays_the_default_of_a_study() -> None:
 SMALL = ("--nodes", 3, "--horizon", 120, "--runs", 2, "--jobs", 1)
 
 
+def test_simulate_compares_the_default_of_a_study_with_the_paper_s_policies() -> None:
+    record = json.loads(run("simulate", *SMALL, "--json").out)
+    named = [p["policy"] for p in record["policies"]]
+    assert named == ["posterior", "csl-ucb", "ucb", "linsem-ts"]
+    assert "[default: posterior, csl-ucb," in " ".join(run("simulate", "--help").out.split())
+
+
 def test_simulate_prints_a_table_and_json(tmp_path: Path) -> None:
     policies = ("--policy", "csl-ucb,joint=False,label=literal", "--policy", "random")
     outcome = run("simulate", *SMALL, *policies, "--out", tmp_path)

@@ -19,6 +19,7 @@ from causalarms.simulation.summary import PolicySummary
 from causalarms.tables.write import csv_text
 
 MADE_BY = "causalarms simulate"
+COMPARED = ("posterior", "csl-ucb", "ucb", "linsem-ts")  # where no policy is named
 SUMMARY = (
     "policy", "runs", "regret", "regret_low", "regret_high", "median_regret", "final_optimal_share",
 )  # fmt: skip
@@ -30,7 +31,7 @@ SUMMARY = (
     "policies",
     multiple=True,
     metavar="NAME[,SETTING=VALUE...]",
-    help="A policy, with settings; may be repeated.  [default: csl-ucb, ucb, linsem-ts]",
+    help=f"A policy, with settings; may be repeated.  [default: {', '.join(COMPARED)}]",
 )
 @systems_options
 @click.option("--horizon", type=SAMPLES, default=1500, show_default=True)
@@ -104,7 +105,7 @@ def simulate(
         n_changed=changed,
         batch=batch,
         stop=stop,
-        contestants=tuple(contestant(text) for text in policies or ("csl-ucb", "ucb", "linsem-ts")),
+        contestants=tuple(contestant(text) for text in policies or COMPARED),
     )
     inputs = [path for path in (results, *systems["files"]) if path is not None]
     if folder is not None:

@@ -50,8 +50,8 @@ class FarValue(NamedTuple):
     def message(self) -> str:
         return (
             f"trial {self.trial}: {self.node!r} is {self.value:g}, far outside the {self.low:g} to "
-            f"{self.high:g} of the other results; it is kept. If it is a typing error, give all "
-            f"values again: study.correct({self.trial}, {{...}}) or {self.command}"
+            f"{self.high:g} of the other results; it is recorded as told. If it is a typing error, "
+            f"give all values again: study.correct({self.trial}, {{...}}) or {self.command}"
         )
 
     @property
