@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,7 +158,7 @@ def test_ratios_that_are_always_above_one_are_no_change() -> None:
     assert 3000 < alarms[0].round < 3100
 
 
-def cell_ends(past: PastScores, scores: np.ndarray, **more: object) -> tuple[float, float]:
+def cell_ends(past: PastScores, scores: np.ndarray, **more: Any) -> tuple[float, float]:
     """Probabilities between which the first score lies."""
     low, high = past.cells(10**6, NATURAL, predicted(scores)._replace(**more))
     return float(stats.norm.cdf(low[0])), float(stats.norm.cdf(high[0]))
