@@ -73,7 +73,7 @@ def run(
     sem, rows, scale = system(seed)
     policy = make_policy(
         "posterior", n_nodes=N_NODES, reward=sem.reward, regimes=sem.regimes,
-        **{"noise_scale": "estimate", "gaps": gaps, **settings},
+        **{"noise_scale": "estimate", "decide": "auto", "gaps": gaps, **settings},
     )  # fmt: skip
     noise, holes = stream(seed, "noise"), stream(seed, "holes")
     top = float(sem.expected_reward(rows).max())
