@@ -198,3 +198,24 @@ def test_what_is_typed_within_one_frame_is_all_kept(
     page.get_by_role("button", name="Tell the result").click()
     page.get_by_role("button", name="Ask for the next trial").wait_for()
     assert study.ledger().trials[int(trial)].values == (1.0, 2.0, 3.0)
+
+
+def test_what_is_chosen_within_one_frame_is_all_kept(
+    server: PageServer, study: Study, open_page: Any
+) -> None:
+    trial = study.ask(worker="bench")
+    page = open_page(server.address)
+    page.get_by_label("then ask for the next").uncheck()
+    fill(page, heat="1", flow="2", **{"yield": "3"})
+    page.get_by_text("Something else was set than asked").click()
+    page.locator("#tell").get_by_label("burner").wait_for()
+    page.evaluate(
+        """() => document.querySelectorAll("#tell .fields select").forEach((select) => {
+             select.selectedIndex = (select.selectedIndex + 1) % select.options.length;
+             select.dispatchEvent(new Event("change", { bubbles: true }));
+           })"""
+    )
+    page.get_by_role("button", name="Tell the result").click()
+    page.get_by_role("button", name="Ask for the next trial").wait_for()
+    played = study.settings.named.levels(study.ledger().trials[int(trial)].intervention)
+    assert all(played[factor] != asked for factor, asked in trial.levels.items())

@@ -37,8 +37,7 @@ export function factorFields(form, levels, onLevels) {
       <span>${name(factor.name)}</span>
       <select
         name="${form}-${i}"
-        @change=${(event) =>
-          onLevels({ ...levels, [factor.name]: factor.levels[event.target.selectedIndex] })}
+        @change=${(event) => onLevels(chosenBeside(event.target))}
       >
         ${factor.levels.map(
           (level) => html`<option
@@ -50,6 +49,13 @@ export function factorFields(form, levels, onLevels) {
       </select>
     </label>`,
   );
+}
+
+// As `typedBeside`.
+function chosenBeside(select) {
+  const fields = [...select.closest(".fields").querySelectorAll("select")];
+  const chosen = ({ levels }, i) => levels[fields[i].selectedIndex];
+  return Object.fromEntries(state.study.factors.map((f, i) => [f.name, chosen(f, i)]));
 }
 
 // Number pads of some phones have no minus sign: they are for what never was negative.
