@@ -94,6 +94,10 @@ class ChangedStudyError(StudyError):
     """The file of an open study was deleted, replaced or brought back to an earlier state."""
 
 
+class TokenFileError(StudyError):
+    """The tokens of a study cannot be read, so nobody may use its service."""
+
+
 class RemoteStudyError(StudyError):
     """A served study that cannot be reached, or that does not let us."""
 

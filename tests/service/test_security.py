@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
-import stat
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from served import Served, served, until
 
 from causalarms.errors import RemoteStudyError, StudyError
@@ -19,7 +22,7 @@ from causalarms.service.api import OPERATIONS
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.security import POLICY, allowed_hosts
 from causalarms.service.server import check_options
-from causalarms.service.service import Options
+from causalarms.service.service import Options, Service
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
 
@@ -36,9 +39,15 @@ def create(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def open_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """On loopback, without tokens."""
-    with served(
-        create(tmp_path_factory.mktemp("open")), allow_hosts=("lab.example",), root_path="/lab/3/"
-    ) as site:
+    with served(create(tmp_path_factory.mktemp("open"))) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Under another name and on a sub-path."""
+    path = create(tmp_path_factory.mktemp("proxied"))
+    with served(path, allow_hosts=("lab.example",), root_path="/lab/3/") as site:
         yield site
 
 
@@ -78,9 +87,9 @@ def closed(tmp_path_factory: pytest.TempPathFactory, tokens: dict[str, str]) -> 
     ],
 )
 @pytest.mark.parametrize("path", ["healthz", "/", "events"])
-def test_other_hosts_are_refused(open_site: Served, host: str, fine: bool, path: str) -> None:
-    given = host.format(port=open_site.port)
-    answer = open_site("GET", path, headers={"Host": given})
+def test_other_hosts_are_refused(proxied: Served, host: str, fine: bool, path: str) -> None:
+    given = host.format(port=proxied.port)
+    answer = proxied("GET", path, headers={"Host": given})
     assert (answer.status != 421) is fine
     if not fine:
         assert "--allow-host" in answer.json["detail"]
@@ -105,6 +114,9 @@ def test_the_address_of_the_machine_itself_is_allowed() -> None:
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "http://127.0.0.1:1"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
+        ({"Origin": "http://[::1"}, 403),
+        ({"Origin": "http://127.0.0.1:{port}/"}, 403),
         ({"Content-Type": "text/plain"}, 415),
         ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
         ({"Content-Type": ""}, 415),
@@ -119,28 +131,82 @@ def test_other_sites_cannot_write(open_site: Served, headers: dict[str, str], st
     assert open_site("GET", "study").json["head"] == before + (status == 201)
 
 
-def test_tokens_are_kept_as_digests_that_only_the_owner_reads(tmp_path: Path) -> None:
-    path = create(tmp_path)
-    text = TokenFile(path).make("worker", "bench")
-    file = tmp_path / "s.db.tokens"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert text not in file.read_text()
-    found = TokenFile(path).find(text)
-    assert found is not None
-    assert (found.role, found.name) == ("worker", "bench")
-    assert TokenFile(path).find(text + "x") is None
-    with pytest.raises(StudyError, match="a token 'bench' already"):
-        TokenFile(path).make("read", "bench")
-    for role, name in (("admin", "x"), ("read", " "), ("read", "a\n")):
-        with pytest.raises(StudyError):
-            TokenFile(path).make(role, name)
-    file.chmod(0o644)
-    with pytest.raises(StudyError, match="chmod 600"):
-        TokenFile(path).find(text)
-    file.chmod(0o600)
-    file.write_text("[1]")
-    with pytest.raises(StudyError, match="no file of tokens"):
-        TokenFile(path).all()
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "odd"])
+def test_other_sites_cannot_make_it_read_or_compute(proxied: Served, site: str) -> None:
+    """An <img> of any web page makes its visitors' browsers send such requests."""
+    given = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    for operation in OPERATIONS:
+        path = operation.path.replace("{number}", "0")
+        for root in ("/api/v1", "/lab/3/api/v1"):
+            answer = proxied(operation.method, root + path, headers=given)
+            assert (answer.status, "another site" in answer.json["detail"]) == (403, True)
+    for path in ("openapi.json", "nothing"):
+        assert proxied("GET", path, headers=given).status == 403
+    link = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert proxied("GET", "/", headers=link).status == 200
+    for own in ("same-origin", "none"):
+        assert proxied("GET", "healthz", headers={"Sec-Fetch-Site": own}).status == 200
+
+
+HEADERS = st.sampled_from(
+    ["Origin", "Cookie", "Authorization", "Content-Type", "Idempotency-Key", "Accept", "Referer",
+     "If-None-Match", "Last-Event-ID", "Host", "Sec-Fetch-Site", "Accept-Encoding", "Range",
+     "Content-Length", "X-Forwarded-For", "Forwarded", "Transfer-Encoding", "Expect"]
+)  # fmt: skip
+ODD = st.text(st.characters(min_codepoint=33, max_codepoint=255), max_size=30) | st.sampled_from(
+    ["http://[", "http://[::1", "[", "http://a]", "//", "9" * 5000, "-1", "1_0", "\xb2", "Bearer",
+     "bearer \xff", "a=b; a=c;;=", "causalarms-=\"", "*/*;q=x", "gzip;q=", "bytes=--", "W/\"",
+     "\xa0"]
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(headers=st.dictionaries(HEADERS, ODD, max_size=3), method=st.sampled_from(["GET", "POST"]))
+@pytest.mark.parametrize("path", ["study", "notes", "session"])
+def test_no_header_is_too_odd(
+    open_site: Served, path: str, method: str, headers: dict[str, str]
+) -> None:
+    """A request may be refused, but never with a traceback."""
+    body = b'{"text": "x"}' if method == "POST" else b""
+    given = {"Host": "localhost", "Content-Type": "application/json", "Idempotency-Key": "k"}
+    given |= {"Content-Length": str(len(body)), **headers, "Connection": "close"}
+    lines = [f"{method} /api/v1/{path} HTTP/1.1", *(f"{n}: {v}" for n, v in given.items())]
+    with open_site.socket() as line:
+        line.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        line.shutdown(socket.SHUT_WR)
+        answer = line.makefile("rb").readline()
+    assert answer == b"" or 200 <= int(answer.split()[1]) < 500, answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text": "a", "text": "b"}',
+        '{"text": "a", "te\\u0078t": "a"}',
+        '{"text": "a", "trial": 0, "trial": 0}',
+    ],
+)
+def test_a_name_given_twice_is_refused(open_site: Served, text: str) -> None:
+    before = open_site("GET", "study").json["head"]
+    answer = open_site("POST", "notes", raw=text.encode(), key="twice" + text)
+    assert answer.status == 400
+    assert re.search("'(text|trial)' is given 2 times", answer.json["detail"])
+    assert open_site("GET", "study").json["head"] == before
+
+
+def test_a_node_measured_twice_is_refused_in_a_large_body_too(open_site: Served) -> None:
+    rounds = '{"levels": {}, "values": {"heat": 1.0, "yield": 2.0}},' * 30_000
+    last = '{"levels": {}, "values": {"heat": 1.0, "yield": 2.0, "heat": 3.0}}'
+    text = f'{{"observations": [{rounds}{last}]}}'.encode()
+    assert len(text) > bodies.LARGE_BYTES
+    answer = open_site("POST", "observations", raw=text, key="large")
+    assert (answer.status, "'heat'" in answer.json["detail"]) == (400, True)
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+def test_long_numbers_are_refused_as_numbers(open_site: Served, digits: int) -> None:
+    raw = b'{"text": "x", "trial": ' + b"9" * digits + b"}"
+    assert open_site("POST", "notes", raw=raw, key="long").status in (400, 422)
 
 
 def test_without_a_token_nobody_gets_in(closed: Served, tokens: dict[str, str]) -> None:
@@ -173,41 +239,6 @@ def test_roles(closed: Served, tokens: dict[str, str]) -> None:
     assert (other.status, "'w2'" in other.json["detail"]) == (403, True)
     assert closed("PUT", *result, token=tokens["w"]).status == 201
     assert closed("POST", "trials", {"worker": "any"}, token=tokens["o"]).status == 200
-
-
-def test_tokens_come_and_go_while_it_runs(tmp_path: Path) -> None:
-    path = create(tmp_path)
-    with served(path) as site:
-        assert site("GET", "study").json["caller"]["role"] == "operator"
-        assert site("GET", "study", headers={"X-Forwarded-For": "10.0.0.7"}).status == 401
-        token = TokenFile(path).make("read", "r")
-        assert site("GET", "study").status == 401
-        answer = site("GET", "study", token=token, headers={"X-Forwarded-For": "10.0.0.7"})
-        assert answer.json["caller"] == {"role": "read", "name": "r", "token_needed": True}
-        TokenFile(path).make("read", "r2")
-        TokenFile(path).revoke("r")
-        assert site("GET", "study", token=token).status == 401
-
-
-def test_login_of_the_page(closed: Served, tokens: dict[str, str]) -> None:
-    assert closed("POST", "session", {"token": "wrong"}).status == 401
-    answer = closed("POST", "session", {"token": tokens["w"]})
-    assert answer.json == {"role": "worker", "name": "w", "token_needed": True}
-    cookie = answer.headers["set-cookie"]
-    name, _, rest = cookie.partition("=")
-    assert name == "causalarms-" + closed("GET", "study", token=tokens["w"]).json["first_hash"][:12]
-    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {p.strip() for p in rest.split(";")}
-    assert "Secure" not in cookie  # plain http
-    origin = {"Host": "localhost", "Origin": "https://localhost"}  # a proxy with TLS before it
-    proxied = closed("POST", "session", {"token": tokens["w"]}, headers=origin)
-    assert "Secure" in proxied.headers["set-cookie"]
-    given = {"Cookie": cookie.partition(";")[0]}
-    assert closed("GET", "study", headers=given).json["caller"]["name"] == "w"
-    assert closed("GET", "study", headers={"Cookie": f"{name}=wrong"}).status == 401
-    cross = given | {"Sec-Fetch-Site": "cross-site"}
-    assert closed("POST", "trials", {"worker": "w"}, headers=cross).status == 403
-    gone = closed("DELETE", "session", headers=given).headers["set-cookie"]
-    assert "Max-Age=0" in gone
 
 
 def test_tokens_are_never_logged(
@@ -308,13 +339,17 @@ def test_viewers_who_do_not_read_are_dropped(
 
 def test_off_this_machine_a_token_is_needed_and_tls_is_missed(tmp_path: Path) -> None:
     path = create(tmp_path)
+    away = Options(host="0.0.0.0")
+    for options in (away, Options(root_path="/x"), Options(allow_hosts=("lab.example",))):
+        service = Service(path, options)
+        with pytest.raises(StudyError, match=f"causalarms serve-token {path} operator NAME"):
+            check_options(options, service)
+        service.desk.close()
     with served(path, host="0.0.0.0") as site:
         assert site("GET", "study").status == 401
-        away = Options(host="0.0.0.0")
-        with pytest.raises(StudyError, match="serve-token"):
-            check_options(away, site.service)
         TokenFile(path).make("operator", "o")
         assert "unencrypted" in str(check_options(away, site.service))
+        assert check_options(Options(root_path="/x"), site.service) is None
         assert check_options(Options(), site.service) is None
         for wrong in (Options(tls_cert=path), Options(tls_cert=path, tls_key=tmp_path / "no")):
             with pytest.raises(StudyError, match=r"go together|no file"):
@@ -339,12 +374,14 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert list(study.history()["state"]) == ["told"]
 
 
-def test_a_proxy_may_show_it_on_a_sub_path(open_site: Served, tmp_path: Path) -> None:
-    assert open_site("GET", "/lab/3/api/v1/healthz").status == 200
-    assert open_site("GET", "/api/v1/healthz").status == 200
-    moved = open_site("GET", "/lab/3")
+def test_a_proxy_may_show_it_on_a_sub_path(proxied: Served) -> None:
+    assert proxied("GET", "/lab/3/api/v1/healthz").status == 200
+    assert proxied("GET", "/api/v1/healthz").status == 200
+    moved = proxied("GET", "/lab/3")
     assert (moved.status, moved.headers["location"]) == (307, "/lab/3/")
-    with RemoteStudy(f"http://127.0.0.1:{open_site.port}/lab/3/") as remote:
+    assert proxied("GET", "/lab/3/api/v1/study").status == 401  # never open behind a proxy
+    token = TokenFile(proxied.service.path).make("operator", "o")
+    with RemoteStudy(f"http://127.0.0.1:{proxied.port}/lab/3/", token) as remote:
         assert remote.nodes == tuple(NODES)
 
 

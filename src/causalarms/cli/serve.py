@@ -12,7 +12,7 @@ from causalarms.cli.study_options import JSON
 from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 
-NEEDED = ("starlette", "uvicorn", "msgspec")
+NEEDED = ("starlette", "uvicorn", "h11", "msgspec")
 
 
 @click.command()
@@ -42,8 +42,8 @@ def serve(
 ) -> None:
     """Serve the study in FILE: a live page for people, an API for programs.
 
-    Only this machine can reach it unless --host says otherwise; then tokens are needed
-    (`causalarms serve-token`).
+    Only this machine can reach it unless --host says otherwise. Then, and with --allow-host or
+    --root-path, tokens are needed (`causalarms serve-token`).
     """
     refuse_without_extra()
     from causalarms.service.server import serve as run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from causalarms.service import reading, sessions, shapes, writing
+from causalarms.service import callers, reading, shapes, writing
 from causalarms.service.operation import MB, Operation, Parameter
 
 PREFIX = "/api/v1"
@@ -97,10 +97,10 @@ OPERATIONS = (
         {200: shapes.Predictions}, shapes.PredictionRequest, refusals=(409,),
     ),
     Operation(
-        "POST", "/session", "Give a token once, get a cookie.", sessions.begin,
+        "POST", "/session", "Give a token once, get a cookie.", callers.begin_session,
         {200: shapes.Caller}, shapes.SessionRequest, role=None,
     ),
-    Operation("DELETE", "/session", "Forget the cookie.", sessions.end, {200: shapes.Caller},
+    Operation("DELETE", "/session", "End the session.", callers.end_session, {200: shapes.Caller},
         role=None,
     ),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from causalarms.service import security
 from causalarms.service.api import OPERATIONS, PREFIX
-from causalarms.service.bodies import read_body
+from causalarms.service.bodies import decode_body, read_body
 from causalarms.service.callers import NOBODY, caller_of
 from causalarms.service.kinds import URN
 from causalarms.service.openapi import document
@@ -91,11 +91,14 @@ class Guard:
             return  # there are no websockets here
         sending = security.with_headers(send)
         try:
-            security.check_host(scope, Headers(scope=scope), self._service.hosts)
+            headers = Headers(scope=scope)
+            security.check_host(scope, headers, self._service.hosts)
+            answer = self._at_root(scope)
+            if scope["path"].startswith("/api/"):  # a link from elsewhere may lead to the page
+                security.check_site(headers)
         except RefusedError as error:
             await refusal(error)(scope, receive, sending)
             return
-        answer = self._at_root(scope)
         with suppress(ClientDisconnect):
             await (answer or self._app)(scope, receive, sending)
 
@@ -140,7 +143,11 @@ def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
             raise _wrong_method(request, operations)
         if operation.unsafe:
             security.check_unsafe(request)
-        caller = NOBODY if operation.role is None else caller_of(service, request)
+        if operation.role is None:
+            service.tokens.look()  # refuses if nobody may get in
+            caller, credential = NOBODY, ""
+        else:
+            caller, credential = caller_of(service, request)
         if not operation.allows(caller):
             raise RefusedError(
                 403, "role", "The token does not allow this",
@@ -152,8 +159,8 @@ def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
         body = None
         if operation.takes is not None:
             text = await read_body(request, operation.most_bytes)
-            body = decoders[method].decode(text)
-        call = Call(caller, number, query, body, _key(operation, request), request)
+            body = await decode_body(decoders[method], text)
+        call = Call(caller, credential, number, query, body, _key(operation, request), request)
         answer = await operation.handler(service, call)
         return _tagged(request, answer)
 

@@ -8,7 +8,7 @@ does not read at all is dropped, and resumes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from contextlib import suppress
 
 import msgspec
@@ -41,7 +41,7 @@ class Head(msgspec.Struct, frozen=True):
 class Viewers:
     def __init__(self, most: int) -> None:
         self.most = most
-        self._waiting: dict[object, asyncio.Event] = {}
+        self._waiting: dict[asyncio.Event, str] = {}  # -> hash of the token or session
         self._closing = False
         self.newest = Head(0, 0)
 
@@ -58,8 +58,15 @@ class Viewers:
         self._wake()
 
     def _wake(self) -> None:
-        for event in self._waiting.values():
+        for event in self._waiting:
             event.set()
+
+    def keep(self, credentials: Container[str]) -> None:
+        """End the streams of all others."""
+        for event, credential in list(self._waiting.items()):
+            if credential not in credentials:
+                del self._waiting[event]
+                event.set()
 
     def check_room(self) -> None:
         if len(self) >= self.most:
@@ -69,30 +76,32 @@ class Viewers:
                 "larger --viewers", {"Retry-After": "10"},
             )  # fmt: skip
 
-    async def messages(self, first_hash: str, last_seen: int | None) -> AsyncIterator[bytes]:
-        """For one viewer, until it goes away or the service ends."""
+    async def messages(
+        self, first_hash: str, last_seen: int | None, credential: str = ""
+    ) -> AsyncIterator[bytes]:
+        """For one viewer, until it goes away, its token is revoked or the service ends."""
         changed = asyncio.Event()
-        self._waiting[changed] = changed
+        self._waiting[changed] = credential
         try:
             newest = self.newest
             reset = last_seen is not None and last_seen > newest.head
             hello = Hello(newest.head, newest.as_of, first_hash, reset)
             yield f"retry: {RETRY_MILLISECONDS}\n".encode()
             yield message("reset" if reset else "hello", newest.head, hello)
-            while not self._closing:
+            while changed in self._waiting and not self._closing:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), PING_SECONDS)
                 if not changed.is_set():
                     yield b": ping\n\n"
                     continue
-                if self._closing:
+                if self._closing or changed not in self._waiting:
                     return
                 changed.clear()
                 newest = self.newest
                 yield message("head", newest.head, newest)
                 await asyncio.sleep(INTERVAL)
         finally:
-            del self._waiting[changed]
+            self._waiting.pop(changed, None)
 
 
 def message(kind: str, number: int, data: msgspec.Struct) -> bytes:

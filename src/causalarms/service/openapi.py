@@ -37,7 +37,7 @@ def document() -> bytes:
                     "description": "OpenAPI 3.1",
                     "content": {"application/json": {"schema": {"type": "object"}}},
                 },
-                **_refusals([405, 421]),
+                **_refusals([403, 405, 421]),
             },
         }
     }
@@ -104,14 +104,12 @@ def _answer(operation: Operation, status: int) -> dict[str, Any]:
 
 def _possible(operation: Operation) -> list[int]:
     """Refusals that this operation may answer with."""
-    found = {405, 421, 422, 503, *operation.refusals}
+    found = {403, 405, 421, 422, 503, *operation.refusals}
     if operation.unsafe:
-        found |= {403, 415}
+        found |= {415}
     if operation.takes is not None:
         found |= {400, 408, 413}
-    if operation.role is not None:
-        found |= {401, 403}
-    if operation.path == "/session":
+    if operation.role is not None or operation.path == "/session":
         found |= {401}
     if operation.role in ("worker", "operator"):
         found |= {507}

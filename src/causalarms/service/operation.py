@@ -10,8 +10,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from causalarms.service.roles import Role
 from causalarms.service.shapes import Caller
+from causalarms.service.tokens import Role
 
 if TYPE_CHECKING:
     from causalarms.service.service import Service
@@ -36,6 +36,7 @@ class Call(NamedTuple):
     """A request, checked."""
 
     caller: Caller
+    credential: str  # hash of the token or session that let the caller in
     number: int  # in the path, of a trial or an alarm
     query: Mapping[str, Any]
     body: Any

@@ -138,7 +138,7 @@ async def events(service: Service, call: Call) -> Answer | Response:
         service.viewers.check_room()
         last = call.request.headers.get("last-event-id", "")
         seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
-        return EventStream(service.viewers.messages(moment.first_hash, seen))
+        return EventStream(service.viewers.messages(moment.first_hash, seen, call.credential))
     after, limit = call.query["after"], call.query["limit"]
     found = await service.desk.think(lambda: service.tail.store.entries(after, limit + 1))
     found = [entry for entry in found if entry.number <= moment.number]  # of one moment

@@ -84,15 +84,20 @@ def check_host(scope: Scope, headers: Headers, allowed: frozenset[str]) -> None:
     )  # fmt: skip
 
 
-def check_unsafe(request: Request) -> None:
-    """Against other sites that write in a visitor's name."""
-    headers = request.headers
-    site = headers.get("sec-fetch-site")
-    if site is not None:
+def check_site(headers: Headers) -> None:
+    """Against other sites whose pages make a visitor's browser read, compute or write here."""
+    for site in headers.getlist("sec-fetch-site"):
         if site not in ("same-origin", "none"):
             raise _cross_site(f"Sec-Fetch-Site is {site!r:.40}")
-    elif "origin" in headers and not _same_origin(headers["origin"], headers.get("host", "")):
-        raise _cross_site(f"its Origin {headers['origin']!r:.100} is another host")
+
+
+def check_unsafe(request: Request) -> None:
+    """Against other sites that write in a visitor's name; not all browsers name the site."""
+    headers = request.headers
+    if "sec-fetch-site" not in headers:
+        for origin in headers.getlist("origin"):
+            if not _same_origin(origin, headers.get("host", "")):
+                raise _cross_site(f"its Origin {origin!r:.100} is another host")
     if request.method == "DELETE" and headers.get("content-length", "0") == "0":
         return
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -104,15 +109,14 @@ def check_unsafe(request: Request) -> None:
 
 
 def _same_origin(origin: str, host: str) -> bool:
-    parts = urlsplit(origin)
-    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+    return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
 
 
 def _cross_site(words: str) -> RefusedError:
     return RefusedError(
-        403, "cross-site", "Another site may not write here",
+        403, "cross-site", "Another site may not use this",
         f"the request comes from another site ({words}); only this service's own page and "
-        "programs may write",
+        "programs may use its API",
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -72,14 +73,12 @@ def check_options(options: Options, service: Service) -> str | None:
     for file in (options.tls_cert, options.tls_key):
         if file is not None and not file.is_file():
             raise StudyError(f"there is no file {file}")
-    if is_loopback(options.host):
-        return None
-    if not service.tokens.all():
+    if options.why_token is not None and not service.tokens.all():
         raise StudyError(
-            f"{options.host} can be reached from other machines, so a token is needed: "
-            f"causalarms serve-token {service.path} operator NAME"
+            f"{options.why_token}, so a token is needed: "
+            f"causalarms serve-token {shlex.quote(str(service.path))} operator NAME"
         )
-    if options.tls_cert is None:
+    if not is_loopback(options.host) and options.tls_cert is None:
         return (
             "tokens and results travel unencrypted: give --tls-cert and --tls-key, or put a "
             "reverse proxy with TLS before it"

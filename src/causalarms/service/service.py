@@ -10,19 +10,20 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from causalarms.errors import CausalArmsError, StudyBusyError
+from causalarms.errors import CausalArmsError, StudyBusyError, TokenFileError
 from causalarms.service import shapes
 from causalarms.service.desk import Desk
 from causalarms.service.live import Head, Viewers
 from causalarms.service.security import allowed_hosts, is_loopback
 from causalarms.service.tail import Moment, Tail
-from causalarms.service.tokens import TokenFile
+from causalarms.service.tokens import TokenFile, real_path
 
 log = logging.getLogger("causalarms.service")
 SHORTEST_PAUSE = 0.5  # seconds between two looks
 REACH_SECONDS = 10.0  # until what was written must be readable
 AGAIN_SECONDS = 2.0  # after an error
 CHECK_SECONDS = 10.0  # how old checks may become while results come in
+TOKEN_CHECK_SECONDS = 1.0  # until the streams of a revoked token end
 REST = 4.0  # pauses are so many times as long as a look took: asking needs the processor, too
 
 
@@ -36,18 +37,29 @@ class Options:
     tls_cert: Path | None = None
     tls_key: Path | None = None
 
+    @property
+    def why_token(self) -> str | None:
+        """Why a token is needed even if the study has none; None if it is not."""
+        if not is_loopback(self.host):
+            return f"{self.host} can be reached from other machines"
+        given = "--root-path" if self.root_path.strip("/") else "--allow-host"
+        if self.root_path.strip("/") or self.allow_hosts:
+            return f"{given} says that requests of other machines come through a proxy"
+        return None
+
 
 class Service:
     """Opens the study, compiles and learns; `running` brings it to life."""
 
     def __init__(self, path: Path, options: Options) -> None:
-        self.path = path.absolute()
+        self.path = real_path(path)
         self.options = options
         self.root_path = _root(options.root_path)
         self.hosts = allowed_hosts(options.host, options.allow_hosts)
+        self.tokens = TokenFile(self.path)
+        self.tokens.check()
         self.desk = Desk(self.path)
         self.tail = Tail(self.path)
-        self.tokens = TokenFile(self.path)
         self.viewers = Viewers(options.most_viewers)
         self.views = self.desk.warm()
         self.checks = shapes.Checks(0, "the model is being tested", [], [], "")
@@ -61,11 +73,6 @@ class Service:
         if self.tail.trouble is not None:
             raise self.tail.trouble
         return self.tail.moment
-
-    @property
-    def needs_token(self) -> bool:
-        """Once there is a token, everybody needs one; off this machine always."""
-        return not is_loopback(self.options.host) or bool(self.tokens.all())
 
     @property
     def cookie(self) -> str:
@@ -95,13 +102,17 @@ class Service:
                 loop.call_soon_threadsafe(self._announce)
 
         self.tail.start(announce)
-        looking = asyncio.create_task(self._keep_looking())
+        tasks = [
+            asyncio.create_task(self._keep_looking()),
+            asyncio.create_task(self._end_refused_streams()),
+        ]
         self._announce()
         try:
             yield
         finally:
             self.viewers.close()
-            looking.cancel()
+            for task in tasks:
+                task.cancel()
             self.tail.close()
             self.desk.close()
 
@@ -128,6 +139,19 @@ class Service:
                     log.exception("what is believed could not be computed")
                 await asyncio.sleep(AGAIN_SECONDS)
                 self._changed.set()
+
+    async def _end_refused_streams(self) -> None:
+        """A stream begins with a check of its token; this one repeats it."""
+        while True:
+            await asyncio.sleep(TOKEN_CHECK_SECONDS)
+            if len(self.viewers) == 0:
+                continue
+            with suppress(StudyBusyError):
+                try:
+                    valid = self.tokens.credentials()
+                except TokenFileError:
+                    valid = set()
+                self.viewers.keep(valid)
 
     async def _look_and_check(self) -> None:
         """Views first; checks when nothing is new, or when they are old."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from causalarms.service.roles import Role
+from causalarms.service.tokens import Role
 
 Level = str | int | float
 
