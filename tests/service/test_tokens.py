@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
-from served import Served, served, until
+from served import Served, served
 
 from causalarms.errors import StudyError, TokenFileError
+from causalarms.service import live
 from causalarms.service import tokens as tokens_module
 from causalarms.service.service import Options, Service
 from causalarms.service.tokens import TokenFile
@@ -324,45 +326,46 @@ def test_only_so_many_sessions_of_a_token_are_kept(
     assert found == [None, token, token]
 
 
-def stream(site: Served, *headers: str) -> object:
-    line = site.socket()
-    head = ["GET /api/v1/events HTTP/1.1", "Host: localhost", "Accept: text/event-stream", *headers]
-    line.sendall(("\r\n".join(head) + "\r\n\r\n").encode())
-    file = line.makefile("rb")
-    line.close()  # `file` keeps it
+def stream(site: Served, *more: str) -> BinaryIO:
+    """What a viewer reads after the first message; its end is the end of the stream."""
+    lines = ["GET /api/v1/events HTTP/1.1", "Host: localhost", "Accept: text/event-stream", *more]
+    with site.socket() as line:  # the file keeps it open
+        line.sendall("\r\n".join([*lines, "Connection: close", "", ""]).encode())
+        file = line.makefile("rb")
     assert b" 200 " in file.readline()
     while b"event: hello" not in file.readline():
         pass
     return file
 
 
-@pytest.mark.parametrize("end", ["revoke", "logout", "first token", "open", "damage", "expiry"])
-def test_a_stream_ends_with_what_let_it_in(path: Path, end: str) -> None:
+@pytest.mark.parametrize("end", ["revoke", "logout", "expiry", "first token", "open", "damage"])
+def test_a_stream_ends_with_what_let_it_in(
+    path: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PING_SECONDS", 3600.0)  # a stream that does not end is silent
     tokens = TokenFile(path)
-    token = "" if end == "first token" else tokens.make("read", "r")
     with served(path) as site:
-        headers = [] if not token else [f"Authorization: Bearer {token}"]
-        if end in ("logout", "expiry"):
-            session = login(site, token)
-            headers = [f"Cookie: {session['Cookie']}"]
-        file = stream(site, *headers)
-        kept = tokens.make("read", "other")
-        other = stream(site, f"Authorization: Bearer {kept}")
+        if end == "first token":
+            file = stream(site)
+        else:
+            token = tokens.make("read", "r")
+            cookie = login(site, token)
+            by_session = end in ("logout", "expiry")
+            given = cookie if by_session else {"Authorization": f"Bearer {token}"}
+            file = stream(site, *(f"{name}: {text}" for name, text in given.items()))
+        other = stream(site, f"Authorization: Bearer {tokens.make('read', 'other')}")
         if end == "revoke":
             tokens.revoke("r")
         elif end == "logout":
-            site("DELETE", "session", headers=session)
+            site("DELETE", "session", headers=cookie)
+        elif end == "expiry":
+            change(path, "UPDATE sessions SET ends = 1")
         elif end == "open":
             tokens.open_to_all()
         elif end == "damage":
             empty(file_of(path))
-        elif end == "expiry":
-            change(path, "UPDATE sessions SET ends = 1")
-        assert file.read().endswith(b"0\r\n\r\n")  # type: ignore[attr-defined]
-        if end in ("open", "damage"):
-            other.read()  # type: ignore[attr-defined]
-            until(lambda: len(site.service.viewers) == 0)
-        else:
-            assert len(site.service.viewers) == 1
-        for each in (file, other):
-            each.close()  # type: ignore[attr-defined]
+        with file, other:
+            assert file.read().endswith(b"0\r\n\r\n")
+            if end in ("open", "damage"):
+                other.read()
+            assert len(site.service.viewers) == (end not in ("open", "damage"))
