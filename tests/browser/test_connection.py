@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,7 +60,7 @@ def test_tokens_open_the_page_and_decide_what_it_offers(
 ) -> None:
     tokens = TokenFile(path)
     reader, operator = tokens.make("read", "guest"), tokens.make("operator", "me")
-    open_page.expected = ("401",)
+    open_page.expected = ("401", "503")
     server = serve(path)
     page = open_page(f"{server.address}#token={reader}")
     page.get_by_text("read only").wait_for()
@@ -80,6 +82,13 @@ def test_tokens_open_the_page_and_decide_what_it_offers(
     stranger.get_by_label("Token").fill(operator)
     stranger.keyboard.press("Enter")
     stranger.locator("#tell").wait_for()
+    tokens.revoke("guest")  # an open page ends, too
+    page.get_by_text("This study needs a token").wait_for()
+    page.get_by_label("Token").fill(operator)
+    page.keyboard.press("Enter")
+    page.get_by_text("live", exact=True).wait_for()
+    tokens.path.write_bytes(b"")
+    page.get_by_role("alert").get_by_text("line3.db.tokens").wait_for()
 
 
 def test_a_worker_asks_and_tells_under_the_name_of_its_token(
@@ -98,8 +107,9 @@ def test_a_worker_asks_and_tells_under_the_name_of_its_token(
 
 
 def test_the_page_works_below_another_path(path: Path, serve: Any, open_page: Any) -> None:
+    token = TokenFile(path).make("operator", "me")
     server = serve(path, root_path="/lab/line3")
-    page = open_page(server.address)
+    page = open_page(f"{server.address}#token={token}")
     page.get_by_text("live", exact=True).wait_for()
     page.get_by_label("then ask for the next").uncheck()
     page.locator("[name=tell-2]").fill("4")
@@ -126,6 +136,37 @@ def test_other_sites_can_neither_read_nor_write(server: PageServer, browser: Any
     context.close()
     with Study.open(server.path, read_only=True) as study:
         assert study.ledger().notes == []
+
+
+def test_a_page_of_another_site_may_link_to_the_page_but_not_to_the_api(
+    server: PageServer, browser: Any
+) -> None:
+    """Requests to the API would make every visitor's browser ask a local service to compute."""
+    body = f"""<a href="{server.address}api/v1/study">api</a> <a href="{server.address}">page</a>"""
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    context = browser.new_context()
+    page = context.new_page()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        with page.expect_response("**/api/v1/study") as answer:
+            page.goto(f"http://elsewhere.test:{site.server_port}/")
+            page.get_by_text("api").click()
+        assert answer.value.status == 403
+        page.go_back()
+        page.get_by_text("page").click()
+        page.locator("#checks").wait_for()
+        context.close()
+        site.shutdown()
 
 
 def test_seven_tabs_are_all_alive(server: PageServer, open_page: Any) -> None:

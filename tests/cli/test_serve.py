@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from command import run
 
 from causalarms.cli import living_study
+from causalarms.cli.serve import NEEDED
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
@@ -24,6 +26,7 @@ sys.path.append(str(Path(__file__).parents[1] / "service"))
 from served import served, until
 
 NODES = ["heat", "yield"]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -98,7 +101,8 @@ def test_tokens(study: Path) -> None:
     listed = run("serve-token", study, "--list", "--json")
     assert [t["name"] for t in json.loads(listed.out)] == ["bench"]
     assert made.out.strip() not in listed.out
-    assert run("serve-token", study, "--revoke", "bench").code == 0
+    revoked = run("serve-token", study, "--revoke", "bench")
+    assert (revoked.code, "nobody can use the service" in revoked.out) == (0, True)
     assert run("serve-token", study, "--revoke", "bench").code == 1
     assert run("serve-token", study, "owner", "x").code == 2
     assert run("serve-token", study, "read").code == 2
@@ -106,16 +110,67 @@ def test_tokens(study: Path) -> None:
     assert run("serve-token", study.with_name("no.db"), "read", "x").code == 1
     text = study.with_name("text.db")
     text.write_text("hello")
-    refused = run("serve-token", text, "read", "x")
-    assert refused.code == 1
-    assert "is not a study" in refused.err
+    for arguments in (("read", "x"), ("--open",)):
+        refused = run("serve-token", text, *arguments)
+        assert refused.code == 1
+        assert "is not a study" in refused.err
     assert not text.with_name("text.db.tokens").exists()
+
+
+def test_only_a_command_of_its_own_opens_a_study_again(study: Path) -> None:
+    run("serve-token", study, "worker", "bench")
+    run("serve-token", study, "--revoke", "bench")
+    assert not TokenFile(study).look().is_open
+    run("serve-token", study, "worker", "bench")
+    for more in (("read", "x"), ("--list",), ("--revoke", "bench"), ("read",)):
+        assert run("serve-token", study, "--open", *more).code == 2
+    opened = run("serve-token", study, "--open")
+    assert (opened.code, "everybody on this machine may do everything" in opened.out) == (0, True)
+    assert json.loads(run("serve-token", study, "--list", "--json").out) == []
+    assert TokenFile(study).look().is_open
+    TokenFile(study).path.write_text("[]")  # as before there were SQLite files
+    for arguments in (("read", "x"), ("--list",), ("--revoke", "x"), ("--open",)):
+        refused = run("serve-token", study, *arguments)
+        assert (refused.code, "not a database" in refused.err) == (1, True)
+        assert "move it away" in refused.err
+
+
+def test_a_link_has_the_tokens_of_its_study(study: Path, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(study)
+    token = run("serve-token", link, "worker", "bench").out.strip()
+    assert TokenFile(study).find(token) is not None
+    assert [file.name for file in link.parent.iterdir()] == ["link.db"]
+
+
+def test_the_extra_brings_what_the_service_imports() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = project["optional-dependencies"]["serve"]
+    assert sorted(re.split("[<>=]", text)[0] for text in extra) == sorted(NEEDED)
+    core = {re.split("[<>=]", text)[0] for text in project["dependencies"]}
+    known = {*NEEDED, *core, *sys.stdlib_module_names, "causalarms"}
+    imported = {
+        name.partition(".")[0]
+        for file in (ROOT / "src/causalarms/service").rglob("*.py")
+        for name in re.findall(r"^(?:from|import) ([\w.]+)", file.read_text(), re.MULTILINE)
+    }
+    assert imported <= known
+
+
+def test_a_damaged_token_file_keeps_it_from_starting(study: Path) -> None:
+    TokenFile(study).make("operator", "o")
+    TokenFile(study).path.write_bytes(b"")
+    outcome = run("serve", study, "--port", "0")
+    assert (outcome.code, "s.db.tokens is empty" in outcome.err) == (1, True)
 
 
 def test_what_keeps_it_from_starting(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, words in (
         ((study.with_name("no.db"),), "there is no study"),
         ((study, "--host", "0.0.0.0", "--port", "0"), "a token is needed"),
+        ((study, "--root-path", "/x", "--port", "0"), "a token is needed"),
+        ((study, "--allow-host", "lab.example", "--port", "0"), "causalarms serve-token"),
         ((study, "--host", "no.such.host.invalid"), "is not known"),
         ((study, "--port", "0", "--tls-cert", study), "go together"),
         ((study, "--port", "0", "--tls-cert", study, "--tls-key", study), "cannot be used"),
