@@ -155,6 +155,18 @@ def unknown_role(file: Path) -> None:
         connection.execute("UPDATE tokens SET role = 'admin'")
 
 
+def index_of_names(file: Path) -> None:
+    """A page that no request reads."""
+    with closing(sqlite3.connect(file)) as connection:
+        name = "sqlite_autoindex_tokens_2"
+        find = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        (page,) = connection.execute(find, (name,)).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    content = bytearray(file.read_bytes())
+    content[(page - 1) * size : page * size] = bytes(size)
+    file.write_bytes(content)
+
+
 def readable(file: Path) -> None:
     file.chmod(0o640)
 
@@ -167,7 +179,7 @@ def folder(file: Path) -> None:
 DAMAGES = [empty, json_of_old, noise, another_program, without_tables, readable, folder]
 
 
-@pytest.mark.parametrize("damage", [*DAMAGES, unknown_role])
+@pytest.mark.parametrize("damage", [*DAMAGES, unknown_role, index_of_names])
 def test_a_damaged_file_keeps_the_service_from_starting(
     path: Path, damage: Callable[[Path], None]
 ) -> None:

@@ -27,7 +27,8 @@ ENDING = ".tokens"
 PREFIX = "ca_"
 SESSION_SECONDS = 30 * 24 * 3600
 SESSIONS_PER_TOKEN = 100  # the oldest end when there are more
-LOCK_SECONDS = 10.0
+READ_SECONDS = 1.0  # to wait for the lock of a command; the whole service waits with it
+WRITE_SECONDS = 10.0
 
 APPLICATION_ID = 0x63617574  # "caut"
 VERSION = 1
@@ -227,7 +228,7 @@ class TokenFile:
             connection = sqlite3.connect(
                 f"{self.path.as_uri()}?mode=rw",
                 uri=True,
-                timeout=LOCK_SECONDS,
+                timeout=WRITE_SECONDS if write else READ_SECONDS,
                 isolation_level=None,
             )
             with closing(connection):  # without a commit, this undoes everything
@@ -266,8 +267,8 @@ class TokenFile:
     def _error(self, what: str) -> TokenFileError:
         study = shlex.quote(str(self.study))
         return TokenFileError(
-            f"{self.path} {what}: nobody gets in. Restore the file, or move it away and make new "
-            f"tokens (causalarms serve-token {study} operator NAME)"
+            f"{self.path} {what}, so nobody gets in. Restore it, or move it away and make a new "
+            f"token: causalarms serve-token {study} operator NAME"
         )
 
 
