@@ -2,7 +2,7 @@
 
 They are in a small SQLite file next to the study, so that two commands at once cannot undo each
 other. It holds SHA-256 hashes only, and only its owner may read it. Every look opens it again,
-which takes less than 0.1 ms: tokens come and go while the service runs.
+which takes about 0.1 ms: tokens come and go while the service runs.
 """
 
 from __future__ import annotations
