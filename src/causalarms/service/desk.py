@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -31,6 +31,7 @@ from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Ledger, Trial
 
 Found = TypeVar("Found")
+Waiting = Callable[[str], AbstractContextManager[object]]  # shows people what takes long
 PRACTICE_ROUNDS = 12
 EXPLANATIONS_WAITING = 4  # more are refused: each may take seconds
 EXPLANATIONS_KEPT = 256  # about 5 kB each
@@ -89,11 +90,19 @@ class Desk:
         self._endings = Batches(self._telling, self._finish, lambda ending: ending.trial)
         self.look_seconds = 0.0  # that the last look took
 
-    def warm(self) -> Views:
+    def warm(self, waiting: Waiting) -> Views:
         """Compile and learn before anybody waits for it."""
-        practise(self._teller)
-        _ = self._asker.policy
-        return self._look({})
+        settings, results = self._teller.settings, len(self._teller.ledger().order)
+        words = (
+            f"compiling the model for {settings.n_nodes} nodes"
+            + (f" and learning from {results} results" if results else "")
+            + ": this takes about half a minute the first time"
+        )
+        compiles = settings.make_policy().has_model
+        with waiting(words) if compiles else nullcontext():
+            practise(self._teller)
+            _ = self._asker.policy
+            return self._look({})
 
     async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
         return await self._asks.run(Asked(worker, n))

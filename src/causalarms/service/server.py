@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -13,6 +14,7 @@ import uvicorn
 from causalarms.errors import StudyError
 from causalarms.service.app import make_app
 from causalarms.service.connections import PatientProtocol
+from causalarms.service.desk import Waiting
 from causalarms.service.security import is_loopback
 from causalarms.service.service import Options, Service
 
@@ -132,11 +134,15 @@ def serve(
     options: Options,
     say: Callable[[str], None],
     begin: Callable[[str], None] = lambda address: None,
+    waiting: Waiting = nullcontext,
 ) -> None:
-    """Until SIGINT or SIGTERM; what was answered is on the disk. `begin` is given the address."""
+    """Until SIGINT or SIGTERM; what was answered is on the disk. `begin` is given the address.
+
+    `waiting` is given words about what takes long, and entered while it does.
+    """
     taken = listen(options)
     try:
-        service = Service(path, options)
+        service = Service(path, options, waiting)
         warning = check_options(options, service)
         if warning is not None:
             say(f"warning: {warning}")
