@@ -14,6 +14,7 @@ from page_server import PageServer
 from causalarms.service import desk
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
+from causalarms.study.explanation import explain
 
 NODES = ["heat", "flow", "yield"]
 
@@ -192,7 +193,7 @@ def test_a_dialog_that_is_closed_does_not_make_the_server_work(
         study.tell(1, [1.0, 2.0, 3.0])
         study.tell(study.ask(worker="bench"), [1.0, 2.0, 3.0])
     begun: list[int] = []
-    may, explain = threading.Event(), desk.explain
+    may = threading.Event()
 
     def waiting(ledger: Any, number: int, policy: Any) -> dict[str, Any]:
         begun.append(number)

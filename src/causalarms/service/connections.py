@@ -38,7 +38,7 @@ class PatientProtocol(H11Protocol):
         super().__init__(*arguments, **named)
         assert self.limit_concurrency is not None
         self._places, self.limit_concurrency = self.limit_concurrency, None
-        self._admitted_app, self.app = self.app, self._serve  # type: ignore[assignment]
+        self._admitted_app, self.app = self.app, self._serve
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -63,7 +63,8 @@ class PatientProtocol(H11Protocol):
 
     def _find_place(self) -> bool:
         """Whether there is one, or somebody idle has to give theirs up."""
-        others = [c for c in self.connections if c is not self and not c._evicted]
+        ours = [c for c in self.connections if isinstance(c, PatientProtocol)]  # all are
+        others = [c for c in ours if c is not self and not c._evicted]
         admitted = [c for c in others if not c._refused]
         if len(admitted) < self._places or _evict_one(admitted):
             return True
