@@ -85,10 +85,13 @@ def served_process(path: Path, *options: str) -> Iterator[tuple[str, int]]:
     )  # fmt: skip
     try:
         assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r"http://\S+", line)
-        if found is None:
-            raise SystemExit(f"the service does not start: {line}")
+        said = ""
+        for line in process.stderr:
+            said += line
+            if found := re.search(r"http://\S+", line):
+                break
+        else:
+            raise SystemExit(f"the service does not start: {said}")
         yield found[0], process.pid
     finally:
         process.terminate()

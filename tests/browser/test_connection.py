@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from page_server import PageServer
 
+from causalarms.service import desk
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
+from causalarms.study.explanation import explain
 
 NODES = ["heat", "flow", "yield"]
 
@@ -222,3 +224,38 @@ def test_ten_thousand_trials_are_a_page_like_any_other(
     page.get_by_text("0 to 24 of 10,000 trials").wait_for()
     page.get_by_role("row", name="24 imported").wait_for()
     assert page.locator("#trials tbody tr").count() == 25
+
+
+def test_a_dialog_that_is_closed_does_not_make_the_server_work(
+    path: Path, serve: Any, open_page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Study.open(path) as study:
+        study.tell(1, [1.0, 2.0, 3.0])
+        study.tell(study.ask(worker="bench"), [1.0, 2.0, 3.0])
+    begun: list[int] = []
+    may = threading.Event()
+
+    def waiting(ledger: Any, number: int, policy: Any) -> dict[str, Any]:
+        begun.append(number)
+        assert may.wait(60)
+        return explain(ledger, number, policy)
+
+    monkeypatch.setattr(desk, "explain", waiting)
+    server = serve(path)
+    page = open_page(server.address)
+    try:
+        with page.expect_request("**/trials/0/explanation"):
+            page.get_by_role("button", name="Details of trial 0").click()
+        page.keyboard.press("Escape")
+        page.wait_for_function("() => document.querySelector('dialog[open]') === null")
+        # the first has begun; the second waits for it and is taken back
+        with page.expect_event("requestfailed", lambda r: r.url.endswith("/1/explanation")):
+            with page.expect_request("**/trials/1/explanation"):
+                page.get_by_role("button", name="Details of trial 1").click()
+            page.keyboard.press("Escape")
+        page.get_by_role("button", name="Details of trial 2").click()
+        page.get_by_role("dialog").get_by_text("yield").first.wait_for()
+    finally:
+        may.set()
+    page.get_by_role("dialog").get_by_text("Why").first.wait_for()
+    assert 1 not in begun

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -219,3 +220,36 @@ def test_it_runs_until_it_is_told_to_end(study: Path) -> None:
         process.communicate()
     with Study.open(study) as after:
         assert after.ledger().trials[0].values == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_it_says_what_takes_long_before_it_begins(tmp_path: Path, terminal: bool) -> None:
+    Study.create(tmp_path / "s.db", [*NODES, "stir"], "yield", seed=1).close()
+    program = "from causalarms.cli.main import main; main()"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "serve", str(tmp_path / "s.db"), "--port", "0", "--json"],
+        stdout=subprocess.PIPE, stderr=theirs if terminal else subprocess.PIPE, text=True,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        assert process.stdout is not None
+        printed = json.loads("".join(process.stdout.readline() for _ in range(4)))
+        process.send_signal(signal.SIGTERM)
+        rest, complaints = process.communicate(timeout=20)
+        if terminal:
+            complaints = os.read(ours, 100_000).decode()
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(ours)
+    assert (printed.keys(), rest) == ({"file", "address"}, "")
+    lines = complaints.split("\n")
+    assert lines[0].strip() == (
+        "compiling the model for 3 nodes: this takes about half a minute the first time"
+    )
+    assert ("starting" in complaints) is terminal
+    if not terminal:
+        assert "is served at" in lines[1]
+        assert lines[2:] == [""]

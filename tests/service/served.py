@@ -68,11 +68,11 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(path: Path, **options: Any) -> Iterator[Served]:
+def served(path: Path, connections: int | None = None, **options: Any) -> Iterator[Served]:
     chosen = Options(port=0, **options)
     taken = listen(Options(port=0))
     service = Service(path, chosen)
-    server = make_server(service, chosen)
+    server = make_server(service, chosen, connections)
     thread = threading.Thread(target=server.run, args=([taken],), daemon=True)
     thread.start()
     while not server.started:

@@ -205,7 +205,7 @@ def test_wrong_past_rounds_are_named_by_row(shared: Served, wrong: dict[str, Any
 def test_what_nobody_expected_is_a_problem_too(
     shared: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(shared.service.desk, "think", lambda function: 1 / 0)
+    monkeypatch.setattr(shared.service.desk, "predict", lambda function: 1 / 0)
     answer = shared("POST", "predictions", {"interventions": [{}]})
     assert (answer.status, answer.json["type"]) == (500, "urn:causalarms:internal")
     assert "ZeroDivisionError" in caplog.text

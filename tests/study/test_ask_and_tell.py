@@ -267,3 +267,17 @@ def test_wrong_settings_are_refused_without_a_file(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="exists already"):
         Study.create(path, **SETTINGS)
     assert Study.open(path).nodes == NODES
+
+
+def test_two_objects_on_one_file_share_the_texts_of_their_trials(tmp_path: Path) -> None:
+    with Study.create(tmp_path / "s.db", ["heat", "yield"], "yield", policy="random") as one:
+        one.tell(one.ask(worker="bench 2"), [1.0, 2.0])
+        with Study.open(tmp_path / "s.db") as other:
+            a, b = one.ledger().trial(0), other.ledger().trial(0)
+    assert a == b
+    assert not hasattr(a, "__dict__")
+    assert a.intervention is a.asked["intervention"]
+    for text in ("worker", "asked_at", "done_at"):
+        assert getattr(a, text) is getattr(b, text)
+    assert {id(name) for name in a.asked} == {id(name) for name in b.asked}
+    assert a.asked["why"] is b.asked["why"]

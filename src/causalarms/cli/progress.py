@@ -1,4 +1,4 @@
-"""A bar on standard error while runs finish; silent off a terminal."""
+"""A bar or a clock on standard error while something takes long; silent off a terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from causalarms.cli.terminal import err
+from causalarms.cli.terminal import err, say
 from causalarms.plain_text import printable
 from causalarms.simulation.monte_carlo import OnResult
 
@@ -33,3 +41,19 @@ def runs_bar(verb: str, total: int) -> Iterator[OnResult]:
             progress.update(task, completed=done, total=total, description=name)
 
         yield on_result
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Says what takes long, wherever; how long it has taken so far only on a terminal."""
+    say(words, err=True)
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=err(),
+        transient=True,
+        disable=not err().is_terminal,
+    ) as progress:
+        progress.add_task("starting", total=None)
+        yield

@@ -46,6 +46,7 @@ def serve(
     --root-path, tokens are needed (`causalarms serve-token`).
     """
     refuse_without_extra()
+    from causalarms.cli.progress import waiting
     from causalarms.service.server import serve as run
     from causalarms.service.service import Options
 
@@ -62,7 +63,7 @@ def serve(
         if demo:
             living_study.play(address)
 
-    run(file, options, lambda line: say(line, err=True), begin)
+    run(file, options, lambda line: say(line, err=True), begin, waiting)
 
 
 def refuse_without_extra() -> None:

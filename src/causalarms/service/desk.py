@@ -1,14 +1,16 @@
 """Three studies on one file, a thread each: who asks never keeps those who tell waiting.
 
 A study is locked while it learns. So one object asks (and learns to), one writes results and never
-learns, one learns for the views. Those who wait for one of them are served together.
+learns, one learns for the views. Those who wait for one of them are served together. What needs
+none of them has two more threads: one for what is quick, one for explanations of old trials, each
+of which learns the log again.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,16 +21,21 @@ from causalarms.service.far import Far, FarValues
 from causalarms.service.layout import Layout
 from causalarms.service.one_thread import OneThread
 from causalarms.service.shapes import Checks
+from causalarms.service.shared_work import SharedWork
 from causalarms.service.views import Views, best_view, checks_view, look
 from causalarms.study import Study, events
 from causalarms.study.endings import Ending
-from causalarms.study.explanation import explain, rounds_known
+from causalarms.study.explanation import explain, explain_by, rounds_known
 from causalarms.study.learner import Learner
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Ledger, Trial
 
 Found = TypeVar("Found")
+Waiting = Callable[[str], AbstractContextManager[object]]  # shows people what takes long
 PRACTICE_ROUNDS = 12
+EXPLANATIONS_WAITING = 4  # more are refused: each may take seconds
+EXPLANATIONS_KEPT = 256  # about 5 kB each
+PREDICTIONS_WAITING = 16
 PATIENCE = 1.0  # seconds to finish what is under way when the service ends
 
 
@@ -71,16 +78,31 @@ class Desk:
         self._reader = Study.open(path, read_only=True)
         self._layout, self._far_values = Layout(), FarValues()
         self._asking, self._telling = OneThread("asker"), OneThread("teller")
-        self._reading, self._thinking = OneThread("reader"), OneThread("explainer")
+        self._reading, self._thinking = OneThread("reader"), OneThread("thinker")
+        self._explaining = OneThread("explainer")
+        self._predictions = SharedWork[Any](self._thinking, "predictions", PREDICTIONS_WAITING)
+        new, old = "explanations of new trials", "explanations of old trials"
+        self._newest = SharedWork[dict[str, Any] | None](self._reading, new, EXPLANATIONS_WAITING)
+        self._old = SharedWork[dict[str, Any]](
+            self._explaining, old, EXPLANATIONS_WAITING, EXPLANATIONS_KEPT
+        )
         self._asks = Batches(self._asking, self._ask_for, lambda asked: asked.worker)
         self._endings = Batches(self._telling, self._finish, lambda ending: ending.trial)
         self.look_seconds = 0.0  # that the last look took
 
-    def warm(self) -> Views:
+    def warm(self, waiting: Waiting) -> Views:
         """Compile and learn before anybody waits for it."""
-        practise(self._teller)
-        _ = self._asker.policy
-        return self._look({})
+        settings, results = self._teller.settings, len(self._teller.ledger().order)
+        words = (
+            f"compiling the model for {settings.n_nodes} nodes"
+            + (f" and learning from {results} results" if results else "")
+            + ": this takes about half a minute the first time"
+        )
+        compiles = settings.make_policy().has_model
+        with waiting(words) if compiles else nullcontext():
+            practise(self._teller)
+            _ = self._asker.policy
+            return self._look({})
 
     async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
         return await self._asks.run(Asked(worker, n))
@@ -105,22 +127,35 @@ class Desk:
             lambda: (checks_view(views), self._far_values.of(views.ledger))
         )
 
-    async def explain(self, ledger: Ledger, number: int) -> dict[str, Any]:
-        """Of a new trial with what the reader knows; of an older one by learning again."""
+    async def explain(self, ledger: Ledger, number: int, views: Views) -> dict[str, Any]:
+        """Of a new trial from what is believed now; of an older one by learning again."""
         rounds = rounds_known(ledger, number)
+        # A trial is closed once, and only a revision changes what was known before it.
+        key = (number, ledger.trial(number).state, ledger.revision)
 
-        def at_once() -> dict[str, Any] | None:
+        def now() -> dict[str, Any]:
+            return explain_by(views.beliefs, ledger, number, [v.message for v in views.left_out])
+
+        def newest() -> dict[str, Any] | None:
             with self._reader.store.lock:
                 if len(self._reader.beliefs().values) != rounds:
                     return None
                 return self._reader.explain(number)
 
-        def anew() -> dict[str, Any]:
+        def again() -> dict[str, Any]:
             assert ledger.settings is not None
             return explain(ledger, number, Learner(ledger.settings).after(ledger, rounds))
 
-        found: dict[str, Any] | None = await self._reading.run(at_once)
-        return await self._thinking.run(anew) if found is None else found
+        believed = len(views.beliefs.values)
+        if rounds == believed and ledger.revision == views.ledger.revision:
+            return await self.predict(now)
+        found = await self._newest.run(key, newest) if rounds > believed else None
+        return await self._old.run(key, again) if found is None else found
+
+    async def predict(self, function: Callable[[], Found]) -> Found:
+        """What is computed from the views, soon."""
+        found: Found = await self._predictions.run(object(), function)
+        return found
 
     async def think(self, function: Callable[[], Found]) -> Found:
         """What takes long and needs none of the three."""
@@ -128,7 +163,10 @@ class Desk:
 
     def close(self) -> None:
         until = time.monotonic() + PATIENCE
-        for thread in (self._telling, self._asking, self._reading, self._thinking):
+        threads = (
+            self._telling, self._asking, self._reading, self._thinking, self._explaining
+        )  # fmt: skip
+        for thread in threads:
             thread.close(max(0.0, until - time.monotonic()))
         for study in (self._teller, self._asker, self._reader):
             study.close()

@@ -15,6 +15,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from causalarms.service.leaving import while_connected
 from causalarms.service.problems import RefusedError
 
 SEND_SECONDS = 10.0  # how long a viewer may not read
@@ -124,12 +125,8 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        sending = asyncio.create_task(self._send(send))
-        leaving = asyncio.create_task(_left(receive))
-        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (sending, leaving):
-            task.cancel()
-        await asyncio.gather(sending, leaving, return_exceptions=True)
+        with suppress(TimeoutError):  # it does not read
+            await while_connected(receive, self._send(send))
 
     async def _send(self, send: Send) -> None:
         messages = self._messages
@@ -140,8 +137,3 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await messages.aclose()  # type: ignore[attr-defined]
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from causalarms.service import shapes
+from causalarms.service.leaving import while_connected
 from causalarms.service.live import EventStream
 from causalarms.service.operation import Answer, Call
 from causalarms.service.service import Service
@@ -128,7 +129,8 @@ async def trial(service: Service, call: Call) -> Answer:
 
 async def explanation(service: Service, call: Call) -> Answer:
     moment = service.moment
-    record = await service.desk.explain(moment.ledger, call.number)
+    work = service.desk.explain(moment.ledger, call.number, service.views)
+    record = await while_connected(call.request.receive, work)
     return Answer(msgspec.convert(record, shapes.Explanation))
 
 
@@ -140,7 +142,7 @@ async def events(service: Service, call: Call) -> Answer | Response:
         seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
         return EventStream(service.viewers.messages(moment.first_hash, seen, call.credential))
     after, limit = call.query["after"], call.query["limit"]
-    found = await service.desk.think(lambda: service.tail.store.entries(after, limit + 1))
+    found = await service.tail.entries(after, limit + 1)
     found = [entry for entry in found if entry.number <= moment.number]  # of one moment
     page = found[:limit]
     rest = {
@@ -167,7 +169,8 @@ async def notes(service: Service, call: Call) -> Answer:
 async def predictions(service: Service, call: Call) -> Answer:
     views, named = service.views, service.moment.settings.named
     rows = [as_intervention(levels, named) for levels in call.body.interventions]
-    found = await service.desk.think(lambda: predict(views.beliefs, rows))
+    work = service.desk.predict(lambda: predict(views.beliefs, rows))
+    found = await while_connected(call.request.receive, work)
     return Answer(
         shapes.Predictions(views.as_of, [msgspec.convert(f, shapes.Prediction) for f in found])
     )

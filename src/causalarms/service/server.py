@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import socket
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -14,11 +15,13 @@ import uvicorn
 from causalarms.errors import StudyError
 from causalarms.service.app import make_app
 from causalarms.service.connections import PatientProtocol
+from causalarms.service.desk import Waiting
 from causalarms.service.security import is_loopback
 from causalarms.service.service import Options, Service
 
 GRACE_SECONDS = 2  # for requests under way when the service ends
 MOST_CONNECTIONS = 1000
+OTHER_FILES = 64  # that the process has open, and connections that are being refused
 
 
 class Server(uvicorn.Server):
@@ -86,7 +89,20 @@ def check_options(options: Options, service: Service) -> str | None:
     return None
 
 
-def make_server(service: Service, options: Options) -> Server:
+def most_connections() -> int:
+    """As many as the operating system allows: past that, nobody could even be refused."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return MOST_CONNECTIONS
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(1, min(MOST_CONNECTIONS, files - OTHER_FILES))
+
+
+def make_server(service: Service, options: Options, connections: int | None = None) -> Server:
+    """`connections`: how many may be open at once."""
     config = uvicorn.Config(
         make_app(service),
         http=PatientProtocol,
@@ -97,7 +113,7 @@ def make_server(service: Service, options: Options) -> Server:
         server_header=False,
         date_header=True,
         proxy_headers=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=connections or most_connections(),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
         ssl_certfile=options.tls_cert,
@@ -117,11 +133,15 @@ def serve(
     options: Options,
     say: Callable[[str], None],
     begin: Callable[[str], None] = lambda address: None,
+    waiting: Waiting = nullcontext,
 ) -> None:
-    """Until SIGINT or SIGTERM; what was answered is on the disk. `begin` is given the address."""
+    """Until SIGINT or SIGTERM; what was answered is on the disk. `begin` is given the address.
+
+    `waiting` is given words about what takes long, and entered while it does.
+    """
     taken = listen(options)
     try:
-        service = Service(path, options)
+        service = Service(path, options, waiting)
         warning = check_options(options, service)
         if warning is not None:
             say(f"warning: {warning}")

@@ -6,13 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from causalarms.errors import CausalArmsError, StudyBusyError, TokenFileError
 from causalarms.service import shapes
-from causalarms.service.desk import Desk
+from causalarms.service.desk import Desk, Waiting
 from causalarms.service.live import Head, Viewers
 from causalarms.service.security import allowed_hosts, is_loopback
 from causalarms.service.tail import Moment, Tail
@@ -51,7 +51,7 @@ class Options:
 class Service:
     """Opens the study, compiles and learns; `running` brings it to life."""
 
-    def __init__(self, path: Path, options: Options) -> None:
+    def __init__(self, path: Path, options: Options, waiting: Waiting = nullcontext) -> None:
         self.path = real_path(path)
         self.options = options
         self.root_path = _root(options.root_path)
@@ -61,7 +61,7 @@ class Service:
         self.desk = Desk(self.path)
         self.tail = Tail(self.path)
         self.viewers = Viewers(options.most_viewers)
-        self.views = self.desk.warm()
+        self.views = self.desk.warm(waiting)
         self.checks = shapes.Checks(0, "the model is being tested", [], [], "")
         self._checked = -CHECK_SECONDS  # when
         self._changed = asyncio.Event()

@@ -12,11 +12,13 @@ from functools import cached_property
 from pathlib import Path
 
 from causalarms.errors import StudyError
+from causalarms.service.one_thread import OneThread
 from causalarms.study import events as kinds
 from causalarms.study.events import Event
 from causalarms.study.log import Log
 from causalarms.study.settings import Settings
 from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.store import Entry
 from causalarms.study.trials import Ledger, Record
 
 POLL_SECONDS = 0.1  # how soon the writing of other processes is seen
@@ -79,6 +81,7 @@ class Tail:
         self.moment = self._now()
         self._announce: Callable[[], None] = lambda: None
         self._wake, self._stop = threading.Event(), False
+        self._reading = OneThread("log reader")
         self._thread = threading.Thread(target=self._watch, name="tail", daemon=True)
 
     def start(self, announce: Callable[[], None]) -> None:
@@ -89,9 +92,14 @@ class Tail:
         """Something was written just now."""
         self._wake.set()
 
+    async def entries(self, after: int, limit: int) -> list[Entry]:
+        """Events of the log as they are stored, read in a thread that does nothing else."""
+        return await self._reading.run(lambda: self.store.entries(after, limit))
+
     def close(self) -> None:
         self._stop = True
         self.wake()
+        self._reading.close(0.0)
         if self._thread.is_alive():
             self._thread.join(1.0)
 

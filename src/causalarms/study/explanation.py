@@ -7,6 +7,7 @@ round would teach.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,24 @@ REASONS = {  # of trials that were asked before policies said why
 
 def explain(ledger: Ledger, number: int, policy: Policy) -> dict[str, Any]:
     """A plain record. The policy has learned what was known then; values as corrected since."""
+    beliefs = believe(ledger, policy, first=rounds_known(ledger, number))
+    return explain_by(beliefs, ledger, number, [out.message for out in left_out(ledger, policy)])
+
+
+def explain_by(
+    beliefs: Beliefs, ledger: Ledger, number: int, remarks: Sequence[str]
+) -> dict[str, Any]:
+    """The same from what was believed then, with remarks about values left out of it."""
     record = ledger.trial(number)
     settings = ledger.settings
     assert settings is not None
     asked = record.asked
-    beliefs = believe(ledger, policy, first=rounds_known(ledger, number))
     bits = record.asked_intervention
     a = np.array([bits], dtype=np.uint8)
     text = [f"Why this one: {asked.get('why') or REASONS[asked['reason']]}."]
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
-    text += [f"{out.message}." for out in left_out(ledger, policy)]
+    text += [f"{remark}." for remark in remarks]
     if bits != record.intervention:
         words = settings.named.words(record.intervention)
         text.append(f"It was played otherwise: {', '.join(words) or 'nothing'} switched.")

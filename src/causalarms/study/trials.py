@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from sys import intern
+from types import MappingProxyType
 from typing import Any
 
 from causalarms.errors import (
@@ -26,9 +29,15 @@ Values = tuple[float | None, ...]
 Bits = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+NOT_ASKED: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
-    """One trial as one event left it; the next event about it makes another record."""
+    """One trial as one event left it; the next event about it makes another record.
+
+    Processes hold many of them, and a service four times as many: equal texts are one object.
+    """
 
     number: int
     state: str  # asked | told | failed | abandoned | imported | lost
@@ -36,7 +45,7 @@ class Record:
     wanted: Bits | None = None  # what the policy is told where it differs
     worker: str = ""
     values: Values | None = None
-    asked: dict[str, Any] = field(default_factory=dict)  # the suggestion's diagnostics
+    asked: Mapping[str, Any] = field(default_factory=lambda: NOT_ASKED)  # with diagnostics
     asked_at: str = ""
     done_at: str = ""
     reason: str = ""
@@ -150,10 +159,14 @@ class Ledger:
         bits = self._bits(data["intervention"])
         wanted = self._bits(data["wanted"]) if "wanted" in data else None
         number = data["trial"]
+        asked = {
+            intern(name): intern(value) if type(value) is str else value
+            for name, value in data.items()
+            if name not in ("trial", "worker")
+        } | {"intervention": bits}
+        worker = intern(str(data["worker"]))
         self.trials.append(
-            Record(
-                number, PENDING, bits, wanted, str(data["worker"]), asked=data, asked_at=event.at
-            )
+            Record(number, PENDING, bits, wanted, worker, asked=asked, asked_at=intern(event.at))
         )
         self.pending[number] = None
 
@@ -173,7 +186,7 @@ class Ledger:
         record = self.check_open(event.data["trial"])
         reason = str(event.data.get("reason", ""))
         self.trials[record.number] = replace(
-            record, state=state, values=values, done_at=event.at, reason=reason
+            record, state=state, values=values, done_at=intern(event.at), reason=reason
         )
         del self.pending[record.number]
         return record.number

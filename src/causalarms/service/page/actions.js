@@ -119,24 +119,35 @@ export function dismiss(id) {
   change({ notices: state.notices.filter((n) => n.id !== id) });
 }
 
+// Ends what the open dialog waits for: the server does not begin what nobody waits for.
+let leaving = new AbortController();
+
+function leave() {
+  leaving.abort();
+  leaving = new AbortController();
+}
+
 // A dialog carries its own idempotency key: sending it twice, after a lost answer, writes once.
 export function openDialog(kind, fields) {
+  leave();
   change({ dialog: { kind, key: randomHex(16), problem: "", wrong: [], reason: "", ...fields } });
 }
 
 export async function openDetails(trial) {
   openDialog("details", { trial, found: null, why: null });
   const { key } = state.dialog;
+  const { signal } = leaving;
   const put = (patch) => state.dialog?.key === key && editDialog(patch);
   if (state.frozen) {
     put({ found: ofTable(trial) });
     return;
   }
   try {
-    const { data } = await get(`trials/${trial}`);
+    const { data } = await get(`trials/${trial}`, signal);
     put({ found: data });
-    if (data.asked_at) put({ why: (await get(`trials/${trial}/explanation`)).data });
+    if (data.asked_at) put({ why: (await get(`trials/${trial}/explanation`, signal)).data });
   } catch (problem) {
+    if (signal.aborted) return;
     if (problem.status === undefined) throw problem;
     put({ problem: problem.message });
   }
@@ -154,6 +165,7 @@ export function editDialog(patch) {
 }
 
 export function closeDialog() {
+  leave();
   change({ dialog: null });
 }
 

@@ -21,13 +21,13 @@ class Problem extends Error {
 
 export const address = (path) => new URL(`api/v1/${path}`, document.baseURI).href;
 
-export async function get(path) {
+export async function get(path, signal) {
   if (isFrozen) {
     if (path in answers) return { data: answers[path], date: null };
     throw new Problem(404, { title: `The report does not hold ${path}.` });
   }
   // "no-cache" asks with the ETag of the copy the browser has, and hands out that copy on a 304
-  const response = await send(path, { cache: "no-cache" });
+  const response = await send(path, { cache: "no-cache", signal });
   const etag = response.headers.get("ETag");
   const date = response.headers.get("Date");
   const before = lastSeen.get(path);
