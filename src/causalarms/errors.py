@@ -13,6 +13,10 @@ class DataTypeError(DataError, TypeError):
     """An object that is no number and cannot become one."""
 
 
+class MissingExtraError(CausalArmsError, ImportError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+
 class ModelError(CausalArmsError, ValueError):
     """A system, graph or prior knowledge that contradicts itself."""
 

@@ -16,6 +16,7 @@ import pytest
 from command import run
 
 from causalarms.cli import living_study
+from causalarms.extras import EXTRAS
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
@@ -125,7 +126,7 @@ def test_what_keeps_it_from_starting(study: Path, monkeypatch: pytest.MonkeyPatc
     with served(study) as site:
         outcome = run("serve", study, "--port", site.port)
         assert (outcome.code, "choose another with --port" in outcome.err) == (1, True)
-    monkeypatch.setattr("causalarms.cli.serve.NEEDED", ("no_such_package",))
+    monkeypatch.setitem(EXTRAS, "serve", ("no_such_package",))
     outcome = run("serve", study)
     assert (outcome.code, "pip install 'causalarms[serve]'" in outcome.err) == (1, True)
 

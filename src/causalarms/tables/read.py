@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError, DataTypeError
+from causalarms.extras import require_extra
 from causalarms.files import read_at_most
 from causalarms.limits import TABLE_BYTES, TABLE_CELLS
 from causalarms.tables.write import plain
@@ -134,13 +135,10 @@ def _csv_rows(path: Path) -> list[list[str]]:
 
 
 def _read_parquet(path: Path) -> dict[str, list[str]]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise DataError(
-            f"reading {path} needs pyarrow: pip install 'causalarms[parquet]'"
-        ) from error
+    require_extra("parquet", f"reading {path}")
+    import pyarrow
+    from pyarrow import parquet
+
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise DataError(f"cannot read {path}: it is no file")
     try:
