@@ -29,13 +29,13 @@ sys.meta_path[:] = [PlainFinder if each is PathFinder else each for each in sys.
 
 
 def run_plain(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
-    """Python in `folder`, as `python COMMAND`; kernels are not compiled, which takes a minute."""
+    """Python in `folder`, as `python COMMAND`."""
     site = folder / "site"
     site.mkdir(exist_ok=True)
     (site / "sitecustomize.py").write_text(SITE)
     paths = os.pathsep.join([str(site), *filter(None, sys.path)])
     return subprocess.run(
         [sys.executable, "-W", "error", *map(str, command)],
-        cwd=folder, env={**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1"},
+        cwd=folder, env={**os.environ, "PYTHONPATH": paths},
         capture_output=True, text=True,
     )  # fmt: skip
