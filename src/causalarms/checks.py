@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from causalarms.errors import SettingError
 
@@ -132,6 +133,24 @@ def optional(
     >>> optional(whole, "window", None, least=1)
     """
     return None if value is None else check(name, value, **bounds)
+
+
+def usable(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which measured values can be computed with: finite, and so are sums of their squares."""
+    return np.abs(values) <= LARGEST  # False of nan
+
+
+def why_unusable(value: float) -> str:
+    """What a message says of a value that is not `usable`, after its place.
+
+    >>> why_unusable(1e308)
+    'is 1e+308: too large to compute with, use other units'
+    """
+    if math.isnan(value):
+        return "is NaN"
+    if math.isinf(value):
+        return "is infinite (inf)"
+    return f"is {value:g}: too large to compute with, use other units"
 
 
 def _as_float(value: object) -> float:

@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
+from causalarms.limits import MAX_NODES
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORCE = click.option(
     "--force", is_flag=True, help="Replace a file this command did not make; never a study."
 )
 SEED = click.IntRange(min=0)
-NODES = click.IntRange(min=2, max=10_000)
+NODES = click.IntRange(min=2, max=MAX_NODES)
 SAMPLES = click.IntRange(min=1, max=10**9)
 
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from causalarms.errors import ModelError
 from causalarms.limits import MAX_REGIMES
 from causalarms.search.factors import NOT_SET, Factors
-from causalarms.sem.nodes import node_index
+from causalarms.sem.nodes import as_name, node_index
 from causalarms.sem.regimes import REGIME_NAMES, Counts, existing
 
 Level = str | int | float
@@ -225,8 +225,7 @@ def _pairs(given: object) -> list[tuple[object, object]]:
 
 
 def _factor(name: object, given: object, nodes: tuple[str, ...]) -> Factor:
-    if not isinstance(name, str) or not name.strip():
-        raise ModelError(f"a factor needs a name that is text, not {name!r:.80}")
+    name = as_name("a factor", name)
     if not isinstance(given, Mapping):
         raise ModelError(f"factor {name!r}: say {', '.join(ENTRIES)}, not {given!r:.80}")
     wrong = sorted(set(map(str, given)) - set(ENTRIES))
@@ -261,8 +260,8 @@ def _levels(name: str, given: object) -> tuple[Level, ...]:
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, str | int | float):
             raise ModelError(f"factor {name!r}: level {level!r:.60} is neither text nor a number")
-        if isinstance(level, str) and not level.strip():
-            raise ModelError(f"factor {name!r}: a level needs a name")
+        if isinstance(level, str):
+            as_name(f"factor {name!r}: a level", level)
         if isinstance(level, float) and not math.isfinite(level):
             raise ModelError(f"factor {name!r}: level {level} is not finite")
     if len(levels) < 2:

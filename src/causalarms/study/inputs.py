@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from causalarms.checks import usable, why_unusable
 from causalarms.errors import DataError, ModelError, NodeValueError, StudyError
 from causalarms.sem.factors import ON, NamedFactors
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import TableRounds, rounds_of
-
-LARGEST = 1e100  # squares of larger numbers overflow in every regression
 
 Values = list[float | None]
 
@@ -72,12 +71,6 @@ def as_past_rounds(
 
 def past_rounds(found: TableRounds) -> PastRounds:
     """Rounds of any table as they are stored."""
-    wrong = np.argwhere(np.abs(found.values) > LARGEST)
-    for row, node in wrong[:1]:
-        raise StudyError(
-            f"row {found.rows[row]} of column {found.nodes[node]!r} is "
-            f"{found.values[row, node]:g}: too large to compute with"
-        )
     values = [[None if value != value else value for value in row] for row in found.values.tolist()]
     return PastRounds(found.regimes.tolist(), values, found.left_out)
 
@@ -156,10 +149,7 @@ def _number(value: Any, node: str) -> float | None:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise NodeValueError(f"node {node!r} is {value!r}, not a number", node) from None
-    if not math.isfinite(number):
-        raise NodeValueError(
-            f"node {node!r} is {number}, which is not finite; None says: not measured", node
-        )
-    if abs(number) > LARGEST:
-        raise NodeValueError(f"node {node!r} is {number:g}: too large to compute with", node)
+    if not usable(np.array(number)):
+        hint = "" if math.isfinite(number) else "; None says: not measured"
+        raise NodeValueError(f"node {node!r} {why_unusable(number)}{hint}", node)
     return number

@@ -17,7 +17,7 @@ from causalarms.policies.base import Policy
 from causalarms.policies.registry import make_policy, policy_names
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import NamedFactors
-from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.nodes import as_name, checked_name, node_index, node_names
 from causalarms.sem.regimes import all_two
 from causalarms.study.constraints import (
     checked_costs,
@@ -179,9 +179,19 @@ class Settings:
         return policy
 
 
-def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
+def refuse_odd_names(settings: Settings) -> None:
     """For new studies only: older ones with such a name can still be opened."""
-    for node in nodes:
+    try:
+        for node in settings.nodes:
+            checked_name("node", node)
+        for factor in settings.named.factors:
+            checked_name("factor", factor.name)
+            for level in factor.levels:
+                if isinstance(level, str):
+                    checked_name(f"a level of factor {factor.name!r}:", level)
+    except ModelError as error:
+        raise StudyError(str(error)) from None
+    for node in settings.nodes:
         if node.startswith(PREFIX):
             raise StudyError(
                 f"node {node!r}: names that start with {PREFIX!r} are for switches; choose another"
@@ -191,7 +201,7 @@ def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
 def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
     """A factor off/on per node, of these where they are named."""
     try:
-        names = node_names(_names("nodes", nodes), len(nodes))
+        names = node_names(_names("nodes", nodes), len(nodes), as_name)
         if intervenable is None:
             return {node: {} for node in names}
         chosen = {names[node_index(node, names)] for node in _names("intervenable", intervenable)}
@@ -233,7 +243,7 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
 
 
 def _checked(given: Settings) -> Settings:
-    nodes = node_names(_names("nodes", given.nodes), len(given.nodes))
+    nodes = node_names(_names("nodes", given.nodes), len(given.nodes), as_name)
     if len(nodes) < 2:
         raise StudyError("a study needs at least two nodes")
     reward = nodes[node_index(given.reward, nodes)]

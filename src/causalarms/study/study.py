@@ -31,7 +31,7 @@ from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
 from causalarms.study.once import done_before, once
 from causalarms.study.reader import Reader, trial_number
-from causalarms.study.settings import Settings, chosen_policy, refuse_ambiguous, switches
+from causalarms.study.settings import Settings, chosen_policy, refuse_odd_names, switches
 from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Record, Trial
@@ -112,7 +112,7 @@ class Study(Reader):
                 "factors": factors, **limits,
             }
         )  # fmt: skip
-        refuse_ambiguous(settings.nodes)
+        refuse_odd_names(settings)
         Learner(settings)  # refuse what cannot run before there is a file
         study = cls(MemoryStore(), clock)
         study._write(events.CREATED, {"format": FORMAT, "settings": settings.as_dict()})

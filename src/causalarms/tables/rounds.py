@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError, ModelError
 from causalarms.sem.factors import OFF_ON, Factor, NamedFactors
-from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.nodes import as_name, checked_name, node_index, node_names
 from causalarms.sem.regimes import Counts, regime_counts
 from causalarms.tables.cells import Cells, Columns
 from causalarms.tables.plain import PlainTable
-from causalarms.tables.read import as_frame, read_table
+from causalarms.tables.read import as_frame, check_width, read_table
 from causalarms.tables.trials import (
     FIRST,
     LAST,
@@ -121,7 +121,8 @@ def rounds_of(
         place = {name.removeprefix(OWN) if trials else name: name for name in rest}
     if not place:
         raise DataError(f"{what} has no column of samples")
-    names = node_names(tuple(place), len(place))
+    # the names of a study were checked when it was made
+    names = node_names(tuple(place), len(place), checked_name if factors is None else as_name)
     if only_nodes:
         _refuse_others(columns, {*place.values(), *aside, *flags, named}, names)
     if sum([second is not None, named is not None, bool(flags)]) > 1:
@@ -175,6 +176,7 @@ def columns_of(given: Any, what: str) -> dict[str, list[Any]]:
             given = given.to_dict()
         if not isinstance(given, Mapping):
             raise DataError(f"{what} are a frame (or a dict of columns) with a column per node")
+        check_width(what, len(given))
         columns = {}
         for name, cells in given.items():
             if isinstance(cells, str) or not isinstance(cells, Iterable):
@@ -251,14 +253,14 @@ def _from_flags(
         return _from_levels(table, n_rows, factors)
     regimes = np.zeros((n_rows, len(nodes)), dtype=np.int64)
     seen: dict[int, str] = {}
-    for column, cells in table.columns.items():
+    for column in table.columns:
         try:
             node = node_index(column.removeprefix(PREFIX), nodes)
         except ModelError as error:
             raise DataError(f"column {column!r}: {error}") from None
         if seen.setdefault(node, column) != column:
             raise DataError(f"columns {seen[node]!r} and {column!r} are about the same node")
-        regimes[:, node] = [table.regime(cell, row, column) for row, cell in enumerate(cells)]
+        regimes[:, node] = table.regimes(column)
     return regimes
 
 
