@@ -151,6 +151,10 @@ class Settings:
             raise
         except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StudyError(f"the settings are refused: {error}") from error
+        except MemoryError as error:
+            raise StudyError(
+                f"a study of {len(record['nodes']):,} nodes does not fit into memory: {error}"
+            ) from error
 
     @property
     def _as_of_old(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ cell and has the messages. Both give the same numbers, bit for bit: NumPy's pars
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -18,7 +17,6 @@ import numpy.typing as npt
 from causalarms.tables.write import plain
 
 PLAIN = b"0123456789+-.eE, \n"
-BLANK_LINE = re.compile(rb"^ +$", re.MULTILINE)  # an empty cell, if there is one column
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # as spreadsheets write it
 
 Columns = Mapping[str, Sequence[str]]
@@ -52,7 +50,6 @@ def number_columns(
         or b"\r" in first
         or body.translate(None, PLAIN)
         or n_columns + body.count(b",") + body.count(b"\n") + 1 > most_cells
-        or ((b" \n" in body or body.endswith(b" ")) and BLANK_LINE.search(body))
         or not body.strip(b"\n")
     ):
         return None
