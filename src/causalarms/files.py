@@ -72,7 +72,7 @@ def read_at_most(path: str | Path, limit: int) -> bytes:
         if isinstance(error, DataError):
             raise
         reason = error.strerror if isinstance(error, OSError) else None
-        raise DataError(f"cannot read {path}: {reason or error}") from error
+        raise DataError(f"cannot read {path!s:.1000}: {reason or error}") from error
     if len(content) > limit:
         raise DataError(_too_large(path, limit))
     return content

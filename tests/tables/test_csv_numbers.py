@@ -26,9 +26,7 @@ cells = st.one_of(
 )
 odd_cells = st.one_of(
     cells,
-    st.sampled_from(
-        ["", " ", "nan", "NA", "inf", "1_0", "x", "'=1", '"3"', "1 2", "--1", "²"]
-    ),
+    st.sampled_from(["", " ", "nan", "NA", "inf", "1_0", "x", "'=1", '"3"', "1 2", "--1", "²"]),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral
 
-from causalarms.errors import ModelError, SettingError
+from causalarms.errors import ModelError, SettingError, shown
 from causalarms.limits import MAX_NAME_LETTERS, MAX_NODES
 from causalarms.plain_text import control_character
 
@@ -34,10 +34,10 @@ def checked_name(what: str, given: object) -> str:
 def as_name(what: str, given: object) -> str:
     """Text that can be stored. Studies of earlier versions may hold any; new ones are stricter."""
     if not isinstance(given, str) or not given.strip():
-        raise SettingError(f"{what} needs a name that is text, not {given!r:.80}")
+        raise SettingError(f"{what} needs a name that is text, not {shown(given)}")
     if not given.isascii() and any("\ud800" <= letter <= "\udfff" for letter in given):
         raise SettingError(
-            f"the name of {what} {given!r:.80} holds what is no character: it cannot be stored"
+            f"the name of {what} {shown(given)} holds what is no character: it cannot be stored"
         )
     return given
 
@@ -57,14 +57,14 @@ def node_names(
     if names is None:
         return tuple(f"x{node}" for node in range(n_nodes))
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise SettingError(f"nodes must be a list of names, got {names!r:.80}")
+        raise SettingError(f"nodes must be a list of names, got {shown(names)}")
     checked = tuple(names)
     if len(checked) != n_nodes:
         raise ModelError(f"{len(checked)} node names for {n_nodes} nodes")
     seen: set[str] = set()
     for position, name in enumerate(checked):
         if check(f"node {position}", name) in seen:
-            raise ModelError(f"node name {name!r} is used twice")
+            raise ModelError(f"node name {shown(name)} is used twice")
         seen.add(name)
     return checked
 
@@ -76,10 +76,10 @@ def node_index(node: str | int, names: Sequence[str]) -> int:
             return list(names).index(node)
         near = get_close_matches(node, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; the nodes are {', '.join(names)}"
-        raise ModelError(f"there is no node {node!r:.80}{hint}")
+        raise ModelError(f"there is no node {shown(node)}{hint}")
     if isinstance(node, bool) or not isinstance(node, Integral):
-        raise ModelError(f"a node is given by its name or its position, not by {node!r:.80}")
+        raise ModelError(f"a node is given by its name or its position, not by {shown(node)}")
     position = int(node)
     if not -len(names) <= position < len(names):
-        raise ModelError(f"there is no node {position}: there are {len(names)} nodes")
+        raise ModelError(f"there is no node {shown(node)}: there are {len(names)} nodes")
     return position % len(names)

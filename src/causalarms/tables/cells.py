@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import usable, why_unusable
-from causalarms.errors import DataError
+from causalarms.errors import DataError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.tables.csv_numbers import NumberColumn
 
@@ -70,7 +70,7 @@ class Cells(NamedTuple):
             return float(cell)
         except (TypeError, ValueError, OverflowError):
             raise DataError(
-                f"{self.at(row, column)} is {cell!r:.80}, not a number "
+                f"{self.at(row, column)} is {shown(cell)}, not a number "
                 f"(ignore the column, --ignore, if it is no node)"
             ) from None
 
@@ -91,7 +91,7 @@ class Cells(NamedTuple):
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not 0 <= number < MAX_REGIMES or number != int(number):
-            said = "empty" if cell is None or text == "" else f"{cell!r:.80}"
+            said = "empty" if cell is None or text == "" else f"{shown(cell)}"
             raise DataError(
                 f"{self.at(row, column)} is {said}, which is no regime: "
                 f"0 is natural, others are whole numbers up to {MAX_REGIMES - 1}"

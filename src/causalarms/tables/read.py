@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import usable, why_unusable
-from causalarms.errors import DataError, DataTypeError
+from causalarms.errors import DataError, DataTypeError, shown
 from causalarms.extras import require_extra
 from causalarms.files import read_at_most
 from causalarms.limits import MAX_NODES, TABLE_BYTES, TABLE_CELLS, TABLE_COLUMNS
@@ -128,7 +128,7 @@ def _first_text(array: npt.NDArray[Any]) -> str:
             float(entry)
         except ValueError:
             where = "row {} of column {}".format(*place) if len(place) == 2 else f"entry {place}"
-            return f"{where} is {entry!r}, not a number"
+            return f"{where} is {shown(entry)}, not a number"
     return "rows of different lengths"
 
 
@@ -215,5 +215,5 @@ def _check_names(path: Path, names: list[str]) -> None:
         if not name:
             raise DataError(f"{path}: column {position + 1} has no name")
         if name in seen:
-            raise DataError(f"{path}: column name {name!r} is used twice")
+            raise DataError(f"{path}: column name {shown(name)} is used twice")
         seen.add(name)
