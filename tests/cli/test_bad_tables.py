@@ -56,7 +56,7 @@ def test_values_are_refused_alike_by_learn_and_import(
     study = Study.create(None, nodes=["a", "b"], reward="b")
     with pytest.raises(StudyError, match="node 'b' is ") as told:
         study.tell(study.ask(), rows[1])
-    assert words in str(told.value)
+    assert ("not finite" if text == "1e999" else words) in str(told.value)
 
 
 @pytest.mark.parametrize(

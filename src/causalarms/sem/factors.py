@@ -267,7 +267,7 @@ def _levels(name: str, given: object) -> tuple[Level, ...]:
         if isinstance(level, str):
             as_name(f"factor {shown(name)}: a level", level)
         elif not usable(np.array(as_float(level))):
-            raise ModelError(f"factor {shown(name)}: level {shown(level)} is no plain number")
+            raise ModelError(f"factor {name!r}: level {shown(level)} is not finite or too large")
     if len(levels) < 2:
         raise ModelError(f"factor {shown(name)} needs at least two levels to choose from")
     for at, level in enumerate(levels):

@@ -163,6 +163,9 @@ def _number(value: Any, node: str) -> float | None:
     except (TypeError, ValueError, OverflowError):
         raise NodeValueError(f"node {shown(node)} is {shown(value)}, not a number", node) from None
     if not usable(np.array(number)):
-        hint = "" if math.isfinite(number) else "; None says: not measured"
-        raise NodeValueError(f"node {shown(node)} {why_unusable(number)}{hint}", node)
+        if not math.isfinite(number):
+            raise NodeValueError(
+                f"node {node!r} is {number}, which is not finite; None says: not measured", node
+            )
+        raise NodeValueError(f"node {shown(node)} {why_unusable(number)}", node)
     return number

@@ -109,8 +109,8 @@ class Study(Reader):
                 "nodes": nodes, "reward": reward, "direction": direction, "policy": policy,
                 "policy_settings": policy_settings, "horizon": horizon,
                 "intervenable": intervenable, "costs": {} if costs is None else costs,
-                "noise_mean": noise_mean, "seed": seed, "knowledge": {} if knowledge is None else knowledge,
-                "factors": factors, **limits,
+                "noise_mean": noise_mean, "seed": seed, "factors": factors,
+                "knowledge": {} if knowledge is None else knowledge, **limits,
             }
         )  # fmt: skip
         refuse_odd_names(settings)
