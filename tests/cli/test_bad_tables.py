@@ -90,6 +90,15 @@ def test_names_are_refused_everywhere_alike(name: str, words: str, tmp_path: Pat
     assert f"the name of node 0 {name[:1]!r}"[:-1] in outcome.err
 
 
+def test_what_is_given_twice_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,2\n0.5,-1\n0.25,3\n")
+    outcome = run("learn", table, "--noise-mean", "a=1,b=2,a=3")
+    assert (outcome.code, "a node is given twice" in outcome.err) == (1, True)
+    outcome = run("simulate", "--policy", "posterior,draws=5, draws=6", "--runs", 1)
+    assert (outcome.code, "the setting 'draws' is given twice" in outcome.err) == (2, True)
+
+
 def test_a_name_of_the_longest_is_taken() -> None:
     longest = LONG[1:]
     study = Study.create(None, nodes=[longest, "b"], reward="b")

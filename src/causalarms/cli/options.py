@@ -37,10 +37,13 @@ def with_settings(text: str) -> tuple[str, dict[str, Any]]:
         key, equals, value = pair.partition("=")
         if not equals:
             raise click.BadParameter(f"{pair!r} is not of the form setting=value")
+        key = key.strip()
+        if key in settings:
+            raise click.BadParameter(f"the setting {key!r} is given twice")
         try:
-            settings[key.strip()] = ast.literal_eval(value)
+            settings[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            settings[key.strip()] = value.strip()
+            settings[key] = value.strip()
     return name.strip(), settings
 
 
