@@ -12,8 +12,9 @@ from numbers import Integral, Real
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from causalarms.errors import SettingError
+from causalarms.errors import SettingError, shown
 
 LARGEST = 1e100
 SMALLEST = 1e-100  # of numbers that must be above 0
@@ -37,7 +38,7 @@ def whole(name: str, value: object, *, least: int, most: int | None = None, why:
     ):
         span = f"of at least {least}" if most is None else f"from {least} to {most}"
         reason = f" ({why})" if why else ""
-        raise SettingError(f"{name} must be a whole number {span}{reason}, not {value!r}")
+        raise SettingError(f"{name} must be a whole number {span}{reason}, not {shown(value)}")
     return int(value)
 
 
@@ -58,7 +59,7 @@ def number(
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         found = math.nan
     else:
-        found = _as_float(value)
+        found = as_float(value)
     if low <= found <= most:
         return found
     words = []
@@ -71,7 +72,7 @@ def number(
     if math.isfinite(found) and (abs(found) > LARGEST or 0 < abs(found) < SMALLEST):
         words.append("not so far from 1 that its square is lost")
     span = " " + " and ".join(words) if words else ""
-    raise SettingError(f"{name} must be a number{span}, not {value!r}")
+    raise SettingError(f"{name} must be a number{span}, not {shown(value)}")
 
 
 def share(name: str, value: object, *, ends: str = "()") -> float:
@@ -81,7 +82,7 @@ def share(name: str, value: object, *, ends: str = "()") -> float:
     0.05
     """
     real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    found = _as_float(value) if real else math.nan
+    found = as_float(value) if real else math.nan
     above = found >= 0 if ends[0] == "[" else found >= SMALLEST
     below = found <= 1 if ends[1] == "]" else found < 1
     if above and below:
@@ -91,7 +92,7 @@ def share(name: str, value: object, *, ends: str = "()") -> float:
         "[)": "be at least 0 and below 1",
         "[]": "lie in [0, 1]",
     }
-    raise SettingError(f"{name} must {words[ends]}, not {value!r}")
+    raise SettingError(f"{name} must {words[ends]}, not {shown(value)}")
 
 
 def choice(name: str, value: object, names: Sequence[str]) -> str:
@@ -101,7 +102,7 @@ def choice(name: str, value: object, names: Sequence[str]) -> str:
     'oldest'
     """
     if not isinstance(value, str) or value not in names:
-        raise SettingError(f"{name} must be one of {', '.join(names)}, not {value!r}")
+        raise SettingError(f"{name} must be one of {', '.join(names)}, not {shown(value)}")
     return value
 
 
@@ -112,7 +113,7 @@ def flag(name: str, value: object) -> bool:
     True
     """
     if not isinstance(value, bool | np.bool_):
-        raise SettingError(f"{name} must be True or False, not {value!r}")
+        raise SettingError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
 
 
@@ -120,7 +121,7 @@ def instance(name: str, value: object, kinds: type[Kind] | tuple[type[Kind], ...
     """An object of one of these classes."""
     if not isinstance(value, kinds):
         names = [kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
-        raise SettingError(f"{name} must be a {' or a '.join(names)}, not {value!r}")
+        raise SettingError(f"{name} must be a {' or a '.join(names)}, not {shown(value)}")
     return value
 
 
@@ -134,7 +135,25 @@ def optional(
     return None if value is None else check(name, value, **bounds)
 
 
-def _as_float(value: object) -> float:
+def usable(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which measured values can be computed with: finite, and so are sums of their squares."""
+    return np.abs(values) <= LARGEST  # False of nan
+
+
+def why_unusable(value: float) -> str:
+    """What a message says of a value that is not `usable`, after its place.
+
+    >>> why_unusable(1e308)
+    'is 1e+308: too large to compute with, use other units'
+    """
+    if math.isnan(value):
+        return "is NaN"
+    if math.isinf(value):
+        return "is infinite (inf)"
+    return f"is {value:g}: too large to compute with, use other units"
+
+
+def as_float(value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except OverflowError:  # a whole number of hundreds of digits

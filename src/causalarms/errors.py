@@ -1,6 +1,19 @@
 """The errors and warnings of the package: a small tree with messages that name the thing."""
 
 
+def shown(given: object, letters: int = 240) -> str:
+    """What somebody gave, as a message shows it: short, whatever it is.
+
+    >>> shown({"a": 1}), shown("x" * 30, letters=10)
+    ("{'a': 1}", "'xxxxxx...")
+    """
+    try:
+        text = repr(given)
+    except Exception:  # nested too deeply, an integer of thousands of digits, a class of its own
+        text = f"a {type(given).__name__} that cannot be printed"
+    return text if len(text) <= letters else f"{text[: letters - 3]}..."
+
+
 class CausalArmsError(Exception):
     """Everything this package refuses on purpose."""
 
@@ -11,6 +24,10 @@ class DataError(CausalArmsError, ValueError):
 
 class DataTypeError(DataError, TypeError):
     """An object that is no number and cannot become one."""
+
+
+class MissingExtraError(CausalArmsError, ImportError):
+    """An optional package is not installed; the message names the extra that brings it."""
 
 
 class ModelError(CausalArmsError, ValueError):

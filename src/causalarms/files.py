@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from causalarms.errors import CausalArmsError, DataError
+from causalarms.errors import CausalArmsError, DataError, shown
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -72,7 +74,7 @@ def read_at_most(path: str | Path, limit: int) -> bytes:
         if isinstance(error, DataError):
             raise
         reason = error.strerror if isinstance(error, OSError) else None
-        raise DataError(f"cannot read {path}: {reason or error}") from error
+        raise DataError(f"cannot read {path!s:.1000}: {reason or error}") from error
     if len(content) > limit:
         raise DataError(_too_large(path, limit))
     return content
@@ -84,6 +86,25 @@ def read_text(path: str | Path, limit: int) -> str:
         return read_at_most(path, limit).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"cannot read {path}: it is no text in UTF-8 ({error})") from error
+
+
+def parse_json(text: str) -> Any:
+    """As `json.loads`; ValueError names a key that is given twice, of which one would be lost.
+
+    >>> parse_json('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ValueError: the key 'a' is given twice
+    """
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in record:
+            raise ValueError(f"the key {shown(key)} is given twice")
+        record[key] = value
+    return record
 
 
 def _too_large(path: Path, limit: int) -> str:

@@ -21,6 +21,10 @@ MAX_DRAWN_FROM_LIST = 2**16  # allowed ones listed for one random choice: 0.1 s
 MAX_BENT_NODES = 14  # of a simulated world that is not linear: 2^14 means of 10,000 samples, 5 s
 MAX_COMPARED = 2**14  # allowed ones that `study.best` compares in each of 400 draws: 50 MiB
 
+# Nodes
+MAX_NODES = 10_000  # of a system: weights of two regimes take 1.6 GB
+MAX_NAME_LETTERS = 200  # of a node, a factor or a level
+
 # Graphs
 MAX_EXACT_NODES = 16  # posterior sums over all orders: 0.1 s a round, four times that with 18
 MAX_LEARNED_NODES = 13  # weights="learned" takes 3^N steps: 0.15 s a round
@@ -37,6 +41,7 @@ MAX_SEPARATED_EDGES = 150  # more overlap whatever is tried, and comparing all p
 
 # Input. A table is held as text, about 100 bytes a cell.
 TABLE_CELLS = 20_000_000  # rows times columns, e.g. a million rounds of ten nodes with switches
+TABLE_COLUMNS = 2 * MAX_NODES + 100  # values, switches, and what an exported study adds
 TABLE_BYTES = 2**29  # of a CSV file
 LOG_BYTES = 2**32  # of an exported study
 SYSTEM_BYTES = 2**26  # of a system.json

@@ -10,6 +10,12 @@ _CONTROL = re.compile(
 )
 
 
+def control_character(text: str) -> str | None:
+    """The first character that `printable` would escape."""
+    found = _CONTROL.search(text)
+    return found.group() if found else None
+
+
 def printable(text: object) -> str:
     """The text with control characters as escapes, for people; not to be read back.
 

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from causalarms.errors import CausalArmsError, SettingError
+from causalarms.errors import CausalArmsError, SettingError, shown
 
 Made = TypeVar("Made")
 
@@ -51,17 +51,17 @@ class Registry(Generic[Made]):
         if callable(name):
             return name
         if not isinstance(name, str):
-            raise SettingError(f"{self.kind} must be a name, not {name!r}")
+            raise SettingError(f"{self.kind} must be a name, not {shown(name)}")
         if name in self.built_in:
             found = self.built_in[name]
             return EntryPoint(name, found, self.group).load() if isinstance(found, str) else found
         entries = self._entries(name)
         if not entries:
-            raise SettingError(f"unknown {self.kind} {name!r}; {_hint(name, self.names())}")
+            raise SettingError(f"unknown {self.kind} {shown(name)}; {_hint(name, self.names())}")
         if len({(package_of(entry), entry.value) for entry in entries}) > 1:
             packages = " and ".join(sorted(repr(package_of(entry)) for entry in entries))
             raise SettingError(
-                f"{self.kind} {name!r} is offered by {packages}: uninstall all but one of them"
+                f"{self.kind} {shown(name)} is offered by {packages}: uninstall all but one of them"
             )
         return self._load(entries[0])
 
@@ -71,7 +71,9 @@ class Registry(Generic[Made]):
     def _who(self, name: str) -> str:
         """What it is called in messages; those who offer it are to be asked."""
         packages = [] if name in self.built_in else [package_of(e) for e in self._entries(name)]
-        return f"{self.kind} {name!r}" + "".join(f" of the package {p!r}" for p in packages[:1])
+        return f"{self.kind} {shown(name)}" + "".join(
+            f" of the package {p!r}" for p in packages[:1]
+        )
 
     def _load(self, entry: EntryPoint) -> Callable[..., Made]:
         who = self._who(entry.name)
@@ -83,7 +85,7 @@ class Registry(Generic[Made]):
                 "repair or uninstall the package"
             ) from error
         if not callable(factory):
-            raise SettingError(f"{who}: {entry.value!r} is {factory!r:.60}, which makes nothing")
+            raise SettingError(f"{who}: {entry.value!r} is {shown(factory)}, which makes nothing")
         return factory
 
     def settings_of(self, factory: Callable[..., Any]) -> list[str]:
@@ -114,10 +116,12 @@ class Registry(Generic[Made]):
                 near = get_close_matches(setting, accepted, n=1)
                 own = ", ".join(n for n in accepted if n != "regimes") or "none"  # all have those
                 hint = f"did you mean {near[0]!r}?" if near else f"it has {own}"
-                raise SettingError(f"{self.kind} {name!r} has no setting {setting!r}; {hint}")
+                raise SettingError(
+                    f"{self.kind} {shown(name)} has no setting {shown(setting)}; {hint}"
+                )
         missing = sorted(required - set(settings))
         if missing:
-            raise SettingError(f"{self.kind} {name!r} must be told {', '.join(missing)}")
+            raise SettingError(f"{self.kind} {shown(name)} must be told {', '.join(missing)}")
 
     def call(self, name: str, factory: Callable[..., Made], *given: Any, **settings: Any) -> Made:
         """What the factory makes of checked settings; its own refusals in words."""
@@ -129,7 +133,7 @@ class Registry(Generic[Made]):
             raise SettingError(f"{self._who(name)} refuses its settings: {error}") from error
         if not isinstance(made, self.base):
             raise SettingError(
-                f"{self._who(name)} is made as {made!r:.60}, which is no {self.base.__name__}"
+                f"{self._who(name)} is made as {shown(made)}, which is no {self.base.__name__}"
             )
         return made
 
@@ -163,7 +167,7 @@ def part_of(kind: str, given: str | Callable[..., Any]) -> str | Callable[..., A
             "for in the working folder and among installed packages"
         ) from error
     if not callable(found):
-        raise SettingError(f"{kind} {given!r} is {found!r:.60}, which makes nothing")
+        raise SettingError(f"{kind} {shown(given)} is {shown(found)}, which makes nothing")
     made: Callable[..., Any] = found
     return made
 

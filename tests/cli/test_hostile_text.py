@@ -42,10 +42,16 @@ def table(path: Path, names: tuple[str, ...] = EVIL, n_rows: int = 120) -> Path:
     return path
 
 
+def old_study(path: Path, names: tuple[str, ...], reward: str, policy: str = "random") -> Study:
+    """A study with names that are refused today."""
+    with patch.object(study_module, "refuse_odd_names"):
+        return Study.create(path, nodes=names, reward=reward, policy=policy)
+
+
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     path = tmp_path / "evil.db"
-    with Study.create(path, nodes=EVIL, reward="yield", policy="csl-ucb-cd") as made:
+    with old_study(path, EVIL, reward="yield", policy="csl-ucb-cd") as made:
         made.fail(made.ask(worker="w\x1b]0;x\x07"), "=r\x1b[2J\nline\x9b")
         made.ask(worker="p\u2066")
         made.note("\x1b")
@@ -70,11 +76,14 @@ def test_no_command_prints_control_characters(study: Path, words: tuple[Any, ...
     assert printable(text.replace("\n", "")) == text.replace("\n", "")
 
 
-def test_learn_shows_control_characters_and_brackets(tmp_path: Path) -> None:
-    outcome = run("learn", table(tmp_path / "d.csv"))
+def test_learn_shows_brackets_and_refuses_control_characters(tmp_path: Path) -> None:
+    outcome = run("learn", table(tmp_path / "d.csv", ("a[/b][red]", "=1+1", "+x;@y", "yield")))
     assert outcome.code == 0, outcome.err
-    assert "\x1b" not in outcome.out
-    assert "a\\x1b[31m[/b][red]" in outcome.out
+    assert "a[/b][red]" in outcome.out
+    outcome = run("learn", table(tmp_path / "d.csv"))
+    assert outcome.code == 1
+    assert "\x1b" not in outcome.err
+    assert "holds a control character ('\\x1b')" in outcome.err
 
 
 def test_a_table_is_printed_as_it_is_but_not_at_a_terminal(
@@ -112,7 +121,7 @@ def test_tables_come_back_from_csv_and_parquet(study: Path, tmp_path: Path) -> N
     for name in ("t.csv", "t.parquet"):
         assert run("study", "export", study, "--out", tmp_path / name).code == 0
         copy = tmp_path / f"{name}.db"
-        run("study", "create", copy, "--nodes", ",".join(EVIL), "--reward", "yield")
+        old_study(copy, EVIL, "yield").close()
         assert run("study", "import", copy, tmp_path / name).code == 0
         with Study.open(copy) as again:
             assert [r.values for r in again.ledger().trials if r.complete] == values
@@ -124,14 +133,8 @@ def test_tables_come_back_from_csv_and_parquet(study: Path, tmp_path: Path) -> N
 NAMES = ("a", "do:a", "do:do:a", "trial", "node:trial", "node:node:trial", "state", "remark")
 
 
-def old_study(path: Path | None, names: tuple[str, ...]) -> Study:
-    """A study with names that are refused today."""
-    with patch.object(study_module, "refuse_ambiguous"):
-        return Study.create(path, nodes=names, reward=names[0], policy="random")
-
-
 def test_no_column_of_a_table_disappears(tmp_path: Path) -> None:
-    old_study(tmp_path / "old.db", NAMES).close()
+    old_study(tmp_path / "old.db", NAMES, "a").close()
     with Study.open(tmp_path / "old.db") as study:  # such studies still open
         study.tell(study.ask(), list(range(8)))
         columns = history.columns(study.ledger())
@@ -267,7 +270,8 @@ def test_the_size_of_a_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.Monk
     ours, theirs = os.pipe()
     os.write(theirs, b"a,b\n1,2\n")
     os.close(theirs)
-    assert read_table(f"/dev/fd/{ours}") == {"a": ["1"], "b": ["2"]}
+    columns = read_table(f"/dev/fd/{ours}")
+    assert {name: list(cells) for name, cells in columns.items()} == {"a": ["1"], "b": ["2"]}
     os.close(ours)
     monkeypatch.setattr("causalarms.cli.study_options.STANDARD_INPUT_BYTES", 10)
     monkeypatch.setattr("sys.stdin", io.StringIO('{"feed": 1.0}'))

@@ -18,7 +18,7 @@ import pytest
 from command import run
 
 from causalarms.cli import living_study
-from causalarms.cli.serve import NEEDED
+from causalarms.extras import EXTRAS
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
@@ -148,9 +148,9 @@ def test_a_link_has_the_tokens_of_its_study(study: Path, tmp_path: Path) -> None
 def test_the_extra_brings_what_the_service_imports() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extra = project["optional-dependencies"]["serve"]
-    assert sorted(re.split("[<>=]", text)[0] for text in extra) == sorted(NEEDED)
+    assert sorted(re.split("[<>=]", text)[0] for text in extra) == sorted(EXTRAS["serve"])
     core = {re.split("[<>=]", text)[0] for text in project["dependencies"]}
-    known = {*NEEDED, *core, *sys.stdlib_module_names, "causalarms"}
+    known = {*EXTRAS["serve"], *core, *sys.stdlib_module_names, "causalarms"}
     imported = {
         name.partition(".")[0]
         for file in (ROOT / "src/causalarms/service").rglob("*.py")
@@ -181,7 +181,7 @@ def test_what_keeps_it_from_starting(study: Path, monkeypatch: pytest.MonkeyPatc
     with served(study) as site:
         outcome = run("serve", study, "--port", site.port)
         assert (outcome.code, "choose another with --port" in outcome.err) == (1, True)
-    monkeypatch.setattr("causalarms.cli.serve.NEEDED", ("no_such_package",))
+    monkeypatch.setitem(EXTRAS, "serve", ("no_such_package",))
     outcome = run("serve", study)
     assert (outcome.code, "pip install 'causalarms[serve]'" in outcome.err) == (1, True)
 

@@ -92,6 +92,8 @@ def test_hostile_standard_input(file: Path, text: str, monkeypatch: pytest.Monke
     outcome = with_input(monkeypatch, text, "tell", file, 0, "-")
     assert outcome.code == 1
     assert outcome.err.startswith("error: ")
+    if text.count("feed") == 2:
+        assert "standard input cannot be read as JSON: the key 'feed' is given twice" in outcome.err
 
 
 def test_exit_codes(file: Path, tmp_path: Path) -> None:

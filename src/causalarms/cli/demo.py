@@ -17,6 +17,8 @@ from rich.console import Console
 
 from causalarms.cli.options import FORCE, SEED
 from causalarms.cli.terminal import err, out, print_json, say, table
+from causalarms.errors import MissingExtraError
+from causalarms.extras import has_extra, require_extra
 from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.metrics import graph_errors
@@ -83,11 +85,20 @@ def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> No
     assert belief is not None
     found = _best(belief, sem)
     graph = likely_graph(belief, sem.nodes, sem.regimes)
-    files = _pictures(experiment, world, traces, graph, sem, folder, force)
+    files = [
+        graph.save(folder / "graph.json", force=force),
+        sem.save(folder / "system.json", force=force),
+    ]
+    if has_extra("plot"):
+        files = _pictures(experiment, world, traces, graph, sem, folder, force) + files
     if as_json:
         print_json(_record(sem, traces, found, graph, files))
     else:
         _report(sem, found, graph, files)
+    try:
+        require_extra("plot", "drawing pictures")
+    except MissingExtraError as error:
+        say(f"no pictures: {error}", err=True)
 
 
 def fresh_policies(experiment: Experiment, world: World) -> list[Policy]:
@@ -165,27 +176,21 @@ def _pictures(
         "optimal_share.png": draw_optimal_share(experiment, records),
         "graph.png": draw_graph(graph, reward="yield", truth=sem.adjacency),
     }
-    paths = [
+    return [
         save_figure(figure, folder / name, made_by=MADE_BY, force=force)
         for name, figure in figures.items()
-    ]
-    return [
-        *paths,
-        graph.save(folder / "graph.json", force=force),
-        sem.save(folder / "system.json", force=force),
     ]
 
 
 def _marks(folder: Path) -> dict[Path, Mark]:
-    """How the files of an earlier demo are recognised."""
+    """How the files of an earlier demo are recognised; pictures only if they can be drawn."""
+    data = {folder / "graph.json": GRAPHS[".json"], folder / "system.json": SYSTEM}
+    if not has_extra("plot"):
+        return data
     from causalarms.pictures.style import picture_mark
 
     pictures = [folder / name for name in ("regret.png", "optimal_share.png", "graph.png")]
-    return {
-        **{path: picture_mark(path, MADE_BY) for path in pictures},
-        folder / "graph.json": GRAPHS[".json"],
-        folder / "system.json": SYSTEM,
-    }
+    return {path: picture_mark(path, MADE_BY) for path in pictures} | data
 
 
 def _report(sem: LinearSEM, found: Found, graph: Graph, files: list[Path]) -> None:

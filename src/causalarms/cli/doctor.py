@@ -14,17 +14,12 @@ from typing import Any
 import click
 
 from causalarms.cli.terminal import out, print_json, say, table
+from causalarms.extras import EXTRAS
 from causalarms.version import __version__
 
 NEEDED = (
     "numpy", "scipy", "numba", "networkx", "narwhals", "scikit-learn", "joblib", "click", "rich",
 )  # fmt: skip
-EXTRAS = {
-    "dask": ("distributed",),
-    "plot": ("matplotlib",),
-    "parquet": ("pyarrow",),
-    "serve": ("starlette", "uvicorn", "msgspec"),
-}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "msedge")
 

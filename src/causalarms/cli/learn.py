@@ -338,7 +338,10 @@ def _noise_mean(text: str | None) -> Any:
     try:
         if "=" not in text:
             return float(text)
-        pairs = (part.split("=", 1) for part in _names(text))
-        return {name.strip(): float(value) for name, value in pairs}
+        pairs = [part.split("=", 1) for part in _names(text)]
+        found = {name.strip(): float(value) for name, value in pairs}
+        if len(found) < len(pairs):
+            raise ValueError("a node is given twice")
+        return found
     except ValueError as error:
         raise DataError(f"--noise-mean {text}: {error}") from error

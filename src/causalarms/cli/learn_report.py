@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from causalarms.cli.terminal import out, say, table
+from causalarms.extras import require_extra
 from causalarms.graphs.graph import MARKS, Graph
 from causalarms.graphs.inputs import Rounds
 from causalarms.graphs.metrics import varsortability
@@ -133,6 +134,7 @@ class LearnReport(NamedTuple):
 def refuse_graph(path: Path, inputs: list[Path], force: bool) -> None:
     """Before learning: an error where the graph could not be written afterwards."""
     if path.suffix in PICTURES:
+        require_extra("plot", f"the picture {path}")
         from causalarms.pictures.style import picture_mark
 
         refuse_output(path, picture_mark(path, MADE_BY), inputs=inputs, force=force)

@@ -11,6 +11,7 @@ from causalarms.cli.options import FORCE, SAMPLES
 from causalarms.cli.progress import runs_bar
 from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.cli.worlds import engine_options, named_settings, systems_options, worlds
+from causalarms.extras import require_extra
 from causalarms.outputs import refuse_output
 from causalarms.simulation.compare_learners import (
     LearnerSummary,
@@ -132,6 +133,7 @@ def print_learners(rows: list[LearnerSummary]) -> None:
 
 
 def _refuse_picture(path: Path, inputs: list[Path], force: bool) -> None:
+    require_extra("plot", f"the picture {path}")
     from causalarms.pictures.style import checked_ending, picture_mark
 
     checked_ending(path)

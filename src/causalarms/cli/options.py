@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
+from causalarms.limits import MAX_NODES
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORCE = click.option(
     "--force", is_flag=True, help="Replace a file this command did not make; never a study."
 )
 SEED = click.IntRange(min=0)
-NODES = click.IntRange(min=2, max=10_000)
+NODES = click.IntRange(min=2, max=MAX_NODES)
 SAMPLES = click.IntRange(min=1, max=10**9)
 
 
@@ -35,10 +37,13 @@ def with_settings(text: str) -> tuple[str, dict[str, Any]]:
         key, equals, value = pair.partition("=")
         if not equals:
             raise click.BadParameter(f"{pair!r} is not of the form setting=value")
+        key = key.strip()
+        if key in settings:
+            raise click.BadParameter(f"the setting {key!r} is given twice")
         try:
-            settings[key.strip()] = ast.literal_eval(value)
+            settings[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            settings[key.strip()] = value.strip()
+            settings[key] = value.strip()
     return name.strip(), settings
 
 

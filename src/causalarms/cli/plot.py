@@ -8,6 +8,7 @@ import click
 
 from causalarms.cli.options import FORCE
 from causalarms.cli.terminal import print_json, say
+from causalarms.extras import require_extra
 from causalarms.outputs import refuse_output
 
 MADE_BY = "causalarms plot"
@@ -45,6 +46,7 @@ def plot(
 
     Lines are means over systems, shaded are the 95 % bootstrap intervals of the table.
     """
+    require_extra("plot", "`causalarms plot`")
     from causalarms.pictures import draw_results, save_figure
     from causalarms.pictures.style import checked_ending, picture_mark
     from causalarms.simulation.store import read_results

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from causalarms.cli.options import PROCESSES, SEED
 from causalarms.cli.terminal import err, out, print_json, say, table
-from causalarms.paper.parts import Part
-from causalarms.paper.report import COLUMNS, table_rows
-from causalarms.paper.run import reproduce as run
-from causalarms.paper.run import start_over
+from causalarms.extras import require_extra
 from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
 from causalarms.simulation.monte_carlo import ENGINES, Engine
+
+if TYPE_CHECKING:
+    from causalarms.paper.parts import Part
 
 
 @click.command()
@@ -52,6 +53,11 @@ def reproduce(
     as_json: bool,
 ) -> None:
     """Regenerate the figures and numbers of the paper; without FIGURE all of them."""
+    require_extra("plot", "`causalarms reproduce`")
+    from causalarms.paper.report import COLUMNS, table_rows
+    from causalarms.paper.run import reproduce as run
+    from causalarms.paper.run import start_over
+
     settings = Settings(weights=weights, seed=seed)
     if sizes is not None:
         settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from causalarms.cli.study_options import JSON
 from causalarms.cli.terminal import print_json, say
-from causalarms.errors import StudyError
-
-NEEDED = ("starlette", "uvicorn", "h11", "msgspec")
+from causalarms.extras import require_extra
 
 
 @click.command()
@@ -45,7 +42,7 @@ def serve(
     Only this machine can reach it unless --host says otherwise. Then, and with --allow-host or
     --root-path, tokens are needed (`causalarms serve-token`).
     """
-    refuse_without_extra()
+    require_extra("serve", "`causalarms serve`")
     from causalarms.cli.progress import waiting
     from causalarms.service.server import serve as run
     from causalarms.service.service import Options
@@ -64,11 +61,3 @@ def serve(
             living_study.play(address)
 
     run(file, options, lambda line: say(line, err=True), begin, waiting)
-
-
-def refuse_without_extra() -> None:
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        raise StudyError(
-            f"`causalarms serve` needs {', '.join(missing)}: pip install 'causalarms[serve]'"
-        )

@@ -11,6 +11,7 @@ from causalarms.cli.options import FORCE, SAMPLES
 from causalarms.cli.progress import runs_bar
 from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.cli.worlds import engine_options, named_settings, systems_options, worlds
+from causalarms.extras import require_extra
 from causalarms.outputs import Mark, refuse_output, write_output
 from causalarms.policies.stopping import StopRule
 from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
@@ -234,6 +235,7 @@ def write_outputs(
 
 def marks(folder: Path) -> dict[Path, Mark]:
     """How the files of an earlier run are recognised."""
+    require_extra("plot", f"`causalarms simulate --out {folder}`")
     from causalarms.pictures.style import picture_mark
 
     pictures = [folder / "regret.png", folder / "optimal_share.png"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from causalarms.cli.study_place import PlaceType
 from causalarms.errors import StudyError
+from causalarms.files import parse_json
 from causalarms.limits import STANDARD_INPUT_BYTES
 from causalarms.sem.factors import OFF_ON, ON
 
@@ -48,9 +48,9 @@ def _standard_input() -> str:
 
 def json_object(text: str) -> dict[str, Any]:
     try:
-        record = json.loads(text, object_pairs_hook=_once)
+        record = parse_json(text)
     except (ValueError, RecursionError) as error:
-        raise StudyError(f"standard input is no JSON: {error}") from error
+        raise StudyError(f"standard input cannot be read as JSON: {error}") from error
     if not isinstance(record, dict):
         raise StudyError("standard input must be a JSON object: node -> value")
     return record
@@ -133,12 +133,3 @@ def _level(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in record:
-            raise ValueError(f"{name!r} is given twice")
-        record[name] = value
-    return record

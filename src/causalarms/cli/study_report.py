@@ -6,9 +6,8 @@ Nothing outside the file is ever asked for, and no text of the study is read as 
 from __future__ import annotations
 
 from html import escape
-from importlib.util import find_spec
 
-from causalarms.errors import StudyError
+from causalarms.extras import require_extra
 from causalarms.outputs import Mark
 from causalarms.plain_text import printable
 from causalarms.study import Study
@@ -19,8 +18,7 @@ MARK = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 
 def page(study: Study, name: str) -> str:
     """The whole page."""
-    if find_spec("msgspec") is None:
-        raise StudyError("`causalarms study report` needs msgspec: pip install 'causalarms[serve]'")
+    require_extra("serve", "`causalarms study report`")
     from causalarms.service.bundle import frozen_page
     from causalarms.service.frozen import frozen_answers
 

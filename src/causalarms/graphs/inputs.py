@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import LARGEST, SMALLEST
-from causalarms.errors import DataError, SettingError
+from causalarms.errors import DataError, SettingError, shown
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_index, node_names
 from causalarms.sem.regimes import Counts, regime_counts
@@ -108,9 +108,9 @@ def _per_mechanism(
     try:
         values = np.asarray(given, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SettingError(f"{name} must be numbers, not {given!r}") from error
+        raise SettingError(f"{name} must be numbers, not {shown(given)}") from error
     if isinstance(given, bool | str):
-        raise SettingError(f"{name} must be numbers, not {given!r}")
+        raise SettingError(f"{name} must be numbers, not {shown(given)}")
     if values.shape not in ((), (n_nodes,), (n_regimes, n_nodes)):
         raise SettingError(
             f"{name} must be a number or of shape ({n_nodes},) or ({n_regimes}, {n_nodes}), "
@@ -131,4 +131,6 @@ def _check_columns(values: FloatArray, nodes: tuple[str, ...]) -> None:
             )
         twin = seen.setdefault(column.tobytes(), name)
         if twin != name:
-            raise DataError(f"nodes {twin!r} and {name!r} are identical: leave one of them out")
+            raise DataError(
+                f"nodes {twin!r} and {shown(name)} are identical: leave one of them out"
+            )

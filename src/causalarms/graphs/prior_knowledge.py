@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError, SettingError
+from causalarms.errors import ModelError, SettingError, shown
 from causalarms.sem.nodes import node_index
 from causalarms.sem.topology import ancestors, find_cycle
 
@@ -55,7 +55,7 @@ def _edge_matrix(name: str, edges: Edges | None, nodes: Sequence[str]) -> BoolAr
     for edge in _listed(name, edges, "pairs (parent, child)"):
         pair = [] if isinstance(edge, str) or not isinstance(edge, Iterable) else list(edge)
         if len(pair) != 2:
-            raise SettingError(f"{name}: an edge is a pair (parent, child), not {edge!r}")
+            raise SettingError(f"{name}: an edge is a pair (parent, child), not {shown(edge)}")
         parent, child = (_position(name, node, nodes) for node in pair)
         if parent == child:
             raise SettingError(f"{name}: node {nodes[parent]!r} cannot be its own parent")
@@ -82,13 +82,13 @@ def _listed(name: str, given: object, of_what: str) -> list[object]:
     if given is None:
         return []
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise SettingError(f"{name} must be {of_what}, not {given!r}")
+        raise SettingError(f"{name} must be {of_what}, not {shown(given)}")
     return list(given)
 
 
 def _position(name: str, node: object, nodes: Sequence[str]) -> int:
     if not isinstance(node, str | Integral) or isinstance(node, bool):
-        raise SettingError(f"{name}: a node is a name or a position, not {node!r}")
+        raise SettingError(f"{name}: a node is a name or a position, not {shown(node)}")
     try:
         return node_index(node if isinstance(node, str) else int(node), nodes)
     except ModelError as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from causalarms.errors import DataError
+from causalarms.extras import has_extra
 from causalarms.outputs import Mark, write_output
 from causalarms.tables.write import columns_text, parquet_bytes
 
@@ -21,10 +21,9 @@ def write_table(rows: Sequence[Record], path: Path) -> list[Path]:
     text = columns_text(columns)
     mark = Mark(f"`{MADE_BY}`", text.partition("\n")[0].encode())
     written = [write_output(path.with_suffix(".csv"), text, mark, force=None)]
-    try:
-        content = parquet_bytes(columns, MADE_BY)
-    except DataError:
+    if not has_extra("parquet"):
         return written
+    content = parquet_bytes(columns, MADE_BY)
     mark = Mark(f"`{MADE_BY}`", b"PAR1", MADE_BY.encode())
     return [*written, write_output(path.with_suffix(".parquet"), content, mark, force=None)]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from causalarms.errors import CausalArmsError
+from causalarms.extras import require_extra
 
 if TYPE_CHECKING:
     from causalarms.pictures.curves import (
@@ -52,11 +52,5 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'causalarms.pictures' has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"causalarms.pictures.{_HOME[name]}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("matplotlib", "cycler"):
-            raise
-        raise CausalArmsError(
-            "pictures need matplotlib, which is not installed: pip install 'causalarms[plot]'"
-        ) from error
+    require_extra("plot", f"causalarms.pictures.{name}")
+    return getattr(import_module(f"causalarms.pictures.{_HOME[name]}"), name)

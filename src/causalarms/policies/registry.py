@@ -15,7 +15,7 @@ from causalarms.changes.detector import Detector
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.registry import make_detector
 from causalarms.checks import optional, share, whole
-from causalarms.errors import SettingError
+from causalarms.errors import SettingError, shown
 from causalarms.graphs.registry import learner_settings, make_learner
 from causalarms.policies.additive import Additive
 from causalarms.policies.base import Policy
@@ -156,7 +156,7 @@ def explore_then_commit(
         learner = _checked(learner, settings)
     elif settings:
         raise SettingError(
-            f"{next(iter(settings))}: the learner {learner!r:.60} is made already; give it its "
+            f"{next(iter(settings))}: the learner {shown(learner)} is made already; give it its "
             "settings, or the policy its class"
         )
     return ExploreThenCommit(

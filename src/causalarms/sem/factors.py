@@ -21,10 +21,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.checks import as_float, usable
+from causalarms.errors import ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.search.factors import NOT_SET, Factors
-from causalarms.sem.nodes import node_index
+from causalarms.sem.nodes import as_name, node_index
 from causalarms.sem.regimes import REGIME_NAMES, Counts, existing
 
 Level = str | int | float
@@ -56,7 +57,7 @@ class Factor:
             return int(given)  # type: ignore[call-overload]
         words = ", ".join(str(level) for level in self.levels)
         extra = ", 0, 1" if self.is_switch else ""
-        raise ModelError(f"factor {self.name!r} has no level {given!r:.60}; it has {words}{extra}")
+        raise ModelError(f"factor {self.name!r} has no level {shown(given)}; it has {words}{extra}")
 
     def as_dict(self) -> dict[str, Any]:
         record: dict[str, Any] = {"levels": list(self.levels), "acts_on": list(self.acts_on)}
@@ -91,7 +92,7 @@ class NamedFactors:
         names = [factor.name for factor in factors]
         for name in names:
             if names.count(name) > 1:
-                raise ModelError(f"there are two factors {name!r}")
+                raise ModelError(f"there are two factors {shown(name)}")
         position = {node: i for i, node in enumerate(nodes)}
         for node in nodes:
             acting = [f for f in factors if node in f.acts_on]
@@ -148,14 +149,14 @@ class NamedFactors:
         """The position of a factor, or an error that names the nearest."""
         if name in self.names:
             return self.names.index(str(name))
-        near = get_close_matches(str(name), self.names, n=1)
+        near = get_close_matches(name, self.names, n=1) if isinstance(name, str) else []
         if name in self.nodes:
-            hint = f"node {name!r} has no switch of its own"
+            hint = f"node {shown(name)} has no switch of its own"
             acting = [f.name for f in self.factors if name in f.acts_on]
             if acting:
                 hint += f": factor {acting[0]!r} acts on it"
         else:
-            hint = f"there is no factor {name!r:.80}"
+            hint = f"there is no factor {shown(name)}"
             hint += f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"{hint}; the factors are {', '.join(self.names)}")
 
@@ -221,31 +222,31 @@ def _pairs(given: object) -> list[tuple[object, object]]:
         and all(isinstance(entry, Mapping) and "name" in entry for entry in given)
     ):
         return [(entry["name"], {k: v for k, v in entry.items() if k != "name"}) for entry in given]
-    raise ModelError(f"factors are names with their levels, not {given!r:.80}")
+    raise ModelError(f"factors are names with their levels, not {shown(given)}")
 
 
 def _factor(name: object, given: object, nodes: tuple[str, ...]) -> Factor:
-    if not isinstance(name, str) or not name.strip():
-        raise ModelError(f"a factor needs a name that is text, not {name!r:.80}")
+    name = as_name("a factor", name)
     if not isinstance(given, Mapping):
-        raise ModelError(f"factor {name!r}: say {', '.join(ENTRIES)}, not {given!r:.80}")
-    wrong = sorted(set(map(str, given)) - set(ENTRIES))
-    if wrong:
-        raise ModelError(f"factor {name!r}: there is no {wrong[0]!r}; say {', '.join(ENTRIES)}")
+        raise ModelError(f"factor {shown(name)}: say {', '.join(ENTRIES)}, not {shown(given)}")
+    for entry in given:
+        if entry not in ENTRIES:
+            words = f"there is no {shown(entry)}; say {', '.join(ENTRIES)}"
+            raise ModelError(f"factor {shown(name)}: {words}")
     levels = _levels(name, given.get("levels"))
     targets = given.get("acts_on")
     if targets is None:
         if name not in nodes:
-            raise ModelError(f"factor {name!r} is no node: say which it acts_on")
+            raise ModelError(f"factor {shown(name)} is no node: say which it acts_on")
         targets = [name]
     if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
-        raise ModelError(f"factor {name!r}: acts_on is a list of nodes, not {targets!r:.80}")
+        raise ModelError(f"factor {shown(name)}: acts_on is a list of nodes, not {shown(targets)}")
     try:
         acts_on = tuple(nodes[node_index(node, nodes)] for node in targets)
     except (ModelError, TypeError, ValueError) as error:
-        raise ModelError(f"factor {name!r}: {error}") from None
+        raise ModelError(f"factor {shown(name)}: {error}") from None
     if len(set(acts_on)) < len(acts_on):
-        raise ModelError(f"factor {name!r} acts on a node twice")
+        raise ModelError(f"factor {shown(name)} acts on a node twice")
     factor = Factor(name, levels, acts_on)
     return Factor(name, levels, acts_on, _sets(factor, given.get("sets")))
 
@@ -254,22 +255,24 @@ def _levels(name: str, given: object) -> tuple[Level, ...]:
     if given is None:
         return OFF_ON
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise ModelError(f"factor {name!r}: levels is a list of names, not {given!r:.80}")
+        raise ModelError(f"factor {shown(name)}: levels is a list of names, not {shown(given)}")
     levels = tuple(
         level.item() if isinstance(level, np.generic) else level for level in list(given)
     )
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, str | int | float):
-            raise ModelError(f"factor {name!r}: level {level!r:.60} is neither text nor a number")
-        if isinstance(level, str) and not level.strip():
-            raise ModelError(f"factor {name!r}: a level needs a name")
-        if isinstance(level, float) and not math.isfinite(level):
-            raise ModelError(f"factor {name!r}: level {level} is not finite")
+            raise ModelError(
+                f"factor {shown(name)}: level {shown(level)} is neither text nor a number"
+            )
+        if isinstance(level, str):
+            as_name(f"factor {shown(name)}: a level", level)
+        elif not usable(np.array(as_float(level))):
+            raise ModelError(f"factor {name!r}: level {shown(level)} is not finite or too large")
     if len(levels) < 2:
-        raise ModelError(f"factor {name!r} needs at least two levels to choose from")
+        raise ModelError(f"factor {shown(name)} needs at least two levels to choose from")
     for at, level in enumerate(levels):
         if any(_same(level, other) for other in levels[:at]):
-            raise ModelError(f"factor {name!r}: level {level!r} is there twice")
+            raise ModelError(f"factor {shown(name)}: level {shown(level)} is there twice")
     return levels
 
 
@@ -280,16 +283,16 @@ def _sets(factor: Factor, given: object) -> tuple[tuple[str, tuple[Level, ...]],
     if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
         raise ModelError(
             f"factor {factor.name!r}: sets is a list of levels, or node -> levels, "
-            f"not {given!r:.80}"
+            f"not {shown(given)}"
         )
     by_node = given if isinstance(given, Mapping) else dict.fromkeys(factor.acts_on, given)
     found = []
     for node, levels in by_node.items():
         if node not in factor.acts_on:
-            raise ModelError(f"factor {factor.name!r} sets {node!r:.80}, but does not act on it")
+            raise ModelError(f"factor {factor.name!r} sets {shown(node)}, but does not act on it")
         if isinstance(levels, str) or not isinstance(levels, Sequence):
             raise ModelError(
-                f"factor {factor.name!r}: sets is a list of levels, not {levels!r:.80}"
+                f"factor {factor.name!r}: sets is a list of levels, not {shown(levels)}"
             )
         chosen = sorted({factor.number(level) for level in levels})
         if chosen:

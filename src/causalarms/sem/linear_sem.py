@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import CausalArmsWarning, ModelError
-from causalarms.files import read_text
+from causalarms.files import parse_json, read_text
 from causalarms.limits import SYSTEM_BYTES
 from causalarms.outputs import Mark, write_output
 from causalarms.search import Best, best_intervention, best_interventions
@@ -251,7 +251,7 @@ class LinearSEM:
     def load(cls, path: str | Path) -> Self:
         """Read a system from JSON."""
         try:
-            record = json.loads(read_text(path, SYSTEM_BYTES))
+            record = parse_json(read_text(path, SYSTEM_BYTES))
         except (ValueError, RecursionError) as error:
             raise ModelError(f"cannot read a system from {path}: {error}") from error
         if not isinstance(record, dict):

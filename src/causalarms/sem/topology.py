@@ -60,5 +60,5 @@ def ancestors(adjacency: npt.ArrayLike) -> BoolArray:
     """`result[k, i]`: there is a directed path of at least one edge from k to i."""
     reach = np.array(adjacency, dtype=bool)
     for via in range(len(reach)):
-        reach |= np.outer(reach[:, via], reach[via])
+        reach[reach[:, via]] |= reach[via]  # rows of those that reach it: few, of a sparse graph
     return reach

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from causalarms.errors import CausalArmsError
+from causalarms.extras import require_extra
 
 Work = tuple[Any, ...]
 
@@ -42,10 +43,7 @@ def run_dask(
 
     Units of a worker that dies are run again by another.
     """
-    try:
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise CausalArmsError("Dask is not installed: pip install 'causalarms[dask]'") from error
+    require_extra("dask", "a Dask cluster")
     from joblib import parallel_config
 
     with _dask_client(address, n_workers), parallel_config(backend="dask"):

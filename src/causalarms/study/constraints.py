@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.errors import InfeasibleError, ModelError, StudyError
+from causalarms.errors import InfeasibleError, ModelError, StudyError, shown
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import NamedFactors
 
@@ -64,14 +64,16 @@ def refuse_unreachable(allowed: Constraints, named: NamedFactors, movable: set[s
             if allowed.narrowed(domain) is None:
                 if factor.is_switch and number:
                     raise StudyError(f"the constraints never allow {factor.name!r} to be switched")
-                raise StudyError(f"the constraints never allow level {level!r} of {factor.name!r}")
+                raise StudyError(
+                    f"the constraints never allow level {shown(level)} of {factor.name!r}"
+                )
 
 
 def checked_movable(given: Any, named: NamedFactors) -> tuple[str, ...] | None:
     if given is None:
         return None
     if isinstance(given, str):
-        raise StudyError(f"intervenable is a list of names, not {given!r}")
+        raise StudyError(f"intervenable is a list of names, not {shown(given)}")
     chosen = {named.names[named.factor(_name(name, named))] for name in given}
     if not chosen:
         raise StudyError("intervenable is empty: there would be nothing to try")
@@ -81,14 +83,14 @@ def checked_movable(given: Any, named: NamedFactors) -> tuple[str, ...] | None:
 def checked_forbidden(given: Any, named: NamedFactors) -> tuple[Any, ...]:
     """Lists of factors not to be moved together, or {factor: level or levels} never all at once."""
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise StudyError(f"forbidden is a list of combinations, not {given!r:.80}")
+        raise StudyError(f"forbidden is a list of combinations, not {shown(given)}")
     found: list[Any] = []
     for group in given:
         if isinstance(group, Mapping):
             found.append(_checked_levels("forbidden", group, named))
             continue
         if isinstance(group, str) or not isinstance(group, Sequence):
-            raise StudyError(f"forbidden is a list of lists of names, not of {group!r:.80}")
+            raise StudyError(f"forbidden is a list of lists of names, not of {shown(group)}")
         names = tuple(named.names[named.factor(_name(name, named))] for name in group)
         if len(set(names)) < 2:
             raise StudyError(
@@ -102,17 +104,17 @@ def checked_forbidden(given: Any, named: NamedFactors) -> tuple[Any, ...]:
 def checked_required(given: Any, named: NamedFactors) -> tuple[dict[str, Any], ...]:
     """{factor: level}, set all together or not at all."""
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise StudyError(f"required is a list of {{factor: level}}, not {given!r:.80}")
+        raise StudyError(f"required is a list of {{factor: level}}, not {shown(given)}")
     found = []
     for group in given:
         if not isinstance(group, Mapping):
-            raise StudyError(f"required is a list of {{factor: level}}, not of {group!r:.80}")
+            raise StudyError(f"required is a list of {{factor: level}}, not of {shown(group)}")
         levels = _checked_levels("required", group, named)
         if len(levels) < 2:
             raise StudyError(f"required {dict(group)}: name at least two factors to join")
         for name, level in levels.items():
             if isinstance(level, list):
-                raise StudyError(f"required: name one level of {name!r}, not {level}")
+                raise StudyError(f"required: name one level of {shown(name)}, not {level}")
         found.append(levels)
     return tuple(found)
 
@@ -120,7 +122,7 @@ def checked_required(given: Any, named: NamedFactors) -> tuple[dict[str, Any], .
 def checked_costs(given: Any, named: NamedFactors) -> dict[str, Any]:
     """{factor: cost of leaving its first level} or {factor: {level: cost}}, from 0 on."""
     if not isinstance(given, Mapping):
-        raise StudyError(f"costs are names with numbers, not {given!r:.80}")
+        raise StudyError(f"costs are names with numbers, not {shown(given)}")
     found: dict[str, Any] = {}
     for name, cost in given.items():
         at = named.factor(_name(name, named))
@@ -128,12 +130,12 @@ def checked_costs(given: Any, named: NamedFactors) -> dict[str, Any]:
         if isinstance(cost, Mapping):
             found[factor.name] = {
                 str(factor.levels[factor.number(level)]): _cost(
-                    value, f"level {level!r} of {name!r}"
+                    value, f"level {shown(level)} of {shown(name)}"
                 )
                 for level, value in cost.items()
             }
         else:
-            found[factor.name] = _cost(cost, f"switching {name!r}")
+            found[factor.name] = _cost(cost, f"switching {shown(name)}")
     return found
 
 
@@ -150,9 +152,9 @@ def _cost(given: Any, what: str) -> float:
     try:
         cost = float(given)
     except (TypeError, ValueError, OverflowError):
-        raise StudyError(f"the cost of {what} is {given!r:.60}, not a number from 0 on") from None
+        raise StudyError(f"the cost of {what} is {shown(given)}, not a number from 0 on") from None
     if isinstance(given, bool) or not np.isfinite(cost) or cost < 0:
-        raise StudyError(f"the cost of {what} is {given!r:.60}, not a number from 0 on")
+        raise StudyError(f"the cost of {what} is {shown(given)}, not a number from 0 on")
     return cost
 
 
@@ -184,7 +186,7 @@ def _combinations(
     sizes = [len(factor.levels) for factor in named.factors]
     for at, name in enumerate(named.names):
         if movable is not None and name not in movable:
-            yield f"intervenable without {name!r}", {at: list(range(1, sizes[at]))}
+            yield f"intervenable without {shown(name)}", {at: list(range(1, sizes[at]))}
     for group in forbidden:
         if isinstance(group, Mapping):
             yield f"forbidden {dict(group)}", _numbered(group, named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from causalarms.errors import StudyError
+from causalarms.errors import StudyError, shown
 from causalarms.study import events, untold
 from causalarms.study.inputs import Values, as_intervention, as_values
 from causalarms.study.settings import Settings
@@ -49,7 +49,7 @@ def checked(settings: Settings, given: Ending) -> Ending:
     if given.kind == events.TOLD:
         return told(settings, given.trial, given.values, given.played)
     if given.kind not in (events.FAILED, events.ABANDONED):
-        raise StudyError(f"a trial ends told, failed or abandoned, not {given.kind!r:.80}")
+        raise StudyError(f"a trial ends told, failed or abandoned, not {shown(given.kind)}")
     if given.values is not None or given.played is not None:
         raise StudyError(f"trial {given.trial} is {given.kind}: values and played go with told")
     return without_result(given.kind, given.trial, given.reason)
@@ -62,7 +62,7 @@ def deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
 
 def as_text(given: Any, what: str, *, empty: bool = False) -> str:
     if not isinstance(given, str) or len(given) > 10_000 or (not empty and not given.strip()):
-        raise StudyError(f"{what} must be a text, not {given!r:.80}")
+        raise StudyError(f"{what} must be a text, not {shown(given)}")
     try:
         given.encode()
     except UnicodeEncodeError:

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from causalarms.errors import DataError, ModelError, NodeValueError, StudyError
+from causalarms.checks import usable, why_unusable
+from causalarms.errors import DataError, ModelError, NodeValueError, StudyError, shown
 from causalarms.sem.factors import ON, NamedFactors
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import TableRounds, rounds_of
-
-LARGEST = 1e100  # squares of larger numbers overflow in every regression
 
 Values = list[float | None]
 
@@ -33,15 +32,16 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
     mapping = _mapping(given)
     if mapping is None:
         if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
-            raise StudyError(f"values are a number per node, not {given!r}")
+            raise StudyError(f"values are a number per node, not {shown(given)}")
         if len(given) != len(nodes):
             raise StudyError(f"{len(given)} values for {len(nodes)} nodes ({', '.join(nodes)})")
         mapping = dict(zip(nodes, given, strict=True))
     for name in mapping:
         if name not in nodes:
-            near = get_close_matches(str(name), nodes, n=1)
+            label = name if isinstance(name, str) else shown(name)
+            near = get_close_matches(label, nodes, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise NodeValueError(f"there is no node {name!r}{hint}", str(name))
+            raise NodeValueError(f"there is no node {shown(name)}{hint}", label)
     missing = [node for node in nodes if node not in mapping]
     if missing:
         raise NodeValueError(
@@ -72,12 +72,6 @@ def as_past_rounds(
 
 def past_rounds(found: TableRounds) -> PastRounds:
     """Rounds of any table as they are stored."""
-    wrong = np.argwhere(np.abs(found.values) > LARGEST)
-    for row, node in wrong[:1]:
-        raise StudyError(
-            f"row {found.rows[row]} of column {found.nodes[node]!r} is "
-            f"{found.values[row, node]:g}: too large to compute with"
-        )
     values = [[None if value != value else value for value in row] for row in found.values.tolist()]
     return PastRounds(found.regimes.tolist(), values, found.left_out)
 
@@ -89,7 +83,7 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
     by name.
     """
     if isinstance(given, str) or not isinstance(given, Collection):
-        raise StudyError(f"{given!r} is no intervention: say the level of each factor to set")
+        raise StudyError(f"{shown(given)} is no intervention: say the level of each factor to set")
     try:
         if isinstance(given, Mapping) and _are_regimes(given, named):
             return _from_regimes([given[node] for node in named.nodes], named)
@@ -101,7 +95,19 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
             return _from_regimes(list(given), named)
     except ModelError as error:
         raise StudyError(str(error)) from None
-    raise StudyError(f"{given!r} is no intervention: say the level of each factor to set")
+    raise StudyError(f"{shown(given)} is no intervention: say the level of each factor to set")
+
+
+def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:
+    """Several, of a list; one may stand for itself, and None for all factors at their first."""
+    if given is None:
+        given = [[]]
+    elif isinstance(given, str | bytes) or not isinstance(given, Sequence | Mapping | np.ndarray):
+        raise StudyError(f"interventions must be a list of them, got {shown(given)}")
+    rows = list(given) if not isinstance(given, Mapping) else [given]
+    if rows and isinstance(rows[0], str | int | np.integer):
+        rows = [given]
+    return [as_intervention(row, named) for row in rows]
 
 
 def _are_regimes(given: Mapping[Any, Any], named: NamedFactors) -> bool:
@@ -113,7 +119,7 @@ def _turned_on(name: str, named: NamedFactors) -> Any:
     factor = named.factors[named.factor(name)]
     if not factor.is_switch:
         words = ", ".join(str(level) for level in factor.levels)
-        raise ModelError(f"factor {name!r} is not just on: say which level ({words})")
+        raise ModelError(f"factor {shown(name)} is not just on: say which level ({words})")
     return ON
 
 
@@ -125,7 +131,7 @@ def _from_regimes(given: Sequence[Any], named: NamedFactors) -> list[int]:
                 if count == 2
                 else f"is none of its {count}, which count from 0"
             )
-            raise StudyError(f"node {node!r}: regime {value!r:.60} {has}")
+            raise StudyError(f"node {shown(node)}: regime {shown(value)} {has}")
     regimes = [int(value) for value in given]
     named.levels(regimes)  # refuses what no levels give
     return regimes
@@ -151,15 +157,15 @@ def _number(value: Any, node: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool | np.bool_ | str | bytes | complex):
-        raise NodeValueError(f"node {node!r} is {value!r}, not a number", node)
+        raise NodeValueError(f"node {shown(node)} is {shown(value)}, not a number", node)
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise NodeValueError(f"node {node!r} is {value!r}, not a number", node) from None
-    if not math.isfinite(number):
-        raise NodeValueError(
-            f"node {node!r} is {number}, which is not finite; None says: not measured", node
-        )
-    if abs(number) > LARGEST:
-        raise NodeValueError(f"node {node!r} is {number:g}: too large to compute with", node)
+        raise NodeValueError(f"node {shown(node)} is {shown(value)}, not a number", node) from None
+    if not usable(np.array(number)):
+        if not math.isfinite(number):
+            raise NodeValueError(
+                f"node {node!r} is {number}, which is not finite; None says: not measured", node
+            )
+        raise NodeValueError(f"node {shown(node)} {why_unusable(number)}", node)
     return number

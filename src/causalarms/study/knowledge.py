@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.errors import StudyError
+from causalarms.errors import StudyError, shown
 from causalarms.graphs.prior_knowledge import edge_constraints
 from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
 from causalarms.sem.factors import NamedFactors
@@ -22,22 +22,23 @@ Knowledge = dict[str, list[list[str]]]
 def checked_knowledge(given: Any, nodes: tuple[str, ...]) -> Knowledge:
     """By name and without empty entries; whether it contradicts itself is seen when it is used."""
     if not isinstance(given, Mapping):
-        raise StudyError(f"knowledge is {', '.join(KINDS)} with lists of nodes, not {given!r}")
-    wrong = sorted(set(map(str, given)) - set(KINDS))
-    if wrong:
-        raise StudyError(f"there is no knowledge {wrong[0]!r}; there are {', '.join(KINDS)}")
+        raise StudyError(f"knowledge is {', '.join(KINDS)} with lists of nodes, not {shown(given)}")
+    for kind in given:
+        if kind not in KINDS:
+            raise StudyError(f"there is no knowledge {shown(kind)}; there are {', '.join(KINDS)}")
     plain: Knowledge = {}
     for kind in KINDS:
-        groups = given.get(kind) or ()
+        groups = given.get(kind)
+        groups = () if groups is None else groups
         if isinstance(groups, str) or not isinstance(groups, Sequence):
-            raise StudyError(f"knowledge {kind!r} is a list of lists of nodes, not {groups!r}")
+            raise StudyError(f"knowledge {kind!r} is a list of lists of nodes, not {shown(groups)}")
         for group in groups:
             if isinstance(group, str) or not isinstance(group, Sequence):
                 raise StudyError(
-                    f"knowledge {kind!r} is a list of lists of nodes, not of {group!r}"
+                    f"knowledge {shown(kind)} is a list of lists of nodes, not of {shown(group)}"
                 )
             if kind != "tiers" and len(group) != 2:
-                raise StudyError(f"an edge is a pair [parent, child], not {list(group)}")
+                raise StudyError(f"an edge is a pair [parent, child], not {shown(group)}")
         if groups:
             plain[kind] = [[nodes[node_index(node, nodes)] for node in group] for group in groups]
     return plain
@@ -63,7 +64,9 @@ def refuse_knowledge(policy: str) -> None:
     """StudyError where this policy has no use for what is known."""
     if not _can_use(policy):
         able = [name for name in policy_names() if _can_use(name)]
-        raise StudyError(f"policy {policy!r} cannot use knowledge of edges; {', '.join(able)} can")
+        raise StudyError(
+            f"policy {shown(policy)} cannot use knowledge of edges; {', '.join(able)} can"
+        )
 
 
 def _can_use(policy: str) -> bool:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from causalarms.errors import StudyError
+from causalarms.errors import StudyError, shown
 from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.policies.stopping import StopRule
 from causalarms.study import beliefs, best, exchange, history, verification
 from causalarms.study.explanation import explain, rounds_known
 from causalarms.study.far_values import FarValue, far_values
-from causalarms.study.inputs import as_intervention
+from causalarms.study.inputs import as_interventions
 from causalarms.study.learner import Learner
 from causalarms.study.left_out import LeftOutValue, left_out
 from causalarms.study.log import Clock, Log, now
@@ -114,10 +113,7 @@ class Reader:
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
         """Expected value of every node with a 95 % interval, per intervention."""
-        rows = [[]] if interventions is None else interventions
-        if isinstance(rows, Mapping) or (rows and isinstance(rows[0], str | int)):
-            rows = [rows]
-        bits = [as_intervention(row, self.settings.named) for row in rows]
+        bits = as_interventions(interventions, self.settings.named)
         with self._lock:
             return best.predict(self.beliefs(), bits)
 
@@ -216,5 +212,5 @@ class Reader:
 
 def trial_number(trial: Trial | int) -> int:
     if isinstance(trial, bool) or not isinstance(trial, Trial | int):
-        raise StudyError(f"{trial!r} is no trial: give the trial or its number")
+        raise StudyError(f"{shown(trial)} is no trial: give the trial or its number")
     return int(trial)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import CausalArmsError, ModelError, StudyError
+from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import make_policy, policy_names
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import NamedFactors
-from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.nodes import as_name, checked_name, node_index, node_names
 from causalarms.sem.regimes import all_two
 from causalarms.study.constraints import (
     checked_costs,
@@ -142,15 +142,19 @@ class Settings:
     def from_dict(cls, record: Mapping[str, Any]) -> Settings:
         """Checked settings from plain values; StudyError says what is wrong with them."""
         known = {f.name for f in dataclasses.fields(cls)}
-        unknown = sorted(set(map(str, record)) - known)
-        if unknown:
-            raise StudyError(f"unknown setting {unknown[0]!r}; there are {', '.join(known)}")
+        for name in record:
+            if name not in known:
+                raise StudyError(f"unknown setting {shown(name)}; there are {', '.join(known)}")
         try:
             return _checked(cls(**record))
         except StudyError:
             raise
         except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StudyError(f"the settings are refused: {error}") from error
+        except MemoryError as error:
+            raise StudyError(
+                f"a study of {len(record['nodes']):,} nodes does not fit into memory: {error}"
+            ) from error
 
     @property
     def _as_of_old(self) -> dict[str, Any]:
@@ -179,9 +183,19 @@ class Settings:
         return policy
 
 
-def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
+def refuse_odd_names(settings: Settings) -> None:
     """For new studies only: older ones with such a name can still be opened."""
-    for node in nodes:
+    try:
+        for node in settings.nodes:
+            checked_name("node", node)
+        for factor in settings.named.factors:
+            checked_name("factor", factor.name)
+            for level in factor.levels:
+                if isinstance(level, str):
+                    checked_name(f"a level of factor {factor.name!r}:", level)
+    except ModelError as error:
+        raise StudyError(str(error)) from None
+    for node in settings.nodes:
         if node.startswith(PREFIX):
             raise StudyError(
                 f"node {node!r}: names that start with {PREFIX!r} are for switches; choose another"
@@ -191,7 +205,7 @@ def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
 def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
     """A factor off/on per node, of these where they are named."""
     try:
-        names = node_names(_names("nodes", nodes), len(nodes))
+        names = node_names(_names("nodes", nodes), len(nodes), as_name)
         if intervenable is None:
             return {node: {} for node in names}
         chosen = {names[node_index(node, names)] for node in _names("intervenable", intervenable)}
@@ -204,7 +218,7 @@ def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
 
 def _names(what: str, given: Any) -> Sequence[Any]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise StudyError(f"{what} is a list of names, not {given!r:.80}")
+        raise StudyError(f"{what} is a list of names, not {shown(given)}")
     return given
 
 
@@ -215,14 +229,16 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
     noise has a law of its own; somebody types its values, and some may be missing.
     """
     if type(changes) is not bool:
-        raise StudyError(f"changes is True or False, not {changes!r}")
+        raise StudyError(f"changes is True or False, not {shown(changes)}")
     name = BEST if name is None else name
     if changes and isinstance(name, str) and not name.endswith(WATCHING):
         if name + WATCHING not in policy_names():
-            raise StudyError(f"policy {name!r} cannot watch for changes; {BEST + WATCHING!r} does")
+            raise StudyError(
+                f"policy {shown(name)} cannot watch for changes; {BEST + WATCHING!r} does"
+            )
         name = name + WATCHING
     settings = {} if settings is None else settings
-    if name in (BEST, BEST + WATCHING) and isinstance(settings, Mapping):
+    if isinstance(name, str) and name in (BEST, BEST + WATCHING) and isinstance(settings, Mapping):
         settings = {
             "noise_scale": "estimate", "gaps": "learn", "typing_errors": "left out",
             "decide": "auto", **settings,
@@ -233,21 +249,21 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
 
 
 def _checked(given: Settings) -> Settings:
-    nodes = node_names(_names("nodes", given.nodes), len(given.nodes))
+    nodes = node_names(_names("nodes", given.nodes), len(given.nodes), as_name)
     if len(nodes) < 2:
         raise StudyError("a study needs at least two nodes")
     reward = nodes[node_index(given.reward, nodes)]
     if given.direction not in DIRECTIONS:
-        raise StudyError(f"direction is {' or '.join(DIRECTIONS)}, not {given.direction!r}")
+        raise StudyError(f"direction is {' or '.join(DIRECTIONS)}, not {shown(given.direction)}")
     horizon = given.horizon
     if horizon is None:
         horizon = max(MIN_HORIZON, ROUNDS_PER_NODE * len(nodes))
     if type(horizon) is not int or not 1 <= horizon <= 10**9:
-        raise StudyError(f"horizon is a number of rounds, not {horizon!r}")
+        raise StudyError(f"horizon is a number of rounds, not {shown(horizon)}")
     if type(given.seed) is not int or not 0 <= given.seed < 2**63:
-        raise StudyError(f"seed is a whole number from 0 on, not {given.seed!r}")
+        raise StudyError(f"seed is a whole number from 0 on, not {shown(given.seed)}")
     if not isinstance(given.policy, str) or given.policy == "oracle":
-        raise StudyError(f"policy {given.policy!r} cannot run a study: it knows the truth")
+        raise StudyError(f"policy {shown(given.policy)} cannot run a study: it knows the truth")
     factors = None if given.factors is None else NamedFactors.of(given.factors, nodes)
     named = NamedFactors.switches(nodes) if factors is None else factors
     mean = as_noise_mean(given.noise_mean, nodes, int(named.regimes.max()))
@@ -276,7 +292,7 @@ def _checked(given: Settings) -> Settings:
 
 def _plain(settings: Any) -> dict[str, Any]:
     if not isinstance(settings, Mapping):
-        raise StudyError(f"settings of a policy are names with values, not {settings!r}")
+        raise StudyError(f"settings of a policy are names with values, not {shown(settings)}")
     plain = {
         str(name): value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         for name, value in settings.items()
@@ -288,15 +304,15 @@ def _plain(settings: Any) -> dict[str, Any]:
             raise StudyError(f"{name} edges are given to the study as knowledge, not to its policy")
         try:
             canonical({name: value}).encode()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise StudyError(
                 f"setting {name!r} of the policy must be plain numbers and text to be kept in a "
-                f"file, not {value!r}"
+                f"file, not {shown(value)}"
             ) from None
     return plain
 
 
 def _limit(given: Any) -> int | None:
-    if given is not None and (type(given) is not int or given < 1):
-        raise StudyError(f"max_interventions is a number from 1 on, not {given!r}")
+    if given is not None and (type(given) is not int or not 1 <= given < 2**63):
+        raise StudyError(f"max_interventions is a number from 1 on, not {shown(given)}")
     return given

@@ -22,6 +22,7 @@ from causalarms.errors import (
     NoResultError,
     StudyError,
     UnknownAlarmError,
+    shown,
 )
 from causalarms.study import events, exchange
 from causalarms.study.endings import Ending, as_text, checked, deviation, told, without_result
@@ -31,7 +32,7 @@ from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
 from causalarms.study.once import done_before, once
 from causalarms.study.reader import Reader, trial_number
-from causalarms.study.settings import Settings, chosen_policy, refuse_ambiguous, switches
+from causalarms.study.settings import Settings, chosen_policy, refuse_odd_names, switches
 from causalarms.study.sqlite_store import SqliteStore
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Record, Trial
@@ -94,25 +95,25 @@ class Study(Reader):
         """
         policy, policy_settings = chosen_policy(policy, policy_settings, changes=changes)
         if constraints is not None and not isinstance(constraints, Mapping):
-            raise StudyError(f"constraints are names with values, not {constraints!r}")
+            raise StudyError(f"constraints are names with values, not {shown(constraints)}")
         limits = dict(constraints or {})
-        wrong = sorted(set(map(str, limits)) - set(CONSTRAINTS))
-        if wrong:
-            raise StudyError(
-                f"there is no constraint {wrong[0]!r}; there are {', '.join(CONSTRAINTS)}"
-            )
+        for name in limits:
+            if name not in CONSTRAINTS:
+                raise StudyError(
+                    f"there is no constraint {shown(name)}; there are {', '.join(CONSTRAINTS)}"
+                )
         if factors is None:
             factors, intervenable = switches(nodes, intervenable), None
         settings = Settings.from_dict(
             {
                 "nodes": nodes, "reward": reward, "direction": direction, "policy": policy,
                 "policy_settings": policy_settings, "horizon": horizon,
-                "intervenable": intervenable, "costs": costs or {}, "noise_mean": noise_mean,
-                "seed": seed, "knowledge": {} if knowledge is None else knowledge,
-                "factors": factors, **limits,
+                "intervenable": intervenable, "costs": {} if costs is None else costs,
+                "noise_mean": noise_mean, "seed": seed, "factors": factors,
+                "knowledge": {} if knowledge is None else knowledge, **limits,
             }
         )  # fmt: skip
-        refuse_ambiguous(settings.nodes)
+        refuse_odd_names(settings)
         Learner(settings)  # refuse what cannot run before there is a file
         study = cls(MemoryStore(), clock)
         study._write(events.CREATED, {"format": FORMAT, "settings": settings.as_dict()})
@@ -312,8 +313,9 @@ class Study(Reader):
     def acknowledge(self, alarm: int, note: str = "", *, known: int | None = None) -> None:
         """Say that an alarm (its number in `alarms()`) was seen; `known`: how many there are."""
         count = len(self.alarms()) if known is None else known
-        if not 0 <= alarm < count:
-            raise UnknownAlarmError(f"there is no alarm {alarm}; there are {count}", alarm)
+        if type(alarm) is not int or not 0 <= alarm < count:
+            words = f"there is no alarm {shown(alarm)}; there are {count}"
+            raise UnknownAlarmError(words, alarm)
         self._write(
             events.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
         )
@@ -433,4 +435,4 @@ class Study(Reader):
 
 def check_asked(n: int) -> None:
     if type(n) is not int or not 1 <= n <= MOST_ASKED:
-        raise StudyError(f"ask for 1 to {MOST_ASKED} trials at a time, not {n!r}")
+        raise StudyError(f"ask for 1 to {MOST_ASKED} trials at a time, not {shown(n)}")

@@ -15,6 +15,7 @@ from causalarms.errors import (
     CorruptStudyError,
     StudyError,
     UnknownTrialError,
+    shown,
 )
 from causalarms.sem.factors import Level
 from causalarms.study import events as kinds
@@ -127,7 +128,7 @@ class Ledger:
     def trial(self, number: int) -> Record:
         if not 0 <= number < len(self.trials):
             raise UnknownTrialError(
-                f"there is no trial {number}; the study has {len(self.trials)}", number
+                f"there is no trial {shown(number)}; the study has {len(self.trials)}", number
             )
         return self.trials[number]
 
@@ -261,7 +262,7 @@ class Ledger:
             type(regime) is not int or not 0 <= regime < count
             for regime, count in zip(given, counts, strict=True)
         ):
-            raise StudyError(f"{given!r} is no intervention")
+            raise StudyError(f"{shown(given)} is no intervention")
         return tuple(given)
 
     def _values(self, given: Any) -> Values:

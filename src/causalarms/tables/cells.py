@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import DataError
+from causalarms.checks import usable, why_unusable
+from causalarms.errors import DataError, shown
 from causalarms.limits import MAX_REGIMES
+from causalarms.tables.csv_numbers import NumberColumn
 
 NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
 SWITCHES = {"false": 0, "true": 1}
@@ -44,9 +46,20 @@ class Cells(NamedTuple):
         rows = np.flatnonzero(wanted).tolist()
         for position, column in enumerate(names):
             cells = self.columns[column]
-            for row in rows:
-                values[row, position] = self._number(cells[row], row, column)
+            if isinstance(cells, NumberColumn):
+                values[wanted, position] = cells.numbers[wanted]
+            else:
+                for row in rows:
+                    values[row, position] = self._number(cells[row], row, column)
+            self._refuse_unusable(values[:, position], column)
         return values
+
+    def _refuse_unusable(self, values: npt.NDArray[np.float64], column: str) -> None:
+        """Of numbers that were measured: nan was not."""
+        wrong = np.flatnonzero(~usable(values) & ~np.isnan(values))
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(f"{self.at(row, column)} {why_unusable(values[row])}")
 
     def _number(self, cell: Any, row: int, column: str) -> float:
         if cell is None or (isinstance(cell, str) and cell.strip().lower() in NOT_MEASURED):
@@ -54,15 +67,21 @@ class Cells(NamedTuple):
         try:
             if isinstance(cell, bool | np.bool_ | bytes | complex):
                 raise TypeError
-            number = float(cell)
+            return float(cell)
         except (TypeError, ValueError, OverflowError):
             raise DataError(
-                f"{self.at(row, column)} is {cell!r:.80}, not a number "
+                f"{self.at(row, column)} is {shown(cell)}, not a number "
                 f"(ignore the column, --ignore, if it is no node)"
             ) from None
-        if math.isinf(number):
-            raise DataError(f"{self.at(row, column)} is infinite (inf)")
-        return number
+
+    def regimes(self, column: str) -> npt.NDArray[np.int64]:
+        """Of all rows, (n,)."""
+        cells = self.columns[column]
+        if isinstance(cells, NumberColumn):
+            numbers = cells.numbers
+            if ((numbers >= 0) & (numbers < MAX_REGIMES) & (numbers == np.floor(numbers))).all():
+                return numbers.astype(np.int64)
+        return np.array([self.regime(cell, row, column) for row, cell in enumerate(cells)])
 
     def regime(self, cell: Any, row: int, column: str) -> int:
         """A whole number from 0."""
@@ -72,7 +91,7 @@ class Cells(NamedTuple):
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not 0 <= number < MAX_REGIMES or number != int(number):
-            said = "empty" if cell is None or text == "" else f"{cell!r:.80}"
+            said = "empty" if cell is None or text == "" else f"{shown(cell)}"
             raise DataError(
                 f"{self.at(row, column)} is {said}, which is no regime: "
                 f"0 is natural, others are whole numbers up to {MAX_REGIMES - 1}"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,9 +14,12 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import DataError, DataTypeError
+from causalarms.checks import usable, why_unusable
+from causalarms.errors import DataError, DataTypeError, shown
+from causalarms.extras import require_extra
 from causalarms.files import read_at_most
-from causalarms.limits import TABLE_BYTES, TABLE_CELLS
+from causalarms.limits import MAX_NODES, TABLE_BYTES, TABLE_CELLS, TABLE_COLUMNS
+from causalarms.tables.csv_numbers import number_columns
 from causalarms.tables.write import plain
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,23 +52,39 @@ def as_samples(given: Any, *, what: str = "X") -> Samples:
 def as_frame(given: Any, what: str = "X") -> nw.DataFrame[Any] | None:
     """A frame of any supported library, None for what is not a frame."""
     columns = [str(name) for name in getattr(given, "columns", ())]
-    twice = {name for name in columns if columns.count(name) > 1}
+    check_width(what, len(columns))
+    twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
-        raise DataError(f"{what}: column name {twice.pop()!r} is used twice")
+        raise DataError(f"{what}: column name {twice[0]!r} is used twice")
     frame = nw.from_native(given, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def read_table(path: str | Path) -> dict[str, list[str]]:
-    """The columns of a CSV (or Parquet) file as text, checked for shape and names."""
+def read_table(path: str | Path) -> Mapping[str, Sequence[str]]:
+    """The columns of a CSV (or Parquet) file as text, checked for shape and names.
+
+    Columns of a CSV file of plain numbers only have them as numbers too (`NumberColumn`).
+    """
     path = Path(path)
     if path.suffix == ".parquet":
         return _read_parquet(path)
-    rows = _csv_rows(path)
-    if not rows or not any(cell.strip() for cell in rows[0]):
-        raise DataError(f"{path} is empty; its first line must name the columns")
+    content = read_at_most(path, TABLE_BYTES)
+    careful = partial(_csv_columns, path)
+    return number_columns(content, careful, TABLE_COLUMNS, TABLE_CELLS) or careful(content)
+
+
+def check_width(what: str | Path, n_columns: int) -> None:
+    """First of all checks: others take time with the number of columns."""
+    if n_columns > TABLE_COLUMNS:
+        raise DataError(
+            f"{what} has {n_columns:,} columns; at most {TABLE_COLUMNS:,} "
+            f"(values and switches of {MAX_NODES:,} nodes)"
+        )
+
+
+def _csv_columns(path: Path, content: bytes) -> dict[str, list[str]]:
+    rows = _csv_rows(path, content)
     header = [plain(cell.strip()) for cell in rows[0]]
-    _check_names(path, header)
     body = [row for row in rows[1:] if row]
     for line, row in enumerate(rows[1:], start=2):
         if row and len(row) != len(header):
@@ -106,45 +128,55 @@ def _first_text(array: npt.NDArray[Any]) -> str:
             float(entry)
         except ValueError:
             where = "row {} of column {}".format(*place) if len(place) == 2 else f"entry {place}"
-            return f"{where} is {entry!r}, not a number"
+            return f"{where} is {shown(entry)}, not a number"
     return "rows of different lengths"
 
 
 def _check_finite(values: FloatArray, names: tuple[str, ...] | None, *, first_row: int = 0) -> None:
-    wrong = ~np.isfinite(values)
+    wrong = ~usable(values)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         label = repr(names[column]) if names else str(column)
-        kind = "NaN" if np.isnan(values[row, column]) else "infinite (inf)"
-        raise DataError(f"row {row + first_row} of column {label} is {kind}")
+        why = why_unusable(values[row, column])
+        raise DataError(f"row {row + first_row} of column {label} {why}")
 
 
-def _csv_rows(path: Path) -> list[list[str]]:
-    content = io.BytesIO(read_at_most(path, TABLE_BYTES))
+def _csv_rows(path: Path, content: bytes) -> list[list[str]]:
+    """With a header that was checked; its width first."""
+    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
     rows: list[list[str]] = []
     cells = 0
     try:
-        for row in csv.reader(io.TextIOWrapper(content, encoding="utf-8-sig", newline="")):
+        for row in csv.reader(text):
+            if not rows:
+                _check_header(path, row)
             rows.append(row)
             cells += max(1, len(row))  # an empty line takes memory as well
             _check_size(path, cells)
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}, line {len(rows) + 1}: {error}") from error
+    if not rows:
+        _check_header(path, [])
     return rows
 
 
+def _check_header(path: Path, cells: list[str]) -> None:
+    if not any(cell.strip() for cell in cells):
+        raise DataError(f"{path} is empty; its first line must name the columns")
+    check_width(path, len(cells))
+    _check_names(path, [plain(cell.strip()) for cell in cells])
+
+
 def _read_parquet(path: Path) -> dict[str, list[str]]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise DataError(
-            f"reading {path} needs pyarrow: pip install 'causalarms[parquet]'"
-        ) from error
+    require_extra("parquet", f"reading {path}")
+    import pyarrow
+    from pyarrow import parquet
+
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise DataError(f"cannot read {path}: it is no file")
     try:
         dataset = parquet.ParquetDataset(path)
+        check_width(path, len(dataset.schema.names))
         _check_size(path, sum(_parquet_cells(parquet.read_metadata(f)) for f in dataset.files))
         _check_names(path, dataset.schema.names)
         table = dataset.read()
@@ -183,5 +215,5 @@ def _check_names(path: Path, names: list[str]) -> None:
         if not name:
             raise DataError(f"{path}: column {position + 1} has no name")
         if name in seen:
-            raise DataError(f"{path}: column name {name!r} is used twice")
+            raise DataError(f"{path}: column name {shown(name)} is used twice")
         seen.add(name)

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import DataError, ModelError
+from causalarms.errors import DataError, ModelError, shown
 from causalarms.sem.factors import OFF_ON, Factor, NamedFactors
-from causalarms.sem.nodes import node_index, node_names
+from causalarms.sem.nodes import as_name, checked_name, node_index, node_names
 from causalarms.sem.regimes import Counts, regime_counts
 from causalarms.tables.cells import Cells, Columns
 from causalarms.tables.plain import PlainTable
-from causalarms.tables.read import as_frame, read_table
+from causalarms.tables.read import as_frame, check_width, read_table
 from causalarms.tables.trials import (
     FIRST,
     LAST,
@@ -99,13 +99,13 @@ def rounds_of(
     incomplete      rows that lack a value: "keep" (nan), "skip", "refuse"
     """
     if isinstance(ignore, str):
-        raise DataError(f"ignore is a list of columns, not {ignore!r}")
+        raise DataError(f"ignore is a list of columns, not {shown(ignore)}")
     ignore = tuple(ignore)
     first = _cells(given, "observations")
     second = None if interventions is None else _switches(interventions, nodes)
     for name in ignore:
         if name not in first.columns and (second is None or name not in second.columns):
-            raise DataError(f"{first.what} has no column {name!r} to ignore")
+            raise DataError(f"{first.what} has no column {shown(name)} to ignore")
     table = first.without(ignore)
     columns, what = table.columns, table.what
     trials = is_table_of_trials(columns)
@@ -121,7 +121,8 @@ def rounds_of(
         place = {name.removeprefix(OWN) if trials else name: name for name in rest}
     if not place:
         raise DataError(f"{what} has no column of samples")
-    names = node_names(tuple(place), len(place))
+    # the names of a study were checked when it was made
+    names = node_names(tuple(place), len(place), checked_name if factors is None else as_name)
     if only_nodes:
         _refuse_others(columns, {*place.values(), *aside, *flags, named}, names)
     if sum([second is not None, named is not None, bool(flags)]) > 1:
@@ -175,11 +176,14 @@ def columns_of(given: Any, what: str) -> dict[str, list[Any]]:
             given = given.to_dict()
         if not isinstance(given, Mapping):
             raise DataError(f"{what} are a frame (or a dict of columns) with a column per node")
+        check_width(what, len(given))
         columns = {}
         for name, cells in given.items():
             if isinstance(cells, str) or not isinstance(cells, Iterable):
-                raise DataError(f"{what}: column {name!r} is {cells!r:.80}, not a list of cells")
-            columns[str(name)] = list(cells)
+                raise DataError(
+                    f"{what}: column {shown(name)} is {shown(cells)}, not a list of cells"
+                )
+            columns[name if isinstance(name, str) else shown(name)] = list(cells)
     lengths = {len(cells) for cells in columns.values()}
     if lengths <= {0}:
         raise DataError(f"{what} have no rows")
@@ -195,11 +199,11 @@ def _places(columns: Columns, nodes: Sequence[str] | None, what: str) -> dict[st
         if node.startswith(PREFIX) and column_of(node) not in columns:
             raise DataError(
                 f"{node!r} is a column of switches (the switch of {node.removeprefix(PREFIX)!r}, "
-                f"not the node {node!r}); it cannot be a node as well"
+                f"not the node {shown(node)}); it cannot be a node as well"
             )
         column = column_of(node) if column_of(node) in columns else node
         if column not in columns:
-            raise DataError(f"{what} has no column for node {node!r}")
+            raise DataError(f"{what} has no column for node {shown(node)}")
         if column in place.values():
             raise DataError(f"{what}: column {column!r} would be that of two nodes")
         place[node] = column
@@ -210,8 +214,8 @@ def _name_column(
     columns: Columns, intervened: str | None, taken: set[str], what: str
 ) -> str | None:
     if intervened is not None:
-        if intervened not in columns:
-            raise DataError(f"{what} has no column {intervened!r}")
+        if not isinstance(intervened, str) or intervened not in columns:
+            raise DataError(f"{what} has no column {shown(intervened)}")
         if intervened in taken or intervened.startswith(PREFIX):
             raise DataError(f"column {intervened!r} is something else, no column of names")
         return intervened
@@ -228,8 +232,8 @@ def _refuse_others(columns: Columns, known: set[str | None], nodes: Sequence[str
     for name in columns:
         if name not in known:
             raise DataError(
-                f"column {name!r} is no node; the nodes are {', '.join(nodes)}. "
-                f"To leave it out, ignore it: --ignore {name}"
+                f"column {shown(name)} is no node; the nodes are {', '.join(nodes)}. "
+                f"To leave it out, ignore it: --ignore {name:.240}"
             )
 
 
@@ -251,14 +255,14 @@ def _from_flags(
         return _from_levels(table, n_rows, factors)
     regimes = np.zeros((n_rows, len(nodes)), dtype=np.int64)
     seen: dict[int, str] = {}
-    for column, cells in table.columns.items():
+    for column in table.columns:
         try:
             node = node_index(column.removeprefix(PREFIX), nodes)
         except ModelError as error:
             raise DataError(f"column {column!r}: {error}") from None
         if seen.setdefault(node, column) != column:
             raise DataError(f"columns {seen[node]!r} and {column!r} are about the same node")
-        regimes[:, node] = [table.regime(cell, row, column) for row, cell in enumerate(cells)]
+        regimes[:, node] = table.regimes(column)
     return regimes
 
 
@@ -273,7 +277,7 @@ def _from_levels(table: Cells, n_rows: int, factors: NamedFactors) -> npt.NDArra
             row = next(row for row, cell in enumerate(cells) if _moved(cell))
             raise DataError(
                 f"{table.at(row, column)}: node {name!r} has no switch in this study. A study with "
-                f"a factor {name!r} that is not intervenable can learn from such rounds"
+                f"a factor {shown(name)} that is not intervenable can learn from such rounds"
             )
         try:
             at = factors.factor(name)
@@ -304,7 +308,11 @@ def _level(table: Cells, row: int, column: str, cell: Any, factor: Factor) -> in
 
 
 def _is_empty(cell: Any) -> bool:
-    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+    return cell is None or (isinstance(cell, str) and not cell) or _is_nan(cell)
+
+
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, float) and math.isnan(cell)
 
 
 def _moved(cell: Any) -> bool:
@@ -349,7 +357,7 @@ def _from_factor_names(table: Cells, column: str, factors: NamedFactors) -> npt.
 
 
 def _targets(cell: Any) -> list[str]:
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+    if cell is None or _is_nan(cell):
         return []
     if isinstance(cell, list | tuple | np.ndarray):
         return [str(name) for name in cell]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from causalarms.errors import DataError
+from causalarms.extras import require_extra
 
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 QUOTED = re.compile(r'[,;"\t\r\n]')  # some spreadsheets also split cells at ; and tabs
@@ -33,11 +33,10 @@ def columns_text(columns: Mapping[str, Sequence[Any]]) -> str:
 
 def parquet_bytes(columns: Mapping[str, Sequence[Any]], made_by: str) -> bytes:
     """A whole Parquet file that names its maker, the same bytes for the same columns."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise DataError("Parquet needs pyarrow: pip install 'causalarms[parquet]'") from error
+    require_extra("parquet", "writing Parquet")
+    import pyarrow
+    from pyarrow import parquet
+
     sink = io.BytesIO()
     table = pyarrow.table(dict(columns)).replace_schema_metadata({"made_by": made_by})
     parquet.write_table(table, sink)

@@ -7,6 +7,7 @@ import { typed } from "./numbers.js";
 import { refresh } from "./refresh.js";
 import { myName } from "./rights.js";
 import { change, say, state } from "./store.js";
+import { entryOf } from "./words.js";
 
 const EMPTY = { values: {}, played: null, reason: "", problem: "", wrong: [] };
 
@@ -43,7 +44,7 @@ export function choose(patch) {
 
 // The values of a draft as the API wants them, or what is wrong with them.
 export function readValues(texts, nodes) {
-  const values = Object.fromEntries(nodes.map((node) => [node, typed(texts[node] ?? "")]));
+  const values = Object.fromEntries(nodes.map((node) => [node, typed(entryOf(texts, node) ?? "")]));
   const wrong = nodes.filter((node) => Number.isNaN(values[node]));
   if (wrong.length) {
     return { wrong, problem: `“${texts[wrong[0]]}” is not a number: ${wrong.join(", ")}.` };

@@ -23,7 +23,7 @@ export const address = (path) => new URL(`api/v1/${path}`, document.baseURI).hre
 
 export async function get(path, signal) {
   if (isFrozen) {
-    if (path in answers) return { data: answers[path], date: null };
+    if (Object.hasOwn(answers, path)) return { data: answers[path], date: null };
     throw new Problem(404, { title: `The report does not hold ${path}.` });
   }
   // "no-cache" asks with the ETag of the copy the browser has, and hands out that copy on a 304

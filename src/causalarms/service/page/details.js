@@ -4,7 +4,7 @@ import { html, nothing } from "./vendor/lit-html.js";
 import { interval, known, percent, roughly, shown } from "./numbers.js";
 import { state } from "./store.js";
 import { moment } from "./times.js";
-import { brief, capital, name, sentence } from "./words.js";
+import { brief, capital, entryOf, name, sentence } from "./words.js";
 
 export function about(t, why) {
   const { study } = state;
@@ -35,7 +35,7 @@ export function about(t, why) {
             ${t.corrections.map(
               (c) => html`<li>
                 <span class="hint">${moment(c.at)}</span> ${study.reward} was
-                ${shown(c.values?.[study.reward])}, ${brief(c.levels, study.factors)}.
+                ${shown(entryOf(c.values, study.reward))}, ${brief(c.levels, study.factors)}.
                 <bdi>${c.reason}</bdi>
               </li>`,
             )}

@@ -2,7 +2,7 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import { state } from "./store.js";
-import { name } from "./words.js";
+import { entryOf, name } from "./words.js";
 
 // `draft` has the typed texts and the names of those that are wrong.
 export function valueFields(form, draft, onValues) {
@@ -17,7 +17,7 @@ export function valueFields(form, draft, onValues) {
         autocomplete="off"
         aria-invalid=${wrong}
         aria-describedby=${wrong ? `${form}-problem` : nothing}
-        .value=${draft.values[node] ?? ""}
+        .value=${entryOf(draft.values, node) ?? ""}
         @input=${(event) => onValues(typedBeside(event.target))}
       />
     </label>`;
@@ -41,7 +41,7 @@ export function factorFields(form, levels, onLevels) {
       >
         ${factor.levels.map(
           (level) => html`<option
-            .selected=${level === (levels[factor.name] ?? factor.levels[0])}
+            .selected=${level === (entryOf(levels, factor.name) ?? factor.levels[0])}
           >
             ${level}
           </option>`,
@@ -60,6 +60,6 @@ function chosenBeside(select) {
 
 // Number pads of some phones have no minus sign: they are for what never was negative.
 function neverNegative(node) {
-  const seen = state.trials.rows.map((row) => row.values?.[node]).filter((x) => x != null);
+  const seen = state.trials.rows.map((row) => entryOf(row.values, node)).filter((x) => x != null);
   return seen.length > 0 && seen.every((x) => x >= 0);
 }

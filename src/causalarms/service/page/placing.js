@@ -32,7 +32,7 @@ function across(places, { width }) {
   const room = width / layers.length;
   const widest = Math.min(170, Math.max(1.45 * room, 84));
   const height = Math.max(150, most * 58 + 40, Math.min(0.5 * width, 110 + 40 * layers.length, 560));
-  const boxes = {};
+  const boxes = Object.create(null); // a node may be called `__proto__`
   for (const [name, { x, y }] of entries) {
     const box = boxOf(name, widest);
     box.x = box.halfWidth + MARGIN + (width - 2 * (box.halfWidth + MARGIN)) * x;
@@ -66,7 +66,7 @@ function pushApart(boxes, height) {
 }
 
 function down(places, { width }) {
-  const boxes = {};
+  const boxes = Object.create(null); // a node may be called `__proto__`
   let top = HALF_HEIGHT + MARGIN;
   for (const layer of layersOf(Object.entries(places))) {
     const sorted = [...layer].sort((a, b) => a[1].y - b[1].y);

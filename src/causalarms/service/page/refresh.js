@@ -108,7 +108,7 @@ export async function predict() {
 // A picture that jumps cannot be read: nodes stay where they are until somebody asks.
 function keepPlaces(graph) {
   const { places } = state;
-  const fits = places !== null && graph.nodes.every((node) => node.name in places.at);
+  const fits = places !== null && graph.nodes.every((node) => Object.hasOwn(places.at, node.name));
   if (!fits || places.layout === graph.layout || !places.hadEdges) rearrange(graph);
 }
 

@@ -7,7 +7,7 @@ import { loadTrials, PAGE } from "./refresh.js";
 import { mayWrite, mine } from "./rights.js";
 import { change, state } from "./store.js";
 import { ageOf, moment } from "./times.js";
-import { brief, name } from "./words.js";
+import { brief, entryOf, name } from "./words.js";
 
 const STATES = { asked: "pending" };
 
@@ -44,7 +44,7 @@ function table({ rows, newest }) {
 
 function row(r) {
   const { study } = state;
-  const reward = r.values?.[study.reward];
+  const reward = entryOf(r.values, study.reward);
   return html`<tr role="row" class="is-${r.state}">
     <th scope="row" role="rowheader" class="number at-trial">${r.trial}</th>
     <td role="cell" class="at-state">

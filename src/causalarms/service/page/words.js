@@ -4,8 +4,13 @@ import { html, nothing } from "./vendor/lit-html.js";
 
 const isSwitch = (factor) => factor.is_switch;
 
+// What a table by names of the user's says of one. Never what objects inherit: a node may be called
+// `constructor`.
+export const entryOf = (table, name) =>
+  table != null && Object.hasOwn(table, name) ? table[name] : undefined;
+
 export const moved = (levels, factors) =>
-  factors.filter((f) => f.name in levels && levels[f.name] !== f.levels[0]);
+  factors.filter((f) => (entryOf(levels, f.name) ?? f.levels[0]) !== f.levels[0]);
 
 export function sentence(levels, factors) {
   const parts = moved(levels, factors);
