@@ -110,7 +110,7 @@ class Desk:
         rounds = rounds_known(ledger, number)
 
         def at_once() -> dict[str, Any] | None:
-            with self._reader.store.lock:
+            with self._reader.learning():
                 if len(self._reader.beliefs().values) != rounds:
                     return None
                 return self._reader.explain(number)

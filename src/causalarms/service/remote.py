@@ -15,13 +15,14 @@ from causalarms.policies.stopping import StopRule
 from causalarms.service.remote_store import RemoteStore
 from causalarms.service.wire import Reply, Wire
 from causalarms.study import Study
+from causalarms.study.asking import check_wanted
 from causalarms.study.best import Best
 from causalarms.study.endings import Ending
 from causalarms.study.explanation import rounds_known
 from causalarms.study.inputs import PastRounds, as_intervention, as_values
 from causalarms.study.left_out import LeftOutValue
 from causalarms.study.reader import trial_number
-from causalarms.study.study import MAIN, check_asked
+from causalarms.study.study import MAIN
 from causalarms.study.trials import Trial
 
 PATIENCE = 30.0  # seconds to wait for a service that is being started again
@@ -70,7 +71,7 @@ class RemoteStudy(Study):
         raise RemoteStudyError("studies are restored where their file is: Study.import_from")
 
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
-        check_asked(n)
+        check_wanted(worker, n)
         if worker == MAIN and self.caller_name:
             worker = self.caller_name  # a worker's token asks under its own name only
         given = self._wire.send("POST", "/trials", {"worker": worker, "n": n}).body
