@@ -15,7 +15,7 @@ from causalarms.policies.stopping import StopRule
 from causalarms.service.remote_store import RemoteStore
 from causalarms.service.wire import Reply, Wire
 from causalarms.study import Study
-from causalarms.study.asking import check_wanted
+from causalarms.study.asking import Wanted
 from causalarms.study.best import Best
 from causalarms.study.endings import Ending
 from causalarms.study.explanation import rounds_known
@@ -27,6 +27,7 @@ from causalarms.study.trials import Trial
 
 PATIENCE = 30.0  # seconds to wait for a service that is being started again
 NAP = 0.02
+TRIALS_PER_ANSWER = 100  # new ones: choosing more may take longer than an answer may take
 NAN = float("nan")
 
 
@@ -71,10 +72,11 @@ class RemoteStudy(Study):
         raise RemoteStudyError("studies are restored where their file is: Study.import_from")
 
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
-        check_wanted(worker, n)
         if worker == MAIN and self.caller_name:
             worker = self.caller_name  # a worker's token asks under its own name only
-        given = self._wire.send("POST", "/trials", {"worker": worker, "n": n}).body
+        n = Wanted(worker, n).n
+        for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:  # with those before
+            given = self._wire.send("POST", "/trials", {"worker": worker, "n": count}).body
         trials = [
             Trial(
                 t["trial"], t["intervention"], t["worker"], t["reason"], t["predicted"],

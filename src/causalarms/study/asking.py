@@ -9,7 +9,8 @@ chosen while they wait; then it is their turn.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from causalarms.errors import StudyError
@@ -25,38 +26,37 @@ TURN_SECONDS = 0.001  # for other threads to take a lock that was released
 
 
 class Wanted:
-    """How many trials each worker wants, and those it has: pending ones, then new ones.
+    """How many trials a worker wants, and those it has: pending ones, then new ones.
 
     A trial that somebody ends while others are still being chosen counts: asking comes to an end.
     """
 
-    def __init__(self, wanted: Mapping[str, int]) -> None:
-        if not isinstance(wanted, Mapping):
-            raise StudyError(f"say how many trials each worker wants, not {wanted!r:.80}")
-        for worker, n in wanted.items():
-            check_wanted(worker, n)
-        self._wanted = dict(wanted)
-        self.found: dict[str, dict[int, Record]] = {worker: {} for worker in wanted}
+    def __init__(self, worker: str, n: int) -> None:
+        self.worker = as_text(worker, "the worker")
+        if type(n) is not int or not 1 <= n <= MAX_PENDING_TRIALS:
+            raise StudyError(
+                f"worker {worker!r:.80} may have at most {MAX_PENDING_TRIALS} pending trials: ask "
+                f"for 1 to {MAX_PENDING_TRIALS}, not {n!r:.40}"
+            )
+        self.n = n
+        self.found: dict[int, Record] = {}
 
-    def missing(self, ledger: Ledger) -> list[str]:
-        """Whose trials are still to be made, one name per trial."""
-        names: list[str] = []
-        for worker, n in self._wanted.items():
-            found = self.found[worker]
-            for record in ledger.pending_of(worker):
-                if len(found) < n:
-                    found.setdefault(record.number, record)
-            names += [worker] * (n - len(found))
-        return names
+    @property
+    def missing(self) -> int:
+        return self.n - len(self.found)
+
+    def take_pending(self, ledger: Ledger) -> None:
+        for record in ledger.pending_of(self.worker):
+            if self.missing:
+                self.found.setdefault(record.number, record)
 
 
-def check_wanted(worker: Any, n: Any) -> None:
-    as_text(worker, "the worker")
-    if type(n) is not int or not 1 <= n <= MAX_PENDING_TRIALS:
-        raise StudyError(
-            f"worker {worker!r:.80} may have {MAX_PENDING_TRIALS} pending trials at most: ask for "
-            f"1 to {MAX_PENDING_TRIALS}, not {n!r:.40}"
-        )
+def workers_of(wanted: Iterable[Wanted], ledger: Ledger) -> list[str]:
+    """Whose trials are still to be made, one name per trial; who wants many does not come first."""
+    for one in wanted:
+        one.take_pending(ledger)
+    turns = [(turn, one.worker) for one in wanted for turn in range(one.missing)]
+    return [worker for _, worker in sorted(turns, key=itemgetter(0))]
 
 
 def choose(

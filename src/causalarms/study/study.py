@@ -54,6 +54,8 @@ class Study(Reader):
     'told'
     """
 
+    _collisions = 0  # turns of asking in which others wrote, less those in which nobody did
+
     @classmethod
     def create(
         cls,
@@ -145,20 +147,25 @@ class Study(Reader):
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
         """As `ask`, for several workers at once: how many trials each wants."""
-        trials, collisions = Wanted(wanted), 0
-        while True:
-            with self.learning():
-                undisturbed = self._ask_some(trials, collisions)
-                with self._lock:
-                    if not trials.missing(self._ledger):
-                        break
-            collisions += -1 if undisturbed else 1
-            collisions = min(max(collisions, 0), asking.MAX_UNLOCKED_ATTEMPTS)
+        if not isinstance(wanted, Mapping):
+            raise StudyError(f"say how many trials each worker wants, not {wanted!r:.80}")
+        requests = [Wanted(worker, n) for worker, n in wanted.items()]
+        while not self.ask_turn(requests):
             time.sleep(asking.TURN_SECONDS)
-        return {
-            worker: [self._trial(record) for record in found.values()]
-            for worker, found in trials.found.items()
-        }
+        return {request.worker: self.trials_of(request) for request in requests}
+
+    def ask_turn(self, wanted: Sequence[Wanted]) -> bool:
+        """Ask for a short time; whether everybody has all trials now."""
+        with self.learning():
+            undisturbed = self._ask_some(wanted)
+            collisions = self._collisions + (-1 if undisturbed else 1)
+            self._collisions = min(max(collisions, 0), asking.MAX_UNLOCKED_ATTEMPTS)
+            with self._lock:
+                return not asking.workers_of(wanted, self._ledger)
+
+    def trials_of(self, wanted: Wanted) -> list[Trial]:
+        """What a worker was given by `ask_turn` so far."""
+        return [self._trial(record) for record in wanted.found.values()]
 
     def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
         """The result of a pending trial: a dict, Series, row or sequence with every node.
@@ -328,25 +335,25 @@ class Study(Reader):
         exchange.import_log(exported, path)
         return cls.open(path)
 
-    def _ask_some(self, wanted: Wanted, collisions: int) -> bool:
+    def _ask_some(self, wanted: Sequence[Wanted]) -> bool:
         """Learn, choose and write for one slice of time; False if others wrote meanwhile."""
         now = self._now()
-        workers = wanted.missing(now.ledger)
+        workers = asking.workers_of(wanted, now.ledger)
         if not workers:
             return True
-        until = time.perf_counter() + asking.SLICE_SECONDS / 2**collisions
+        until = time.perf_counter() + asking.SLICE_SECONDS / 2**self._collisions
         learner = self._follow(now, until)
         if learner.behind(now.ledger):
             return True
         snapshot = learner.snapshot(now.number, now.hash) if learner.wants_snapshot else None
-        locked = collisions >= asking.MAX_UNLOCKED_ATTEMPTS
+        locked = self._collisions >= asking.MAX_UNLOCKED_ATTEMPTS
         chosen = [] if locked else asking.choose(learner, now.ledger, workers, until)
         with self._lock, self._log.writing():
             if snapshot is not None:
                 self.store.keep_snapshot(snapshot)
             if locked and learner.behind(self._ledger) <= asking.MAX_ROUNDS_LOCKED:
                 learner.follow(self._ledger)
-                workers = wanted.missing(self._ledger)[:1]
+                workers = asking.workers_of(wanted, self._ledger)[:1]
                 chosen = asking.choose(learner, self._ledger, workers, until)
             elif self._log.number != now.number:
                 return False
@@ -411,4 +418,3 @@ class Study(Reader):
         if len(found) > MOST_WARNINGS:
             more = f"and {len(found) - MOST_WARNINGS} values more: causalarms study show FILE"
             self._warn(more, FarValueWarning)
-
