@@ -26,6 +26,7 @@ from causalarms.errors import StudyError
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.service.remote import RemoteStudy
+from causalarms.study.trials import Trial
 from serve_load import served
 
 PAUSE_SECONDS = 0.05
@@ -55,10 +56,12 @@ def past_rounds(sem: LinearSEM, count: int) -> dict[str, list[Any]]:
     return columns | {f"do:{node}": a[:, i].tolist() for i, node in enumerate(sem.nodes)}
 
 
-def keep_telling(study: Study, sem: LinearSEM, stopped: Callable[[], bool]) -> dict[str, Any]:
+def keep_telling(
+    study: Study, trials: list[Trial], sem: LinearSEM, stopped: Callable[[], bool]
+) -> dict[str, Any]:
     """The longest waits of tells until it is stopped; an error counts with its time."""
     waits, errors = list[float](), 0
-    for trial in study.ask(TOLD, worker="teller"):
+    for trial in trials:
         if stopped():
             break
         a = np.array([list(trial.intervention.values())], dtype=np.uint8)
@@ -76,8 +79,9 @@ def keep_telling(study: Study, sem: LinearSEM, stopped: Callable[[], bool]) -> d
 
 def tell_apart(place: str, n_nodes: int, ready: Any, stop: Any, queue: Any) -> None:
     with open_study(place) as study:
+        trials = study.ask(TOLD, worker="teller")
         ready.set()
-        queue.put(keep_telling(study, random_sem(n_nodes, seed=3), stop.is_set))
+        queue.put(keep_telling(study, trials, random_sem(n_nodes, seed=3), stop.is_set))
 
 
 def be_busy(study: Study, sem: LinearSEM, options: argparse.Namespace) -> float:
@@ -109,9 +113,10 @@ def in_threads(place: str, sem: LinearSEM, options: argparse.Namespace) -> dict[
     found: dict[str, Any] = {}
     with open_study(place) as study:
         study.ask(worker="asker")
+        trials = study.ask(TOLD, worker="teller")
         stop = threading.Event()
         teller = threading.Thread(
-            target=lambda: found.update(keep_telling(study, sem, stop.is_set))
+            target=lambda: found.update(keep_telling(study, trials, sem, stop.is_set))
         )
         teller.start()
         took = be_busy(study, sem, options)

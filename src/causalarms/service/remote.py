@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -94,10 +95,13 @@ class RemoteStudy(Study):
         return [self._refused(ending) for ending in endings]
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
-        levels = self.settings.named.levels
+        levels = cache(self.settings.named.levels)  # few settings, many rounds
         body = {
             "observations": [
-                {"values": dict(zip(self.nodes, values, strict=True)), "levels": levels(bits)}
+                {
+                    "values": dict(zip(self.nodes, values, strict=True)),
+                    "levels": levels(tuple(bits)),
+                }
                 for bits, values in zip(rounds.interventions, rounds.values, strict=True)
             ],
             "source": source,

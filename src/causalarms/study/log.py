@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -60,6 +60,7 @@ class Log:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Exclusive and up to date; what is written inside is applied once it is on the disk."""
+        self.catch_up()  # a large event of others is read before anybody has to wait for it
         with self.store.writing():
             self.catch_up()
             before = (self.number, self.hash)
@@ -76,11 +77,13 @@ class Log:
         for event in written:
             self._apply(event)
 
-    def write(self, kind: str, data: dict[str, Any]) -> Event:
-        """Append one event, inside `writing`."""
+    def write(
+        self, kind: str, data: dict[str, Any], encoded: Mapping[str, str] | None = None
+    ) -> Event:
+        """Append one event, inside `writing`; `encoded` as in `events.encode`."""
         at = self._clock().isoformat(timespec="milliseconds")
         event = Event(self.number + 1, kind, at, data)
-        text = encode(event)
+        text = encode(event, encoded)
         hash_ = chain(self.hash, text)
         self.store.append(Entry(event.number, text, hash_))
         self.number, self.hash = event.number, hash_

@@ -27,7 +27,8 @@ from causalarms.errors import (
 from causalarms.study import asking, events, exchange
 from causalarms.study.asking import Wanted
 from causalarms.study.endings import Ending, as_text, checked, deviation, told, without_result
-from causalarms.study.far_values import MOST_WARNINGS, far_values
+from causalarms.study.far_values import far_values, in_words
+from causalarms.study.importing import Import, prepare_import, remarks
 from causalarms.study.inputs import PastRounds, as_intervention, as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
@@ -236,22 +237,23 @@ class Study(Reader):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         """As `add_observations`, of rounds that were read already."""
-        data = {
-            "interventions": rounds.interventions,
-            "values": rounds.values,
-            "source": as_text(source, "the source", empty=True),
-        }
-        data |= once(key, data)
+        prepared = prepare_import(rounds, source, key)
+        first = self.write_import(prepared)
+        if first is not None:
+            with self._lock:
+                ledger = self._ledger.copy()
+            for message, kind in remarks(ledger, first, prepared.n_rounds):
+                self._warn(message, kind)
+        return prepared.n_rounds
+
+    def write_import(self, prepared: Import) -> int | None:
+        """The first trial of rounds that are written now; None if they were written before."""
         with self._lock, self._log.writing():
-            if done_before(self._ledger.keys, data):
-                return len(rounds.values)
+            if done_before(self._ledger.keys, prepared.data):
+                return None
             first = len(self._ledger.trials)
-            self._log.write(events.IMPORTED, {"first": first} | data)
-        left_out = sum(None in row for row in rounds.values)
-        if left_out and not self.settings.learns_from_gaps:
-            self._warn(f"{left_out} of {len(rounds.values)} rows are kept and left out of learning")
-        self._warn_of_far_values(range(first, first + len(rounds.values)))
-        return len(rounds.values)
+            self._log.write(events.IMPORTED, {"first": first} | prepared.data, prepared.encoded)
+        return first
 
     def correct(
         self,
@@ -413,8 +415,5 @@ class Study(Reader):
     def _warn_of_far_values(self, numbers: Sequence[int]) -> None:
         with self._lock:
             found = far_values(self._ledger, numbers)
-        for far in found[:MOST_WARNINGS]:
-            self._warn(far.message, FarValueWarning)
-        if len(found) > MOST_WARNINGS:
-            more = f"and {len(found) - MOST_WARNINGS} values more: causalarms study show FILE"
-            self._warn(more, FarValueWarning)
+        for message in in_words(found):
+            self._warn(message, FarValueWarning)

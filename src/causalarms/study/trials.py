@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import isfinite
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from causalarms.errors import (
     CausalArmsError,
@@ -25,8 +30,10 @@ WITH_VALUES = (kinds.TOLD, kinds.IMPORTED)
 Values = tuple[float | None, ...]
 Bits = tuple[int, ...]
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})  # shared by rounds that nobody asked for
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One trial as one event left it; the next event about it makes another record."""
 
@@ -36,7 +43,7 @@ class Record:
     wanted: Bits | None = None  # what the policy is told where it differs
     worker: str = ""
     values: Values | None = None
-    asked: dict[str, Any] = field(default_factory=dict)  # the suggestion's diagnostics
+    asked: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # of the suggestion
     asked_at: str = ""
     done_at: str = ""
     reason: str = ""
@@ -182,19 +189,14 @@ class Ledger:
         data = event.data
         if data["first"] != len(self.trials):
             raise StudyError(f"first trial {data['first']} instead of {len(self.trials)}")
-        for bits, values in zip(data["interventions"], data["values"], strict=True):
-            number = len(self.trials)
-            self.trials.append(
-                Record(
-                    number,
-                    kinds.IMPORTED,
-                    self._bits(bits),
-                    values=self._values(values),
-                    done_at=event.at,
-                    reason=str(data.get("source", "")),
-                )
-            )
-            self.order.append(number)
+        interventions = self._all_bits(data["interventions"])
+        values = self._all_values(data["values"])
+        source, begin = str(data.get("source", "")), len(self.trials)
+        self.trials += [
+            Record(number, kinds.IMPORTED, bits, None, "", row, NOTHING, "", event.at, source)
+            for number, (bits, row) in enumerate(zip(interventions, values, strict=True), begin)
+        ]
+        self.order += range(begin, len(self.trials))
 
     def _corrected(self, event: Event) -> None:
         record = self.trial(event.data["trial"])
@@ -250,6 +252,25 @@ class Ledger:
         ):
             raise StudyError(f"{given!r} is no intervention")
         return tuple(given)
+
+    def _all_bits(self, given: Any) -> list[Bits]:
+        """Of many rounds; equal ones are checked once and are one object."""
+        known: dict[Bits, Bits] = {}
+        if set(map(type, chain.from_iterable(given))) != {int}:
+            return [self._bits(bits) for bits in given]  # says which is wrong
+        return [
+            known[bits] if bits in known else known.setdefault(bits, self._bits(bits))
+            for bits in map(tuple, given)
+        ]
+
+    def _all_values(self, given: Any) -> list[Values]:
+        """Of many rounds, checked at once if all values are ordinary."""
+        assert self.settings is not None
+        if set(map(type, chain.from_iterable(given))) <= {float, type(None)}:
+            table = np.array(given, dtype=float)  # ValueError if rows differ in length
+            if table.shape[1:] == (self.settings.n_nodes,) and not np.isinf(table).any():
+                return list(map(tuple, given))
+        return [self._values(values) for values in given]
 
     def _values(self, given: Any) -> Values:
         assert self.settings is not None

@@ -44,6 +44,11 @@ class Cells(NamedTuple):
         rows = np.flatnonzero(wanted).tolist()
         for position, column in enumerate(names):
             cells = self.columns[column]
+            if set(map(type, cells)) <= {float, type(None)}:
+                numbers = np.array(cells, dtype=float)
+                if not np.isinf(numbers[wanted]).any():
+                    values[wanted, position] = numbers[wanted]
+                    continue
             for row in rows:
                 values[row, position] = self._number(cells[row], row, column)
         return values
