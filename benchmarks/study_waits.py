@@ -97,7 +97,8 @@ def be_busy(study: Study, sem: LinearSEM, options: argparse.Namespace) -> float:
 def in_processes(place: str, sem: LinearSEM, options: argparse.Namespace) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     ready, stop, queue = context.Event(), context.Event(), context.Queue()
-    teller = context.Process(target=tell_apart, args=(place, sem.n_nodes, ready, stop, queue))
+    arguments = (place, sem.n_nodes, ready, stop, queue)
+    teller = context.Process(target=tell_apart, args=arguments, daemon=True)
     teller.start()
     with open_study(place) as study:
         study.ask(worker="asker")  # compiled and learned
@@ -116,7 +117,7 @@ def in_threads(place: str, sem: LinearSEM, options: argparse.Namespace) -> dict[
         trials = study.ask(TOLD, worker="teller")
         stop = threading.Event()
         teller = threading.Thread(
-            target=lambda: found.update(keep_telling(study, trials, sem, stop.is_set))
+            target=lambda: found.update(keep_telling(study, trials, sem, stop.is_set)), daemon=True
         )
         teller.start()
         took = be_busy(study, sem, options)
