@@ -72,12 +72,12 @@ class Learner:
     def _catch_up(self, ledger: Ledger, until: float) -> None:
         began = time.perf_counter()
         for number in ledger.order[self._followed :]:
-            if time.perf_counter() > until:
-                break
             record = ledger.trials[number]
             if self.limits.learnable(record):
                 self._learn(record)
             self._followed += 1
+            if time.perf_counter() > until:
+                break
         self._spent += time.perf_counter() - began
 
     def after(self, ledger: Ledger, rounds: int) -> Policy:
