@@ -33,6 +33,9 @@ MAX_SMALL_NODES = 12  # whose exact tables take less memory than chains do, what
 MAX_ORDERED_NODES = 20  # whose safest order is found by dynamic programming over 2^N sets
 MAX_CORE_NODES = 62  # parents in nearly all graphs: bits of a set in one integer
 
+# Studies
+MAX_PENDING_TRIALS = 1000  # of one worker: with 14 nodes, choosing as many takes minutes
+
 # Pictures
 MAX_WEIGHTED_NODES = 12  # numbers on the arrows of larger systems cannot be told apart
 MAX_NUMBERED_NODES = 10  # a number fits into a cell of a matrix up to here

@@ -7,21 +7,23 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from causalarms.service.batches import MOST, Batches
+from causalarms.service.batches import MOST, Batches, NotYet
 from causalarms.service.one_thread import OneThread
 
 
 class Clerk:
     """Odd numbers are refused, and everybody beside a negative one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *long: int) -> None:
         self.served: list[list[int]] = []
+        self.long = set(long)  # served at the second turn
 
-    def __call__(self, numbers: Sequence[int]) -> list[int | Exception]:
+    def __call__(self, numbers: Sequence[int]) -> list[int | Exception | NotYet]:
         if min(numbers) < 0:
             raise ValueError(f"{len(numbers)} of them")
         self.served.append(list(numbers))
-        return [KeyError(n) if n % 2 else 10 * n for n in numbers]
+        first, self.long = self.long, self.long - set(numbers)
+        return [NotYet() if n in first else KeyError(n) if n % 2 else 10 * n for n in numbers]
 
 
 def outcomes(numbers: Sequence[int], clerk: Clerk, gone: Sequence[int] = ()) -> list[object]:
@@ -57,6 +59,12 @@ def test_two_of_one_name_are_served_one_after_the_other() -> None:
     clerk = Clerk()
     assert outcomes([2, 4, 6, 104, 8], clerk) == [20, 40, 60, 1040, 80]
     assert clerk.served == [[2, 4, 6], [104, 8]]
+
+
+def test_what_takes_long_goes_on_after_those_who_wait() -> None:
+    clerk = Clerk(2, 6)
+    assert outcomes([2, 4, 6, 104], clerk) == [20, 40, 60, 1040]
+    assert clerk.served == [[2, 4, 6], [104, 2, 6]]
 
 
 def test_an_error_of_all_is_that_of_one() -> None:

@@ -19,13 +19,17 @@ Found = TypeVar("Found")
 MOST = 64  # requests in one transaction
 
 
+class NotYet:
+    """The item needs another turn, after those who have waited meanwhile."""
+
+
 class Batches(Generic[Item, Found]):
-    """`serve` answers several items at once, each with what was found or with an error."""
+    """`serve` answers several items at once: what was found, an error, or `NotYet`."""
 
     def __init__(
         self,
         thread: OneThread,
-        serve: Callable[[Sequence[Item]], list[Found | Exception]],
+        serve: Callable[[Sequence[Item]], list[Found | Exception | NotYet]],
         name_of: Callable[[Item], object],  # two of one name are served one after the other
     ) -> None:
         self._thread, self._serve, self._name_of = thread, serve, name_of
@@ -33,17 +37,22 @@ class Batches(Generic[Item, Found]):
 
     async def run(self, item: Item) -> Found:
         future: Future[Found] = Future()
+        self._wait(item, future)
+        return await asyncio.wrap_future(future)
+
+    def _wait(self, item: Item, future: Future[Found]) -> None:
         self._waiting.append((item, future))
         self._thread.submit(self._next)  # as many turns as items: none is left over
-        return await asyncio.wrap_future(future)
 
     def _next(self) -> None:
         taken = self._take()
         if not taken:
             return
         found = self._outcomes([item for item, _ in taken])
-        for (_, future), outcome in zip(taken, found, strict=True):
-            if isinstance(outcome, Exception):
+        for (item, future), outcome in zip(taken, found, strict=True):
+            if isinstance(outcome, NotYet):
+                self._wait(item, future)
+            elif isinstance(outcome, Exception):
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
@@ -56,12 +65,12 @@ class Batches(Generic[Item, Found]):
             if self._name_of(item) in names:
                 break
             self._waiting.popleft()
-            if future.set_running_or_notify_cancel():  # else whoever asked has gone
+            if future.running() or future.set_running_or_notify_cancel():  # else nobody waits
                 taken.append((item, future))
                 names.add(self._name_of(item))
         return taken
 
-    def _outcomes(self, items: Sequence[Item]) -> list[Found | Exception]:
+    def _outcomes(self, items: Sequence[Item]) -> list[Found | Exception | NotYet]:
         """An error of all may be of one of them: each is tried alone then."""
         try:
             return self._serve(items)

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from causalarms.errors import CausalArmsError, LearningWarning
 from causalarms.rng import stream
-from causalarms.service.batches import Batches
+from causalarms.service.batches import Batches, NotYet
 from causalarms.service.far import Far, FarValues
 from causalarms.service.layout import Layout
 from causalarms.service.one_thread import OneThread
@@ -24,6 +24,7 @@ from causalarms.service.shapes import Checks
 from causalarms.service.shared_work import SharedWork
 from causalarms.service.views import Views, best_view, checks_view, look
 from causalarms.study import Study, events
+from causalarms.study.asking import Wanted
 from causalarms.study.endings import Ending
 from causalarms.study.explanation import explain, explain_by, rounds_known
 from causalarms.study.learner import Learner
@@ -65,11 +66,6 @@ class ServedStudy(Study):
         return self.warned
 
 
-class Asked(NamedTuple):
-    worker: str
-    n: int
-
-
 class Desk:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -86,7 +82,7 @@ class Desk:
         self._old = SharedWork[dict[str, Any]](
             self._explaining, old, EXPLANATIONS_WAITING, EXPLANATIONS_KEPT
         )
-        self._asks = Batches(self._asking, self._ask_for, lambda asked: asked.worker)
+        self._asks = Batches(self._asking, self._ask_turn, lambda wanted: wanted.worker)
         self._endings = Batches(self._telling, self._finish, lambda ending: ending.trial)
         self.look_seconds = 0.0  # that the last look took
 
@@ -105,7 +101,7 @@ class Desk:
             return self._look({})
 
     async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
-        return await self._asks.run(Asked(worker, n))
+        return await self._asks.run(Wanted(worker, n))
 
     async def finish(self, ending: Ending) -> Written[None]:
         return await self._endings.run(ending)
@@ -137,7 +133,7 @@ class Desk:
             return explain_by(views.beliefs, ledger, number, [v.message for v in views.left_out])
 
         def newest() -> dict[str, Any] | None:
-            with self._reader.store.lock:
+            with self._reader.learning():
                 if len(self._reader.beliefs().values) != rounds:
                     return None
                 return self._reader.explain(number)
@@ -171,11 +167,17 @@ class Desk:
         for study in (self._teller, self._asker, self._reader):
             study.close()
 
-    def _ask_for(self, asked: Sequence[Asked]) -> list[tuple[list[Trial], int] | Exception]:
-        given = self._asker.ask_for({a.worker: a.n for a in asked})
-        return [(given[a.worker], self._asker.seen) for a in asked]
+    def _ask_turn(
+        self, wanted: Sequence[Wanted]
+    ) -> list[tuple[list[Trial], int] | Exception | NotYet]:
+        """A worker that wants many trials keeps nobody waiting who wants one."""
+        self._asker.ask_turn(wanted)
+        return [
+            NotYet() if one.missing else (self._asker.trials_of(one), self._asker.seen)
+            for one in wanted
+        ]
 
-    def _finish(self, endings: Sequence[Ending]) -> list[Written[None] | Exception]:
+    def _finish(self, endings: Sequence[Ending]) -> list[Written[None] | Exception | NotYet]:
         return [
             refused or Written(None, self._teller.warnings_of(ending), self._teller.seen)
             for ending, refused in zip(endings, self._teller.finish(endings), strict=True)

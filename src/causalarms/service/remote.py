@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,17 +16,19 @@ from causalarms.policies.stopping import StopRule
 from causalarms.service.remote_store import RemoteStore
 from causalarms.service.wire import Reply, Wire
 from causalarms.study import Study
+from causalarms.study.asking import Wanted
 from causalarms.study.best import Best
 from causalarms.study.endings import Ending
 from causalarms.study.explanation import rounds_known
 from causalarms.study.inputs import PastRounds, as_intervention, as_values
 from causalarms.study.left_out import LeftOutValue
 from causalarms.study.reader import trial_number
-from causalarms.study.study import MAIN, check_asked
+from causalarms.study.study import MAIN
 from causalarms.study.trials import Trial
 
 PATIENCE = 30.0  # seconds to wait for a service that is being started again
 NAP = 0.02
+TRIALS_PER_ANSWER = 100  # new ones: choosing more may take longer than an answer may take
 NAN = float("nan")
 
 
@@ -70,10 +73,11 @@ class RemoteStudy(Study):
         raise RemoteStudyError("studies are restored where their file is: Study.import_from")
 
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
-        check_asked(n)
         if worker == MAIN and self.caller_name:
             worker = self.caller_name  # a worker's token asks under its own name only
-        given = self._wire.send("POST", "/trials", {"worker": worker, "n": n}).body
+        n = Wanted(worker, n).n
+        for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:  # with those before
+            given = self._wire.send("POST", "/trials", {"worker": worker, "n": count}).body
         trials = [
             Trial(
                 t["trial"], t["intervention"], t["worker"], t["reason"], t["predicted"],
@@ -91,10 +95,13 @@ class RemoteStudy(Study):
         return [self._refused(ending) for ending in endings]
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
-        levels = self.settings.named.levels
+        levels = cache(self.settings.named.levels)  # few settings, many rounds
         body = {
             "observations": [
-                {"values": dict(zip(self.nodes, values, strict=True)), "levels": levels(bits)}
+                {
+                    "values": dict(zip(self.nodes, values, strict=True)),
+                    "levels": levels(tuple(bits)),
+                }
                 for bits, values in zip(rounds.interventions, rounds.values, strict=True)
             ],
             "source": source,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.service.tokens import Role
 
 Level = str | int | float
@@ -379,7 +380,8 @@ class Predictions(Struct):
 
 class AskRequest(Struct, forbid_unknown_fields=True):
     worker: Name
-    n: Annotated[int, Meta(ge=1, le=1000)] = 1
+    # the study refuses more than the maximum in words that name the worker
+    n: Annotated[int, Meta(ge=1, extra_json_schema={"maximum": MAX_PENDING_TRIALS})] = 1
 
 
 class AskedTrial(Struct):

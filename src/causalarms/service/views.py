@@ -39,7 +39,7 @@ class Views(NamedTuple):
 
 def look(study: Study, layout: Layout, far: Far) -> Views:
     """Learn what is new and compute everything; takes its time."""
-    with study.store.lock:
+    with study.learning():
         ledger = study.ledger()
         as_of = study.seen
         beliefs = study.beliefs()

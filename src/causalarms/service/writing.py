@@ -13,6 +13,7 @@ from causalarms.service.service import Service
 from causalarms.study import Study, events
 from causalarms.study.endings import told, without_result
 from causalarms.study.events import decode
+from causalarms.study.importing import Import, prepare_import, remarks
 from causalarms.study.inputs import PastRounds, as_intervention, as_values
 from causalarms.study.settings import Settings
 from causalarms.study.trials import Record
@@ -87,14 +88,23 @@ async def note(service: Service, call: Call) -> Answer:
 
 
 async def add_observations(service: Service, call: Call) -> Answer:
+    """What takes long is done by a thread that nobody waits for who tells."""
     request: shapes.ObservationsRequest = call.body
     settings = service.moment.settings
-    rounds = await service.desk.think(lambda: _rounds(request.observations, settings))
 
-    def act(study: Study) -> None:
-        study.add_rounds(rounds, request.source, key=call.key)
+    def prepare() -> Import:
+        return prepare_import(_rounds(request.observations, settings), request.source, call.key)
 
-    return await _once(service, call, act, None, "imported")
+    prepared = await service.desk.think(prepare)
+    written = await service.desk.write(lambda study: study.write_import(prepared))
+    await service.reach(written.number)
+    first, said = written.found, list[str]()
+    if first is not None:
+        ledger = service.moment.ledger
+        found = await service.desk.think(lambda: remarks(ledger, first, prepared.n_rounds))
+        said = [message for message, _ in found]
+    done = shapes.Done(None, "imported", written.number, said, first is None)
+    return Answer(done, 200 if first is None else 201)
 
 
 async def acknowledge(service: Service, call: Call) -> Answer:
@@ -145,14 +155,18 @@ async def _done(
 def _rounds(given: list[shapes.Observation], settings: Settings) -> PastRounds:
     """Checked; the error names the row, counted from 1."""
     rounds = PastRounds([], [])
+    known: dict[frozenset[tuple[str, shapes.Level]], list[int]] = {}  # few levels, many rows
     for row, observation in enumerate(given, start=1):
+        levels = frozenset(observation.levels.items())
         try:
             rounds.values.append(as_values(observation.values, settings.nodes))
-            rounds.interventions.append(as_intervention(observation.levels, settings.named))
+            if levels not in known:
+                known[levels] = as_intervention(observation.levels, settings.named)
         except NodeValueError as error:
             raise NodeValueError(f"row {row}: {error}", error.node) from None
         except StudyError as error:
             raise StudyError(f"row {row}: {error}") from None
+        rounds.interventions.append(known[levels])
     return rounds
 
 

@@ -27,6 +27,7 @@ NEAR = 2.0  # spreads
 COMPANY = 3  # so many others near it make a value ordinary
 ROUNDING = 1e-9  # of the median: a spread below is none
 MOST_WARNINGS = 5  # at a time
+BLOCK = 25  # results that are compared with nearly the same ones
 WINDOW = 100  # results of the beginning, before and after, whatever the number of rounds
 
 
@@ -66,7 +67,10 @@ def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[Far
     """The far values of some trials, or of all; the cost of one does not grow with the study."""
     assert ledger.settings is not None
     found = []
-    for place, own, others in _results(ledger, _places(ledger, numbers)):
+    places = _places(ledger, numbers)
+    if len(places) > BLOCK:
+        places = _worth_a_look(_rows(ledger, 0, len(ledger.order)), places)
+    for place, own, others in _results(ledger, places):
         for i in _suspects(own, others):
             column = others[:, i]
             seen = far_from(float(own[i]), column[~np.isnan(column)])
@@ -74,6 +78,13 @@ def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[Far
                 node = ledger.settings.nodes[i]
                 found.append(FarValue(ledger.order[place], node, float(own[i]), *seen))
     return found
+
+
+def in_words(found: Sequence[FarValue]) -> list[str]:
+    """A warning for each, but not for hundreds."""
+    more = len(found) - MOST_WARNINGS
+    rest = [f"and {more} values more: causalarms study show FILE"] if more > 0 else []
+    return [far.message for far in found[:MOST_WARNINGS]] + rest
 
 
 def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
@@ -136,20 +147,49 @@ def _results(ledger: Ledger, places: Sequence[int]) -> Iterator[tuple[int, Float
 
     nan where nothing was measured.
     """
-    assert ledger.settings is not None
-    missing = (None,) * ledger.settings.n_nodes
-
-    def rows(start: int, stop: int) -> FloatArray:
-        found = [ledger.trials[n].values or missing for n in ledger.order[start:stop]]
-        return np.array(found, dtype=float).reshape(-1, len(missing))
-
-    first = rows(0, WINDOW)
+    first = _rows(ledger, 0, WINDOW)
     begin = max(places[0] - WINDOW, 0) if places else 0
-    around = rows(begin, places[-1] + 1 + WINDOW) if places else first
+    around = _rows(ledger, begin, places[-1] + 1 + WINDOW) if places else first
     for place in places:
         start, own = max(place - WINDOW, 0), place - begin
         others = [first[:start], around[start - begin : own], around[own + 1 : own + 1 + WINDOW]]
         yield place, around[own], np.concatenate(others)
+
+
+def _rows(ledger: Ledger, start: int, stop: int) -> FloatArray:
+    assert ledger.settings is not None
+    missing = (None,) * ledger.settings.n_nodes
+    found = [ledger.trials[n].values or missing for n in ledger.order[start:stop]]
+    return np.array(found, dtype=float).reshape(-1, len(missing))
+
+
+def _worth_a_look(rows: FloatArray, places: Sequence[int]) -> list[int]:
+    """Places where a value may be far; in all others none is.
+
+    Neighbouring places are compared with nearly the same values. Sorted once for a block of places,
+    these bound the median and the spread of each.
+    """
+    found: list[int] = []
+    for at in range(0, len(places), BLOCK):
+        block = np.array(places[at : at + BLOCK])
+        start = np.maximum(block - WINDOW, 0)
+        stop = np.minimum(block + WINDOW, len(rows) - 1)
+        fewest = int((np.minimum(start, WINDOW) + stop - start).min())  # compared with a place
+        first, around = rows[: min(int(start[-1]), WINDOW)], rows[int(start[0]) : int(stop[-1]) + 1]
+        values = np.sort(np.concatenate([first, around]), axis=0)  # nan comes last
+        count = (~np.isnan(values)).sum(axis=0)
+        least = count - (len(values) - fewest)  # of the values compared with a place
+        columns = np.arange(values.shape[1])
+        known = least > 0
+        low = values[np.where(known, least // 2, 0), columns]
+        high = values[np.where(known, count - (least + 1) // 2, 0), columns]
+        distance = np.sort(np.maximum(np.maximum(low - values, values - high), 0.0), axis=0)
+        spread = distance[np.where(known, SHARE * (least - 1), 0).astype(np.int64), columns]
+        own = rows[block]
+        away = np.maximum(np.abs(own - low), np.abs(own - high))
+        far = np.where(known, away > FACTOR * spread, ~np.isnan(own))
+        found += block[far.any(axis=1)].tolist()
+    return found
 
 
 def _suspects(own: FloatArray, others: FloatArray) -> npt.NDArray[np.int64]:

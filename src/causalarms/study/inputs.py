@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from causalarms.checks import usable, why_unusable
+from causalarms.checks import LARGEST, usable, why_unusable
 from causalarms.errors import DataError, ModelError, NodeValueError, StudyError, shown
 from causalarms.sem.factors import ON, NamedFactors
 from causalarms.tables.read import as_frame
@@ -30,6 +30,10 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
     None is a value that was not measured; a node that is not mentioned is an error.
     """
     mapping = _mapping(given)
+    if mapping is not None and len(mapping) == len(nodes):
+        plain = [mapping.get(node) for node in nodes]
+        if all(type(x) is float and -LARGEST <= x <= LARGEST for x in plain):
+            return plain  # nothing to say: many rounds may follow
     if mapping is None:
         if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
             raise StudyError(f"values are a number per node, not {shown(given)}")

@@ -48,29 +48,36 @@ class Learner:
         self._followed = 0  # how many of the ledger's results are dealt with
         self._start_over(settings, 0)
 
-    def follow(self, ledger: Ledger) -> Policy:
-        """The policy after all results of the ledger."""
+    def follow(self, ledger: Ledger, until: float = float("inf")) -> Policy:
+        """The policy after all results of the ledger, or after those learned `until` then."""
         assert ledger.settings is not None
         if ledger.revision != self._revision:
             self._start_over(ledger.settings, ledger.revision)
         if len(ledger.order) == self._followed:
             return self.policy
         try:
-            self._catch_up(ledger)
+            self._catch_up(ledger, until)
         except Exception as error:
             if not self._restored:
                 raise
             self._ignore_snapshot(error, ledger)  # a state no rounds can follow
-            self._catch_up(ledger)
+            self._catch_up(ledger, until)
         return self.policy
 
-    def _catch_up(self, ledger: Ledger) -> None:
+    def behind(self, ledger: Ledger) -> int:
+        """How many results `follow` has to deal with."""
+        followed = self._followed if ledger.revision == self._revision else 0
+        return len(ledger.order) - followed
+
+    def _catch_up(self, ledger: Ledger, until: float) -> None:
         began = time.perf_counter()
         for number in ledger.order[self._followed :]:
             record = ledger.trials[number]
             if self.limits.learnable(record):
                 self._learn(record)
-        self._followed = len(ledger.order)
+            self._followed += 1
+            if time.perf_counter() > until:
+                break
         self._spent += time.perf_counter() - began
 
     def after(self, ledger: Ledger, rounds: int) -> Policy:

@@ -7,10 +7,11 @@ as long as the log and every process on the file knows them.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from causalarms.errors import RepeatedKeyError, StudyError
-from causalarms.study.events import Event, canonical
+from causalarms.study.events import Event, canonical_parts
 
 ENTRY = "once"
 LONGEST = 200
@@ -18,13 +19,20 @@ LONGEST = 200
 Keys = dict[str, tuple[int, str]]  # key -> event and digest
 
 
-def once(key: str | None, request: Any) -> dict[str, Any]:
-    """What an event says of the request that wrote it; nothing where it has no key."""
+def once(
+    key: str | None, request: dict[str, Any], encoded: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What an event says of the request that wrote it; nothing where it has no key.
+
+    `encoded` as in `events.encode`.
+    """
     if key is None:
         return {}
     if not isinstance(key, str) or not 1 <= len(key) <= LONGEST or not key.isprintable():
         raise StudyError(f"a key is a text of at most {LONGEST} characters, not {key!r:.80}")
-    digest = hashlib.sha256(canonical(request).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    digest = hashlib.sha256(
+        canonical_parts(request, encoded).encode("utf-8", "surrogatepass")
+    ).hexdigest()[:32]
     return {ENTRY: {"key": key, "digest": digest}}
 
 

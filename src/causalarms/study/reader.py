@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+from weakref import WeakSet
 
 from causalarms.errors import StudyError, shown
 from causalarms.graphs.graph import Graph
@@ -23,21 +28,32 @@ from causalarms.study.store import Store
 from causalarms.study.trials import Ledger, Trial
 
 
+class Moment(NamedTuple):
+    """The log up to event `number`; later events do not change it."""
+
+    number: int
+    hash: bytes
+    ledger: Ledger
+
+
 class Reader:
     """Always as of now: every look first reads what others wrote.
 
-    Every method may be called from any thread, and from a forked child; calls on one object take
-    turns. What a method returns is of one moment and does not change afterwards.
+    Every method may be called from any thread, and from a forked child. Calls that learn take turns
+    on one object; those that only read or write the log do not wait for them. What a method returns
+    is of one moment and does not change afterwards.
     """
 
     def __init__(self, store: Store, clock: Clock = now) -> None:
         self.store = store
         self._lock = store.lock
         self._ledger = Ledger()
-        self._view: tuple[int, Ledger] | None = None  # a copy, and the event it was made after
+        self._moment: Moment | None = None  # the newest that somebody looked at
         self._log = Log(store, self._ledger.apply, clock)
+        self._learning = threading.RLock()  # taken before `_lock`, never inside it
         self._learner: Learner | None = None
         self._believed: tuple[Ledger, beliefs.Beliefs] | None = None  # computed once per state
+        _readers.add(self)
 
     def close(self) -> None:
         self.store.close()
@@ -66,29 +82,38 @@ class Reader:
     @property
     def policy(self) -> Policy:
         """A copy of the policy after everything told so far."""
-        with self._lock:
-            self._refresh()
-            twin = self.settings.make_policy()
-            twin.restore(self._follow().state())
+        with self.learning():
+            learner = self._follow(self._now())
+            twin = learner.settings.make_policy()
+            twin.restore(learner.policy.state())
             return twin
 
     @property
     def problem(self) -> str | None:
         """Why the policy could not learn from the last round, if it could not."""
-        with self._lock:
-            self._refresh()
-            self._follow()
-            assert self._learner is not None
-            found = self._learner.problem
+        with self.learning():
+            found = self._follow(self._now()).problem
         return None if found is None else f"trial {found.trial}: {found.message}"
 
     def ledger(self) -> Ledger:
         """All trials as of now: a copy that later events do not change."""
-        with self._lock:
-            self._refresh()
-            if self._view is None or self._view[0] != self._log.number:
-                self._view = (self._log.number, self._ledger.copy())
-            return self._view[1]
+        return self._now().ledger
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Have the policy for oneself.
+
+        One that Ctrl+C cut off in the middle of a round is neither before nor after it: it is
+        learned again.
+        """
+        with self._learning:
+            try:
+                yield
+            except Exception:
+                raise
+            except BaseException:
+                self._learner = None
+                raise
 
     @property
     def seen(self) -> int:
@@ -102,31 +127,31 @@ class Reader:
 
     def best(self) -> best.Best:
         """The best intervention known, how sure that is, and what being wrong would cost."""
-        with self._lock:
+        with self.learning():
             return best.best(self.beliefs())
 
     def should_stop(self, rule: StopRule) -> bool:
         """Whether settling on `best()` now is good enough by the rule, net of costs and limits."""
-        with self._lock:
+        with self.learning():
             found = best.best(self.beliefs(), tolerance=rule.tolerance)
         return rule.holds(found.expected_loss, found.probability)
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
         """Expected value of every node with a 95 % interval, per intervention."""
         bits = as_interventions(interventions, self.settings.named)
-        with self._lock:
+        with self.learning():
             return best.predict(self.beliefs(), bits)
 
     def graph(self) -> Graph:
         """Who causes whom, as far as the rounds so far show."""
-        with self._lock:
+        with self.learning():
             return beliefs.graph(self.beliefs())
 
     def alarms(self) -> list[dict[str, Any]]:
         """Mechanisms the policy believes to have changed."""
-        with self._lock:
-            self._refresh()
-            return history.alarms(self._ledger, self._follow())
+        with self.learning():
+            now = self._now()
+            return history.alarms(now.ledger, self._follow(now).policy)
 
     def far_values(self) -> list[FarValue]:
         """Values far outside all others of their node, which may be typing errors."""
@@ -134,16 +159,15 @@ class Reader:
 
     def left_out(self) -> list[LeftOutValue]:
         """Values that are probably typing errors, from whose trials nothing is learned for now."""
-        with self._lock:
-            self._refresh()
-            return left_out(self._ledger, self._follow())
+        with self.learning():
+            now = self._now()
+            return left_out(now.ledger, self._follow(now).policy)
 
     @property
     def watches(self) -> bool:
         """Whether the policy looks for changes of mechanisms."""
-        with self._lock:
-            self._refresh()
-            return self._follow().watches
+        with self.learning():
+            return self._follow(self._now()).policy.watches
 
     @property
     def weighs_graphs(self) -> bool:
@@ -157,8 +181,15 @@ class Reader:
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         """Why this intervention: what was predicted, what it teaches, what matters, what else."""
-        ledger, number = self.ledger(), trial_number(trial)
-        return explain(ledger, number, self._policy_after(rounds_known(ledger, number)))
+        number = trial_number(trial)
+        with self.learning():
+            now = self._now()
+            rounds = rounds_known(now.ledger, number)
+            policy = self._follow(now).policy
+            if policy.n_told != rounds:
+                assert now.ledger.settings is not None
+                policy = Learner(now.ledger.settings).after(now.ledger, rounds)
+            return explain(now.ledger, number, policy)
 
     def verify(self, *, replay: bool = False, quick: bool = False) -> verification.Verdict:
         """Check the whole log again, and whether the snapshot is what it gives unless `quick`.
@@ -170,9 +201,8 @@ class Reader:
     @property
     def snapshot_ignored(self) -> str | None:
         """What is wrong with the snapshot that was found, if it was not used for that."""
-        _ = self.policy
-        assert self._learner is not None
-        return self._learner.snapshot_ignored
+        with self.learning():
+            return self._follow(self._now()).snapshot_ignored
 
     def export(self, path: str | Path, *, force: bool = False) -> Path:
         """The whole log (.json), or the table of trials (.csv, .parquet).
@@ -183,34 +213,52 @@ class Reader:
 
     def beliefs(self) -> beliefs.Beliefs:
         """The mechanisms as the rounds so far show them."""
-        with self._lock:
-            ledger = self.ledger()
-            if self._believed is None or self._believed[0] is not ledger:
-                self._believed = (ledger, beliefs.believe(ledger, self._follow()))
+        with self.learning():
+            now = self._now()
+            if self._believed is None or self._believed[0] is not now.ledger:
+                policy = self._follow(now).policy
+                self._believed = (now.ledger, beliefs.believe(now.ledger, policy))
             return self._believed[1]
-
-    def _policy_after(self, rounds: int) -> Policy:
-        """The policy as it was after so many rounds."""
-        with self._lock:
-            self._refresh()
-            policy = self._follow()
-            if policy.n_told == rounds:
-                return policy
-            return Learner(self.settings).after(self._ledger, rounds)
 
     def _refresh(self) -> None:
         self._log.catch_up()
         _ = self.settings
 
-    def _follow(self) -> Policy:
-        """The policy after the log read so far, from a snapshot the first time."""
+    def _now(self) -> Moment:
+        with self._lock:
+            self._refresh()
+            if self._moment is None or self._moment.number != self._log.number:
+                self._moment = Moment(self._log.number, self._log.hash, self._ledger.copy())
+            return self._moment
+
+    def _follow(self, moment: Moment, until: float = float("inf")) -> Learner:
+        """Learn the log up to a moment, or for so long; from a snapshot the first time."""
         if self._learner is None:
-            self._learner = Learner(self.settings)
-            restore_newest(self._learner, self.store, self._ledger, self._log.number)
-        return self._learner.follow(self._ledger)
+            assert moment.ledger.settings is not None
+            learner = Learner(moment.ledger.settings)
+            restore_newest(learner, self.store, moment.ledger, moment.number)
+            self._learner = learner
+        self._learner.follow(moment.ledger, until)
+        return self._learner
 
 
 def trial_number(trial: Trial | int) -> int:
     if isinstance(trial, bool) or not isinstance(trial, Trial | int):
         raise StudyError(f"{shown(trial)} is no trial: give the trial or its number")
     return int(trial)
+
+
+_readers: WeakSet[Reader] = WeakSet()
+
+
+def _in_child() -> None:
+    """What another thread was learning when the process was forked is learned again."""
+    for reader in list(_readers):
+        if reader._learning.acquire(blocking=False):
+            reader._learning.release()
+        else:
+            reader._learning, reader._learner = threading.RLock(), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -8,6 +8,7 @@ Several processes may do both at once: a study object never trusts what it read 
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,9 +25,11 @@ from causalarms.errors import (
     UnknownAlarmError,
     shown,
 )
-from causalarms.study import events, exchange
+from causalarms.study import asking, events, exchange
+from causalarms.study.asking import Wanted
 from causalarms.study.endings import Ending, as_text, checked, deviation, told, without_result
-from causalarms.study.far_values import MOST_WARNINGS, far_values
+from causalarms.study.far_values import far_values, in_words
+from causalarms.study.importing import Import, prepare_import, remarks
 from causalarms.study.inputs import PastRounds, as_intervention, as_past_rounds, as_values
 from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
@@ -41,8 +44,6 @@ PACKAGE = Path(__file__).parents[1]
 MAIN = "main"  # the worker who gave no name
 CONSTRAINTS = ("max_interventions", "forbidden", "required")
 FORMAT = 2  # of settings: 1 had no factors
-MOST_ASKED = 1000  # trials at a time
-CALM = 3  # how often to try to learn outside the lock before holding other writers up
 
 
 class Study(Reader):
@@ -54,6 +55,8 @@ class Study(Reader):
     >>> study.history()["state"][0]
     'told'
     """
+
+    _collisions = 0  # turns of asking in which others wrote, less those in which nobody did
 
     @classmethod
     def create(
@@ -135,33 +138,36 @@ class Study(Reader):
         return study
 
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
-        """The next trial (n = 1), or a list of n; a worker with pending trials gets those first."""
-        trials = self.ask_for({as_text(worker, "the worker"): n})[worker]
+        """The next trial (n = 1), or a list of n; a worker with pending trials gets those first.
+
+        Trials are chosen and written a few at a time, so that others can tell meanwhile. If asking
+        is interrupted (Ctrl+C, a kill), the trials written so far are pending: the worker gets them
+        first when it asks again. A worker has at most `limits.MAX_PENDING_TRIALS` pending trials.
+        """
+        trials = self.ask_for({worker: n})[worker]
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
-        """As `ask`, for several workers and in one transaction: how many trials each wants."""
+        """As `ask`, for several workers at once: how many trials each wants."""
         if not isinstance(wanted, Mapping):
             raise StudyError(f"say how many trials each worker wants, not {wanted!r:.80}")
-        for worker, n in wanted.items():
-            check_asked(n)
-            as_text(worker, "the worker")
-        with self._lock:
-            self._refresh()
-            for attempt in range(CALM + 1):
-                if not self._missing(wanted):
-                    break
-                self._follow()
-                seen = self._log.number
-                with self._log.writing():
-                    if self._log.number != seen and attempt < CALM:
-                        continue  # others wrote meanwhile: learn from it without holding them up
-                    self._ask_inside(self._missing(wanted))
-                    break
-            return {
-                worker: [self._trial(record) for record in self._ledger.pending_of(worker)[:n]]
-                for worker, n in wanted.items()
-            }
+        requests = [Wanted(worker, n) for worker, n in wanted.items()]
+        while not self.ask_turn(requests):
+            time.sleep(asking.TURN_SECONDS)
+        return {request.worker: self.trials_of(request) for request in requests}
+
+    def ask_turn(self, wanted: Sequence[Wanted]) -> bool:
+        """Ask for a short time; whether everybody has all trials now."""
+        with self.learning():
+            undisturbed = self._ask_some(wanted)
+            collisions = self._collisions + (-1 if undisturbed else 1)
+            self._collisions = min(max(collisions, 0), asking.MAX_UNLOCKED_ATTEMPTS)
+            with self._lock:
+                return not asking.workers_of(wanted, self._ledger)
+
+    def trials_of(self, wanted: Wanted) -> list[Trial]:
+        """What a worker was given by `ask_turn` so far."""
+        return [self._trial(record) for record in wanted.found.values()]
 
     def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
         """The result of a pending trial: a dict, Series, row or sequence with every node.
@@ -232,22 +238,23 @@ class Study(Reader):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         """As `add_observations`, of rounds that were read already."""
-        data = {
-            "interventions": rounds.interventions,
-            "values": rounds.values,
-            "source": as_text(source, "the source", empty=True),
-        }
-        data |= once(key, data)
+        prepared = prepare_import(rounds, source, key)
+        first = self.write_import(prepared)
+        if first is not None:
+            with self._lock:
+                ledger = self._ledger.copy()
+            for message, kind in remarks(ledger, first, prepared.n_rounds):
+                self._warn(message, kind)
+        return prepared.n_rounds
+
+    def write_import(self, prepared: Import) -> int | None:
+        """The first trial of rounds that are written now; None if they were written before."""
         with self._lock, self._log.writing():
-            if done_before(self._ledger.keys, data):
-                return len(rounds.values)
+            if done_before(self._ledger.keys, prepared.data):
+                return None
             first = len(self._ledger.trials)
-            self._log.write(events.IMPORTED, {"first": first} | data)
-        left_out = sum(None in row for row in rounds.values)
-        if left_out and not self.settings.learns_from_gaps:
-            self._warn(f"{left_out} of {len(rounds.values)} rows are kept and left out of learning")
-        self._warn_of_far_values(range(first, first + len(rounds.values)))
-        return len(rounds.values)
+            self._log.write(events.IMPORTED, {"first": first} | prepared.data, prepared.encoded)
+        return first
 
     def correct(
         self,
@@ -322,7 +329,7 @@ class Study(Reader):
 
     def drop_snapshot(self) -> None:
         """Forget the stored state and learn the log anew; nothing that was told is lost."""
-        with self._lock:
+        with self.learning():
             self.store.drop_snapshot()
             self._learner = None
 
@@ -332,47 +339,31 @@ class Study(Reader):
         exchange.import_log(exported, path)
         return cls.open(path)
 
-    def _missing(self, wanted: Mapping[str, int]) -> list[str]:
-        """Whose trials are still to be made, one name per trial."""
-        return [
-            worker
-            for worker, n in wanted.items()
-            for _ in range(n - len(self._ledger.pending_of(worker)))
-        ]
-
-    def _ask_inside(self, workers: Sequence[str]) -> None:
-        """Write a new trial for each, inside a transaction."""
-        policy = self._follow()
-        assert self._learner is not None
-        learner = self._learner
-        if learner.wants_snapshot:
-            snapshot = learner.snapshot(self._log.number, self._log.hash)
+    def _ask_some(self, wanted: Sequence[Wanted]) -> bool:
+        """Learn, choose and write for one slice of time; False if others wrote meanwhile."""
+        now = self._now()
+        workers = asking.workers_of(wanted, now.ledger)
+        if not workers:
+            return True
+        until = time.perf_counter() + asking.SLICE_SECONDS / 2**self._collisions
+        learner = self._follow(now, until)
+        if learner.behind(now.ledger):
+            return True
+        snapshot = learner.snapshot(now.number, now.hash) if learner.wants_snapshot else None
+        locked = self._collisions >= asking.MAX_UNLOCKED_ATTEMPTS
+        chosen = [] if locked else asking.choose(learner, now.ledger, workers, until)
+        with self._lock, self._log.writing():
             if snapshot is not None:
                 self.store.keep_snapshot(snapshot)
-        pending = learner.pending(self._ledger)
-        for number, worker in enumerate(workers, start=len(self._ledger.trials)):
-            choice = learner.choose(number, pending)
-            pending.append(choice.wanted)
-            data: dict[str, Any] = {
-                "trial": number,
-                "worker": worker,
-                "intervention": choice.intervention.tolist(),
-                "reason": choice.suggestion.reason,
-                "learned": policy.n_told,
-            }
-            if choice.suggestion.why:
-                data["why"] = learner.by_name(choice.suggestion.why)
-            if self.settings.idle.any():
-                data["wanted"] = choice.wanted.tolist()
-            for name, value in (
-                ("mean", self.settings.sign * choice.suggestion.mean),
-                ("width", choice.suggestion.width),
-            ):
-                if value == value and abs(value) != float("inf"):
-                    data[name] = float(value)
-            if learner.problem is not None:
-                data["problem"] = f"trial {learner.problem.trial}: {learner.problem.message}"
-            self._log.write(events.ASKED, data)
+            if locked and learner.behind(self._ledger) <= asking.MAX_ROUNDS_LOCKED:
+                learner.follow(self._ledger)
+                workers = asking.workers_of(wanted, self._ledger)[:1]
+                chosen = asking.choose(learner, self._ledger, workers, until)
+            elif self._log.number != now.number:
+                return False
+            for data in chosen:
+                self._log.write(events.ASKED, data)
+        return True
 
     def _finish(self, ending: Ending) -> None:
         (refused,) = self.finish([ending])
@@ -426,13 +417,5 @@ class Study(Reader):
     def _warn_of_far_values(self, numbers: Sequence[int]) -> None:
         with self._lock:
             found = far_values(self._ledger, numbers)
-        for far in found[:MOST_WARNINGS]:
-            self._warn(far.message, FarValueWarning)
-        if len(found) > MOST_WARNINGS:
-            more = f"and {len(found) - MOST_WARNINGS} values more: causalarms study show FILE"
-            self._warn(more, FarValueWarning)
-
-
-def check_asked(n: int) -> None:
-    if type(n) is not int or not 1 <= n <= MOST_ASKED:
-        raise StudyError(f"ask for 1 to {MOST_ASKED} trials at a time, not {shown(n)}")
+        for message in in_words(found):
+            self._warn(message, FarValueWarning)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import isfinite
 from sys import intern
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from causalarms.errors import (
     CausalArmsError,
@@ -29,8 +32,7 @@ WITH_VALUES = (kinds.TOLD, kinds.IMPORTED)
 Values = tuple[float | None, ...]
 Bits = tuple[int, ...]
 
-
-NOT_ASKED: Mapping[str, Any] = MappingProxyType({})
+NOT_ASKED: Mapping[str, Any] = MappingProxyType({})  # shared by rounds that nobody asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,19 +198,14 @@ class Ledger:
         data = event.data
         if data["first"] != len(self.trials):
             raise StudyError(f"first trial {data['first']} instead of {len(self.trials)}")
-        for bits, values in zip(data["interventions"], data["values"], strict=True):
-            number = len(self.trials)
-            self.trials.append(
-                Record(
-                    number,
-                    kinds.IMPORTED,
-                    self._bits(bits),
-                    values=self._values(values),
-                    done_at=event.at,
-                    reason=str(data.get("source", "")),
-                )
-            )
-            self.order.append(number)
+        interventions = self._all_bits(data["interventions"])
+        values = self._all_values(data["values"])
+        source, begin = str(data.get("source", "")), len(self.trials)
+        self.trials += [
+            Record(number, kinds.IMPORTED, bits, None, "", row, NOT_ASKED, "", event.at, source)
+            for number, (bits, row) in enumerate(zip(interventions, values, strict=True), begin)
+        ]
+        self.order += range(begin, len(self.trials))
 
     def _corrected(self, event: Event) -> None:
         record = self.trial(event.data["trial"])
@@ -264,6 +261,25 @@ class Ledger:
         ):
             raise StudyError(f"{shown(given)} is no intervention")
         return tuple(given)
+
+    def _all_bits(self, given: Any) -> list[Bits]:
+        """Of many rounds; equal ones are checked once and are one object."""
+        known: dict[Bits, Bits] = {}
+        if set(map(type, chain.from_iterable(given))) != {int}:
+            return [self._bits(bits) for bits in given]  # says which is wrong
+        return [
+            known[bits] if bits in known else known.setdefault(bits, self._bits(bits))
+            for bits in map(tuple, given)
+        ]
+
+    def _all_values(self, given: Any) -> list[Values]:
+        """Of many rounds, checked at once if all values are ordinary."""
+        assert self.settings is not None
+        if set(map(type, chain.from_iterable(given))) <= {float, type(None)}:
+            table = np.array(given, dtype=float)  # ValueError if rows differ in length
+            if table.shape[1:] == (self.settings.n_nodes,) and not np.isinf(table).any():
+                return list(map(tuple, given))
+        return [self._values(values) for values in given]
 
     def _values(self, given: Any) -> Values:
         assert self.settings is not None

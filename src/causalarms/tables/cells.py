@@ -48,6 +48,8 @@ class Cells(NamedTuple):
             cells = self.columns[column]
             if isinstance(cells, NumberColumn):
                 values[wanted, position] = cells.numbers[wanted]
+            elif set(map(type, cells)) <= {float, type(None)}:
+                values[wanted, position] = np.array(cells, dtype=float)[wanted]
             else:
                 for row in rows:
                     values[row, position] = self._number(cells[row], row, column)

@@ -1,0 +1,92 @@
+"""Trials are chosen without holding up those who tell, and written in slices.
+
+Choosing takes most of the time of an ask, and a suggestion must be what the log before it gives. So
+a slice of trials is chosen from the log as it is now. It is written if nobody else wrote meanwhile,
+and otherwise chosen again, each time a smaller one. Where others write all the time, one trial is
+chosen while they wait; then it is their turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from causalarms.errors import StudyError
+from causalarms.limits import MAX_PENDING_TRIALS
+from causalarms.study.endings import as_text
+from causalarms.study.learner import Learner
+from causalarms.study.trials import Ledger, Record
+
+SLICE_SECONDS = 0.2  # of learning or choosing before others get their turn
+MAX_UNLOCKED_ATTEMPTS = 3  # in which others wrote meanwhile
+MAX_ROUNDS_LOCKED = 5  # to learn from while others wait
+TURN_SECONDS = 0.001  # for other threads to take a lock that was released
+
+
+class Wanted:
+    """How many trials a worker wants, and those it has: pending ones, then new ones.
+
+    A trial that somebody ends while others are still being chosen counts: asking comes to an end.
+    """
+
+    def __init__(self, worker: str, n: int) -> None:
+        self.worker = as_text(worker, "the worker")
+        if type(n) is not int or not 1 <= n <= MAX_PENDING_TRIALS:
+            raise StudyError(
+                f"worker {worker!r:.80} may have at most {MAX_PENDING_TRIALS} pending trials: ask "
+                f"for 1 to {MAX_PENDING_TRIALS}, not {n!r:.40}"
+            )
+        self.n = n
+        self.found: dict[int, Record] = {}
+
+    @property
+    def missing(self) -> int:
+        return self.n - len(self.found)
+
+    def take_pending(self, ledger: Ledger) -> None:
+        for record in ledger.pending_of(self.worker):
+            if self.missing:
+                self.found.setdefault(record.number, record)
+
+
+def workers_of(wanted: Iterable[Wanted], ledger: Ledger) -> list[str]:
+    """Whose trials are still to be made, one name per trial; who wants many does not come first."""
+    for one in wanted:
+        one.take_pending(ledger)
+    turns = [(turn, one.worker) for one in wanted for turn in range(one.missing)]
+    return [worker for _, worker in sorted(turns, key=itemgetter(0))]
+
+
+def choose(
+    learner: Learner, ledger: Ledger, workers: Sequence[str], until: float
+) -> list[dict[str, Any]]:
+    """The data of new trials' events: at least one, and no further one after `until`."""
+    pending, chosen = learner.pending(ledger), list[dict[str, Any]]()
+    for number, worker in enumerate(workers, start=len(ledger.trials)):
+        if chosen and time.perf_counter() > until:
+            break
+        choice = learner.choose(number, pending)
+        pending.append(choice.wanted)
+        data: dict[str, Any] = {
+            "trial": number,
+            "worker": worker,
+            "intervention": choice.intervention.tolist(),
+            "reason": choice.suggestion.reason,
+            "learned": learner.policy.n_told,
+        }
+        if choice.suggestion.why:
+            data["why"] = learner.by_name(choice.suggestion.why)
+        if learner.settings.idle.any():
+            data["wanted"] = choice.wanted.tolist()
+        for name, value in (
+            ("mean", learner.settings.sign * choice.suggestion.mean),
+            ("width", choice.suggestion.width),
+        ):
+            if value == value and abs(value) != float("inf"):
+                data[name] = float(value)
+        if learner.problem is not None:
+            data["problem"] = f"trial {learner.problem.trial}: {learner.problem.message}"
+        chosen.append(data)
+    return chosen
