@@ -12,7 +12,7 @@ from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.errors import StudyError
 from causalarms.service.roles import Role
 from causalarms.service.tokens import TokenFile
-from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.sqlite import SqliteStore
 
 
 @click.command("serve-token")

@@ -16,7 +16,7 @@ from causalarms.study import events as kinds
 from causalarms.study.events import Event
 from causalarms.study.log import Log
 from causalarms.study.settings import Settings
-from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.sqlite import SqliteStore
 from causalarms.study.trials import Ledger, Record
 
 POLL_SECONDS = 0.1  # how soon the writing of other processes is seen

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 from causalarms.errors import ChangedStudyError, CorruptStudyError
@@ -27,6 +28,7 @@ class Log:
         self.hash = ROOT
         self._apply = apply
         self._clock = clock
+        self._written: list[Event] = []  # in the transaction under way
 
     def catch_up(self) -> None:
         """Read, verify and apply what others wrote; another history than the one known is refused.
@@ -57,24 +59,12 @@ class Log:
             )
         return found[1:]
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Exclusive and up to date; what is written inside is applied once it is on the disk."""
-        with self.store.writing():
-            self.catch_up()
-            before = (self.number, self.hash)
-            self._written: list[Event] = []
-            try:
-                yield
-            except BaseException:
-                self.number, self.hash = before
-                raise
-            written = self._written
-            after = (self.number, self.hash)
-            self.number, self.hash = before  # until the transaction has ended well
-        self.number, self.hash = after
-        for event in written:
-            self._apply(event)
+    def writing(self) -> _Writing:
+        """Exclusive and up to date; what is written inside is applied once it is on the disk.
+
+        Whoever calls it holds the lock of the store.
+        """
+        return _Writing(self)
 
     def write(self, kind: str, data: dict[str, Any]) -> Event:
         """Append one event, inside `writing`."""
@@ -91,6 +81,41 @@ class Log:
         hash_ = check(entry, self.number, self.hash)
         self._apply(decode(entry.text, entry.number))
         self.number, self.hash = entry.number, hash_
+
+
+class _Writing:
+    """A class, not a generator, for the same reason as the transaction of `SqliteStore`."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._transaction = log.store.writing()
+        self._before = (log.number, log.hash)
+
+    def __enter__(self) -> None:
+        log = self._log
+        try:
+            self._transaction.__enter__()
+            log.catch_up()
+            self._before = (log.number, log.hash)
+            log._written = []
+        except BaseException:
+            self._transaction.__exit__(*sys.exc_info())
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        log = self._log
+        after = (log.number, log.hash)
+        log.number, log.hash = self._before  # until the transaction has ended well
+        self._transaction.__exit__(kind, error, at)
+        if kind is None:
+            log.number, log.hash = after
+            for event in log._written:
+                log._apply(event)
 
 
 def check(entry: Entry, last: int, previous: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +12,7 @@ from causalarms.errors import StudyError
 from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.policies.stopping import StopRule
-from causalarms.study import beliefs, best, exchange, history, verification
+from causalarms.study import beliefs, best, exchange, history, repair
 from causalarms.study.explanation import explain, rounds_known
 from causalarms.study.far_values import FarValue, far_values
 from causalarms.study.inputs import as_intervention
@@ -27,18 +28,21 @@ from causalarms.study.trials import Ledger, Trial
 class Reader:
     """Always as of now: every look first reads what others wrote.
 
-    Every method may be called from any thread, and from a forked child; calls on one object take
-    turns. What a method returns is of one moment and does not change afterwards.
+    Every method may be called from any thread; calls on one object take turns. A forked child opens
+    the study again. What a method returns is of one moment and does not change afterwards.
     """
 
     def __init__(self, store: Store, clock: Clock = now) -> None:
         self.store = store
-        self._lock = store.lock
         self._ledger = Ledger()
         self._view: tuple[int, Ledger] | None = None  # a copy, and the event it was made after
         self._log = Log(store, self._ledger.apply, clock)
         self._learner: Learner | None = None
         self._believed: tuple[Ledger, beliefs.Beliefs] | None = None  # computed once per state
+
+    @property
+    def _lock(self) -> threading.RLock:
+        return self.store.lock  # refused in a forked child
 
     def close(self) -> None:
         self.store.close()
@@ -164,12 +168,16 @@ class Reader:
         ledger, number = self.ledger(), trial_number(trial)
         return explain(ledger, number, self._policy_after(rounds_known(ledger, number)))
 
-    def verify(self, *, replay: bool = False, quick: bool = False) -> verification.Verdict:
+    def verify(self, *, replay: bool = False, quick: bool = False) -> repair.Verdict:
         """Check the whole log again, and whether the snapshot is what it gives unless `quick`.
 
         `replay` also asks whether the log gives the same suggestions.
         """
-        return verification.verify_store(self.store, replay=replay, quick=quick)
+        return repair.verify_store(self.store, replay=replay, quick=quick)
+
+    def backup(self, copy: str | Path) -> repair.Verdict:
+        """Copy the study as it is now, also while others write to it; the verdict on the copy."""
+        return repair.backup(self.store, copy)
 
     @property
     def snapshot_ignored(self) -> str | None:
