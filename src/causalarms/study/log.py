@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any
 
 from causalarms.errors import ChangedStudyError, CorruptStudyError
@@ -102,16 +101,11 @@ class _Writing:
             self._transaction.__exit__(*sys.exc_info())
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
         log = self._log
         after = (log.number, log.hash)
         log.number, log.hash = self._before  # until the transaction has ended well
-        self._transaction.__exit__(kind, error, at)
+        self._transaction.__exit__(kind, *rest)
         if kind is None:
             log.number, log.hash = after
             for event in log._written:

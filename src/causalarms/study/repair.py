@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,7 +112,7 @@ def _check_events(
             learner = learner or Learner(ledger.settings)
             _compare(learner, ledger, event, verdict)
         ledger.apply(event)
-        if _earlier(event.at, before):
+        if event.at < before:
             said = f"event {event.number}: the clock went back from {before} to {event.at}"
             verdict.remarks.append(said)
         before, verdict.events, verdict.head = event.at, event.number, hash_.hex()
@@ -145,13 +144,6 @@ def _counted(verdict: Verdict, ledger: Ledger) -> Verdict:
     verdict.told = sum(record.state == events.TOLD for record in ledger.trials)
     verdict.last_told = ledger.order[-1] if ledger.order else None
     return verdict
-
-
-def _earlier(at: str, before: str) -> bool:
-    try:
-        return bool(before) and datetime.fromisoformat(at) < datetime.fromisoformat(before)
-    except (ValueError, TypeError):
-        return False
 
 
 def backup(source: Store | str | Path, copy: str | Path) -> Verdict:

@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from causalarms.errors import (
@@ -65,12 +64,15 @@ MEANING: dict[int, tuple[type[StudyError], str]] = {  # of SQLite's error codes
     sqlite3.SQLITE_NOTADB: (StudyFileError, "is not a study"),
     sqlite3.SQLITE_CORRUPT: (CorruptStudyError, "is damaged"),
     sqlite3.SQLITE_READONLY: (StudyFileError, "cannot be written: Read-only file or folder"),
+    sqlite3.SQLITE_READONLY_ROLLBACK: (
+        StudyFileError,
+        "a write to it was cut off; somebody who may write to it must open it first",
+    ),
 }
 WAIT_SECONDS = 60.0  # for other processes
 LONGEST_NAP_SECONDS = 0.004  # between two looks at a lock
 WRITER, CONTENT = 2**62, 2**62 + 1  # locked bytes, beyond every file; SQLite's own are at 2^30
 FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, process
-FULL_BYTES = 64 * 1024  # less space than that is a full disk
 
 
 class FileLocks:
@@ -219,17 +221,12 @@ class SqliteStore(OneProcess):
             try:
                 return self._read_alone(work)
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                cut_off = error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK
+                if not cut_off or not os.access(self.path, os.W_OK):
                     raise
-            try:
-                with self._locks("r+b") as locks:
-                    locks.take(WRITER, exclusive=True)
-                    self._undo_cut_off_write(locks)
-            except StudyFileError as error:
-                raise StudyFileError(
-                    f"{self.path}: a write to it was cut off, which somebody who may write to it "
-                    f"must undo first, by opening it (`causalarms study verify`): {error}"
-                ) from error
+            with self._locks("r+b") as locks:
+                locks.take(WRITER, exclusive=True)
+                self._undo_cut_off_write(locks)
             return self._read_alone(work)
 
     def _rows(self, query: str, values: tuple[int, ...] = ()) -> list[Any]:
@@ -323,12 +320,7 @@ class _Transaction:
             self.end()
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         store, locks, connection = self._store, self._locks, self._store._writer
         try:
             if kind is None and (store._appended or store._kept):
@@ -391,7 +383,7 @@ def resolved(given: str | Path) -> Path:
 def free_path(given: str | Path) -> Path:
     """The path of a file that is to be made; StudyError if it cannot be."""
     path = Path(os.path.realpath(_plain(given).parent), Path(given).name)
-    refuse_neighbour(path)
+    refuse_neighbour(Path(given))
     if os.path.lexists(path):
         what = "it is a folder" if path.is_dir() else "open it"
         raise StudyError(f"{path} exists already; {what}, or choose another name")
@@ -425,10 +417,9 @@ def explained(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:  # a message of SQLite that quotes damaged bytes
         raise CorruptStudyError(f"{path} is damaged") from error
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _disk_is_full(path):
-            code = sqlite3.SQLITE_FULL  # for which SQLite has no room for its journal either
-        kind, meaning = MEANING.get(code, (StudyFileError, "cannot be used"))
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        other = MEANING.get(code & 0xFF, (StudyFileError, "cannot be used"))
+        kind, meaning = MEANING.get(code, other)
         raise kind(f"{path}: {meaning} ({error})") from error
 
 
@@ -490,11 +481,3 @@ def _insert(connection: sqlite3.Connection, entries: Sequence[Entry], previous: 
         previous = entry.hash
     for last in entries[-1:]:
         connection.execute("UPDATE head SET number = ?, hash = ?", (last.number, last.hash))
-
-
-def _disk_is_full(path: Path) -> bool:
-    try:
-        disk = os.statvfs(path.parent)
-    except OSError:
-        return False
-    return disk.f_bavail * disk.f_frsize < FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
