@@ -21,19 +21,31 @@ def now() -> datetime:
 class Log:
     """Hands every event to `apply` exactly once and in order, whoever wrote it."""
 
-    def __init__(self, store: Store, apply: Callable[[Event], None], clock: Clock = now) -> None:
+    def __init__(
+        self,
+        store: Store,
+        apply: Callable[[Event], None],
+        clock: Clock = now,
+        forget: Callable[[], None] = lambda: None,
+    ) -> None:
         self.store = store
         self.number = 0  # of the last event applied
         self.hash = ROOT
-        self._apply = apply
+        self._apply_to_owner = apply
+        self._forget = forget  # all that was applied
+        self._applying = False
         self._clock = clock
-        self._written: list[Event] = []  # in the transaction under way
+        self._written: list[tuple[Event, bytes]] = []  # in the transaction under way
+        self._end = (0, ROOT)  # number and hash of the last of them
 
     def catch_up(self) -> None:
         """Read, verify and apply what others wrote; another history than the one known is refused.
 
         A file may have been replaced by another study, or by an older copy of the same one.
         """
+        if self._applying:  # Ctrl+C came in between: nobody knows what was applied
+            self._forget()
+            self.number, self.hash, self._applying = 0, ROOT, False
         head, head_hash = self.store.head()
         if head == self.number and (head == 0 or head_hash == self.hash):
             return
@@ -68,48 +80,58 @@ class Log:
     def write(self, kind: str, data: dict[str, Any]) -> Event:
         """Append one event, inside `writing`."""
         at = self._clock().isoformat(timespec="milliseconds")
-        event = Event(self.number + 1, kind, at, data)
+        number, previous = self._end
+        event = Event(number + 1, kind, at, data)
         text = encode(event)
-        hash_ = chain(self.hash, text)
-        self.store.append(Entry(event.number, text, hash_))
-        self.number, self.hash = event.number, hash_
-        self._written.append(event)
+        entry = Entry(event.number, text, chain(previous, text))
+        self.store.append(entry)
+        self._end = (entry.number, entry.hash)
+        self._written.append((event, entry.hash))
         return event
 
     def _take(self, entry: Entry) -> None:
         hash_ = check(entry, self.number, self.hash)
-        self._apply(decode(entry.text, entry.number))
-        self.number, self.hash = entry.number, hash_
+        self._apply(decode(entry.text, entry.number), hash_)
+
+    def _apply(self, event: Event, hash_: bytes) -> None:
+        self._applying = True
+        try:
+            self._apply_to_owner(event)
+        except CorruptStudyError:
+            self._applying = False  # refused as a whole
+            raise
+        self.number, self.hash = event.number, hash_
+        self._applying = False
 
 
 class _Writing:
-    """A class, not a generator, for the same reason as the transaction of `SqliteStore`."""
+    """A class, not a generator: Ctrl+C between the last line of a generator and the block would
+    leave the file locked for as long as somebody keeps the traceback."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._transaction = log.store.writing()
-        self._before = (log.number, log.hash)
 
     def __enter__(self) -> None:
         log = self._log
         try:
             self._transaction.__enter__()
             log.catch_up()
-            self._before = (log.number, log.hash)
-            log._written = []
+            log._written, log._end = [], (log.number, log.hash)
         except BaseException:
             self._transaction.__exit__(*sys.exc_info())
             raise
 
     def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        try:
+            self._transaction.__exit__(kind, *rest)
+        except BaseException:  # Ctrl+C may have come before its first line
+            self._transaction.__exit__(*sys.exc_info())
+            raise
         log = self._log
-        after = (log.number, log.hash)
-        log.number, log.hash = self._before  # until the transaction has ended well
-        self._transaction.__exit__(kind, *rest)
         if kind is None:
-            log.number, log.hash = after
-            for event in log._written:
-                log._apply(event)
+            for event, hash_ in log._written:
+                log._apply(event, hash_)
 
 
 def check(entry: Entry, last: int, previous: bytes) -> bytes:

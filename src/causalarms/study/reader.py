@@ -36,7 +36,7 @@ class Reader:
         self.store = store
         self._ledger = Ledger()
         self._view: tuple[int, Ledger] | None = None  # a copy, and the event it was made after
-        self._log = Log(store, self._ledger.apply, clock)
+        self._log = Log(store, lambda event: self._ledger.apply(event), clock, self._forget)
         self._learner: Learner | None = None
         self._believed: tuple[Ledger, beliefs.Beliefs] | None = None  # computed once per state
 
@@ -216,10 +216,18 @@ class Reader:
 
     def _follow(self) -> Policy:
         """The policy after the log read so far, from a snapshot the first time."""
-        if self._learner is None:
-            self._learner = Learner(self.settings)
-            restore_newest(self._learner, self.store, self._ledger, self._log.number)
-        return self._learner.follow(self._ledger)
+        learner, self._learner = self._learner, None  # Ctrl+C may leave it with half a round
+        if learner is None:
+            learner = Learner(self.settings)
+            restore_newest(learner, self.store, self._ledger, self._log.number)
+        policy = learner.follow(self._ledger)
+        self._learner = learner
+        return policy
+
+    def _forget(self) -> None:
+        """All that was read; the log gives it again."""
+        self._ledger, self._learner = Ledger(), None
+        self._view = self._believed = None
 
 
 def trial_number(trial: Trial | int) -> int:

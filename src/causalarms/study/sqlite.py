@@ -142,6 +142,7 @@ class SqliteStore(OneProcess):
         self.read_only = read_only
         self._closed = False
         self._writer: sqlite3.Connection | None = None  # of the transaction under way
+        self._transaction: _Transaction | None = None
         self._last = (0, b"")  # number and hash of the event that the next one follows
         self._appended: list[Entry] = []
         self._kept: list[Snapshot | None] = []  # what becomes of the snapshot; None: dropped
@@ -184,7 +185,10 @@ class SqliteStore(OneProcess):
     def writing(self) -> _Transaction:
         if self.read_only:
             raise StudyError(f"{self.path} was opened for reading only")
-        return _Transaction(self)
+        if self._transaction is not None:  # Ctrl+C came before its end
+            self._transaction.end()
+        self._transaction = _Transaction(self)
+        return self._transaction
 
     def append(self, entry: Entry) -> None:
         """What is new waits here until the end: SQLite's journal exists for moments only."""
@@ -292,11 +296,7 @@ class SqliteStore(OneProcess):
 
 
 class _Transaction:
-    """From reading the log until what was appended has been read back.
-
-    A class, not a generator: Ctrl+C between the last line of a generator and the block would leave
-    the file locked for as long as somebody keeps the traceback.
-    """
+    """From reading the log until what was appended has been read back."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -341,6 +341,7 @@ class _Transaction:
         if self._process != os.getpid():
             return
         connection, self._store._writer = self._store._writer, None
+        self._store._transaction = None
         try:
             if connection is not None:
                 connection.close()
