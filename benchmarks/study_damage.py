@@ -14,9 +14,8 @@ from typing import Any
 
 from causalarms.errors import StudyError
 from causalarms.study import Study
-from causalarms.study.recovery import recover
-from causalarms.study.sqlite_file import create_file
-from causalarms.study.verification import verify_file
+from causalarms.study.repair import recover, verify_file
+from causalarms.study.sqlite import SqliteStore
 from power_loss import Disk, outcome, record
 
 Results = dict[int, Any]
@@ -28,7 +27,7 @@ def played(folder: Path, rounds: int) -> bytes:
     chance = random.Random(7)
     for _ in range(rounds):
         study.tell(study.ask(), [chance.gauss(0, 1) for _ in range(3)])
-    create_file(folder / "whole.db", study.store.entries())
+    SqliteStore.create(folder / "whole.db", study.store.entries())
     return (folder / "whole.db").read_bytes()
 
 

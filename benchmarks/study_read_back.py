@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 
 from causalarms.study import Study
-from causalarms.study.file_locks import FileLocks
-from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.sqlite import FileLocks, SqliteStore
 
 READ_BACK = "_read_back"
 

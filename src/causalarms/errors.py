@@ -107,8 +107,12 @@ class StudyBusyError(StudyError):
     """Another process kept the study's file locked for too long; ask again."""
 
 
-class ChangedStudyError(StudyError):
-    """The file of an open study was deleted, replaced or brought back to an earlier state."""
+class StudyFileError(StudyError):
+    """The file of a study cannot be used as it is; nothing was written."""
+
+
+class ChangedStudyError(StudyFileError):
+    """The file of an open study was deleted, emptied, replaced or brought back to an old state."""
 
 
 class TokenFileError(StudyError):
@@ -119,8 +123,8 @@ class RemoteStudyError(StudyError):
     """A served study that cannot be reached, or that does not let us."""
 
 
-class CorruptStudyError(StudyError):
-    """A study file that is damaged; `event` is the first that cannot be trusted, where known."""
+class CorruptStudyError(StudyFileError):
+    """A study file that is damaged; `event` is the first that cannot be trusted, if known."""
 
     def __init__(self, message: str, event: int | None = None) -> None:
         super().__init__(message)

@@ -57,6 +57,27 @@ def test_a_server_that_was_gone_is_found_again_without_a_gap(
     page.get_by_role("row", name="1 told").wait_for()
 
 
+def test_a_form_is_kept_while_something_is_wrong_with_the_file(
+    server: PageServer, open_page: Any
+) -> None:
+    open_page.expected = ("503",)
+    page = open_page(server.address)
+    page.get_by_text("live", exact=True).wait_for()
+    fields = page.locator("#tell input[name^=tell-]")
+    for number in range(3):
+        fields.nth(number).fill(str(number + 4))
+    content = server.path.read_bytes()
+    server.path.write_bytes(b"")  # as a copy that went wrong does
+    page.get_by_role("button", name="Tell the result").click()
+    page.locator("#tell-problem").get_by_text("is empty").wait_for()
+    assert [fields.nth(number).input_value() for number in range(3)] == ["4", "5", "6"]
+    server.path.write_bytes(content)
+    while not page.request.get(f"{server.address.rstrip('/')}/api/v1/healthz").ok:
+        page.wait_for_timeout(50)
+    page.get_by_role("button", name="Tell the result").press("Enter")
+    page.get_by_role("row", name="1 told").wait_for()
+
+
 def test_tokens_open_the_page_and_decide_what_it_offers(
     path: Path, serve: Any, open_page: Any
 ) -> None:

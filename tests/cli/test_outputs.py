@@ -16,7 +16,7 @@ from causalarms import Study
 from causalarms.graphs.graph import Graph
 from causalarms.outputs import STUDY_ID, STUDY_ID_AT
 from causalarms.sem.ensembles import random_sem
-from causalarms.study.sqlite_file import APPLICATION_ID
+from causalarms.study.sqlite import APPLICATION_ID
 
 
 @pytest.fixture
@@ -88,9 +88,12 @@ def test_a_study_is_never_written_over(
         (os.symlink if spelling == "symbolic" else os.link)(target, out)
     outcome = run(*command, out, *force)
     assert outcome.code == 1
-    assert "choose another name" in outcome.err
+    remedies = ["choose another name", *(["remove one of the names"] if spelling == "hard" else [])]
+    assert any(remedy in outcome.err for remedy in remedies)
     assert target.read_bytes() == before
     assert Path(out).is_symlink() == (spelling == "symbolic")
+    if spelling == "hard":
+        Path(out).unlink()
     assert run("study", "verify", target).code == 0
 
 

@@ -74,7 +74,6 @@ def test_every_command_takes_an_address(url: str, study: Path, tmp_path: Path) -
     for command in (
         ("create", url, "--nodes", "a,b", "--reward", "b"),
         ("recover", url, tmp_path / "r.db"),
-        ("upgrade", url),
         ("import", url, tmp_path / "log.json"),
         ("verify", url, "--drop-snapshot"),
         ("ask", url),

@@ -123,7 +123,7 @@ def test_what_is_known(played: Path) -> None:
     assert len(run("study", "history", played, "--last", 4).out.splitlines()) == 5
 
 
-def test_export_import_verify_and_upgrade(played: Path, tmp_path: Path) -> None:
+def test_export_import_and_verify(played: Path, tmp_path: Path) -> None:
     for name in ("log.json", "trials.csv", "trials.parquet"):
         assert run("study", "export", played, "--out", tmp_path / name).code == 0
     copy = tmp_path / "copy.db"
@@ -135,7 +135,6 @@ def test_export_import_verify_and_upgrade(played: Path, tmp_path: Path) -> None:
     outcome = run("study", "import", other, tmp_path / "trials.csv")
     assert (outcome.code, outcome.out) == (0, "imported 90 rounds\n")
     assert as_json("show", other)["trials"] == {"imported": 90}
-    assert as_json("upgrade", other) == {"before": 2, "now": 2}
     assert run("study", "export", played, "--out", tmp_path / "x.txt").code == 1
 
 
@@ -163,6 +162,24 @@ def test_damage_is_reported_and_repaired(played: Path, tmp_path: Path) -> None:
     saved = tmp_path / "saved.db"
     assert run("study", "recover", played, saved).code == 0
     assert run("study", "verify", saved).code == 0
+
+
+def test_the_settings_of_a_backup_save_a_study_without_its_first_event(
+    played: Path, tmp_path: Path
+) -> None:
+    copy, saved = tmp_path / "copy.db", tmp_path / "saved.db"
+    assert run("study", "backup", played, copy).code == 0
+    connection = sqlite3.connect(played)
+    connection.execute("UPDATE events SET text = replace(text, 'heat', 'hea!') WHERE number = 1")
+    connection.commit()
+    connection.close()
+    refused = run("study", "recover", played, saved)
+    assert refused.code == 1
+    assert "--settings-from BACKUP" in refused.err
+    assert f"{saved}.events.jsonl" in refused.err
+    found = as_json("recover", played, saved, "--settings-from", copy)
+    assert (found["lost"], found["events_file"]) == ([], f"{saved}.events.jsonl")
+    assert as_json("history", saved) == as_json("history", copy)
 
 
 def test_corrections_notes_and_limits(file: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from causalarms.errors import StudyError
-from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import Entry, MemoryStore, Snapshot, Store
 
 

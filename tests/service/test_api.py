@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -12,8 +12,11 @@ import msgspec
 import pytest
 from served import Served, served, until
 
+from causalarms.errors import StudyFileError
 from causalarms.service import shapes
 from causalarms.service.api import OPERATIONS, PREFIX
+from causalarms.service.kinds import URN
+from causalarms.service.remote import RemoteStudy
 from causalarms.study import Study
 from causalarms.study.events import ROOT, Event, chain, encode
 
@@ -290,3 +293,60 @@ def test_a_file_that_is_replaced_is_said(site: Served, tmp_path: Path) -> None:
     (tmp_path / "moved.db").rename(site.service.path)
     until(lambda: site("GET", "healthz").status == 200)
     assert len(ask(site)) == 1
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:80])
+
+
+def made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def given_a_second_name(path: Path) -> None:
+    path.with_name("second.db").hardlink_to(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (emptied, "is empty"),
+        (cut, "is damaged"),
+        (cut_short, "is damaged"),
+        (Path.unlink, "is gone"),
+        (made_a_folder, "is a folder"),
+        (given_a_second_name, "remove one of the names"),
+    ],
+)
+def test_what_is_wrong_with_the_file_is_said_and_is_no_mistake_of_the_caller(
+    site: Served, change: Callable[[Path], None], said: str
+) -> None:
+    (trial,) = ask(site)
+    study = RemoteStudy(f"http://127.0.0.1:{site.port}", patience=0)
+    path = site.service.path
+    change(path)
+    before = path.read_bytes() if path.is_file() else None
+    for answer in (
+        tell(site, trial["trial"]),
+        site("POST", "trials", {"worker": "another"}),
+        site("POST", "notes", {"text": "hot"}, key="k"),
+    ):
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json["type"].removeprefix(URN) in ("file", "changed", "damaged")
+        assert said in answer.json["detail"]
+    until(lambda: site("GET", "healthz").status == 503)
+    with pytest.raises(StudyFileError, match=said):
+        study.tell(trial["trial"], VALUES)
+    with pytest.raises(StudyFileError, match=said):
+        study.ask(worker="w")
+    study.close()
+    assert (path.read_bytes() if path.is_file() else None) == before

@@ -1,20 +1,23 @@
-"""A study exists whole or not at all."""
+"""A study is made whole, or a kill leaves an empty file."""
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from study_rounds import SETTINGS
 
 from causalarms import Study
-from causalarms.errors import StudyError
+from causalarms.errors import StudyError, StudyFileError
+from causalarms.study.sqlite import new_file
 
 LOOP = """
 import sys
@@ -28,7 +31,9 @@ for number in range(10**6):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_kills_during_creation_leave_whole_studies_or_none(tmp_path: Path) -> None:
+def test_kills_during_creation_leave_whole_studies_or_an_empty_file(
+    tmp_path: Path,
+) -> None:
     chance = random.Random(0)
     made = 0
     for kill in range(4):
@@ -43,23 +48,19 @@ def test_kills_during_creation_leave_whole_studies_or_none(tmp_path: Path) -> No
         child.kill()
         child.wait()
         child.stdout.close()
-        files = [p for p in folder.iterdir() if not p.name.startswith(".")]
+        files = sorted(folder.glob("*.db"), key=lambda p: int(p.stem))
         made += len(files)
         for file in files:
+            if file == files[-1]:  # killed while it was made, perhaps
+                with suppress(StudyFileError):
+                    Study.open(file)
+                if file.stat().st_size == 0:
+                    continue
             with Study.open(file) as study:
                 study.ask()
         following = folder / f"{len(files)}.db"
         Study.create(following, nodes=["a", "b"], reward="b", policy="random").close()
     assert made > 4
-
-
-def test_a_maker_killed_before_tidying_leaves_one_study(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    Study.create(path, **SETTINGS).close()
-    os.link(path, tmp_path / ".s.db.1-abcd.new")
-    with Study.open(path) as study:
-        study.ask()
-    assert [p.name for p in tmp_path.iterdir()] == ["s.db"]
 
 
 @pytest.mark.parametrize("name", ["caf\udce9", "a\ud800b"])
@@ -85,5 +86,61 @@ def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_file_that_an_interrupted_creation_left_empty(tmp_path: Path) -> None:
     (tmp_path / "s.db").touch()
-    with pytest.raises(StudyError, match="creation was interrupted; remove it"):
+    with pytest.raises(StudyFileError, match="creation was interrupted; remove it"):
         Study.open(tmp_path / "s.db")
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal"])
+def test_what_a_study_left_that_is_gone_is_not_given_to_a_new_one(
+    tmp_path: Path, ending: str
+) -> None:
+    left = tmp_path / f"s.db{ending}"
+    left.write_bytes(b"precious")
+    with pytest.raises(StudyError, match="left by a study that is gone"):
+        Study.create(tmp_path / "s.db", **SETTINGS)
+    assert list(tmp_path.iterdir()) == [left]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("", "'' cannot be the path of a study: it is empty"),
+        ("a\0b", "cannot be the path of a study: it holds a NUL character"),
+        (".", "folder"),
+        ("below", "folder"),
+        (b"s.db", "must be text or a Path"),
+        (3, "must be text or a Path"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_paths_that_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "below").mkdir()
+    with pytest.raises(StudyError, match=said):
+        Study.create(path, **SETTINGS)
+    with pytest.raises(StudyError, match=said):
+        Study.open(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["below"]
+
+
+def test_who_opens_a_study_that_is_being_made_waits(tmp_path: Path) -> None:
+    path, order = tmp_path / "s.db", list[str]()
+    with new_file(path) as connection:
+        reader = threading.Thread(target=lambda: order.append(refusal(path)))
+        reader.start()
+        while not connection.in_transaction:
+            connection.execute("BEGIN IMMEDIATE")
+        order.append("made")
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute("COMMIT")
+    reader.join()
+    assert order[0] == "made"
+    assert "another program" in order[1]
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(StudyError) as caught:
+        Study.open(path)
+    return str(caught.value)

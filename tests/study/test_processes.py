@@ -14,11 +14,11 @@ from study_rounds import SETTINGS, result
 
 from causalarms import Study
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
 
 
-def run(script: str, *arguments: str) -> list[dict[str, object]]:
-    command = [sys.executable, str(BENCHMARKS / script), *arguments]
+def run(script: str, *arguments: str, folder: str = "benchmarks") -> list[dict[str, object]]:
+    command = [sys.executable, str(ROOT / folder / script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -44,6 +44,18 @@ def test_power_cuts_lose_nothing_that_was_acknowledged() -> None:
     assert record["outcomes"] == {"ok": record["cuts"]}
     assert isinstance(record["cuts"], int)
     assert record["cuts"] > 100
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
+)
+@pytest.mark.parametrize("link", [(), ("--link",)])
+def test_a_kill_before_any_write_leaves_a_study_that_goes_on(link: tuple[str, ...]) -> None:
+    records = run("crash_points.py", "--every", "3", "--json", *link, folder="tools")
+    assert [(r["operation"], r["wrong"]) for r in records] == [
+        (operation, {})
+        for operation in ("create", "ask", "tell", "import", "correct", "backup", "recover")
+    ]
 
 
 def test_processes_at_once_lose_and_double_nothing() -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
-from causalarms.errors import StudyError
-from causalarms.study.trials import Record
+from causalarms.errors import ClosedTrialError, StudyError
+from causalarms.policies.csl_ucb import CSLUCB
+from causalarms.study.trials import Ledger, Record
 
 
 def readers(study: Study, folder: Path) -> list[Callable[[], object]]:
@@ -90,3 +95,51 @@ def test_what_was_looked_at_does_not_change(tmp_path: Path) -> None:
     assert study.ledger() is study.ledger()
     with pytest.raises(AttributeError):
         Record.__setattr__(before.trials[0], "state", "x")
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_interrupts_leave_nothing_locked_and_nothing_half_known(tmp_path: Path) -> None:
+    script = Path(__file__).with_name("interrupted.py")
+    command = [sys.executable, str(script), str(tmp_path / "s.db"), "300"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupt_between_writing_and_knowing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study.create(tmp_path / "s.db", **SETTINGS)
+    play(study, 2)
+    trial = study.ask()
+
+    def interrupted(ledger: Ledger, event: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "apply", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            study.tell(trial, result(trial))
+    with pytest.raises(ClosedTrialError):  # it was written
+        study.tell(trial, result(trial))
+    play(study, 2)
+    assert study.verify(replay=True).told == 5
+
+
+def test_an_interrupt_while_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Study.create(None, **SETTINGS)
+    play(study, 5)
+    learn = CSLUCB.learn
+
+    def interrupted(policy: CSLUCB, *arguments: Any) -> None:
+        learn(policy, *arguments)
+        raise KeyboardInterrupt
+
+    trial = study.ask()
+    study.tell(trial, result(trial))
+    with monkeypatch.context() as patch:
+        patch.setattr(CSLUCB, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            study.ask()
+    play(study, 3)
+    assert study.policy.n_told == 9
+    assert study.verify(replay=True).ok

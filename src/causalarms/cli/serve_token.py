@@ -11,7 +11,7 @@ from causalarms.cli.study_options import JSON
 from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.errors import StudyError
 from causalarms.service.tokens import Role, TokenFile
-from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.sqlite import SqliteStore
 
 
 @click.command("serve-token")

@@ -27,7 +27,6 @@ COMMANDS = {  # name -> (module of causalarms.cli, what it is for)
     "verify": ("study_safety", "Check every event."),
     "backup": ("study_safety", "Copy a study, also while it is in use."),
     "recover": ("study_safety", "Save what is whole of a damaged study."),
-    "upgrade": ("study_safety", "Bring an older file to this version."),
     "report": ("study_files", "A web page with everything, in one file."),
     "simulate-on": ("study_simulate", "Play a study against a known system."),
 }

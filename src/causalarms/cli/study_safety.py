@@ -9,11 +9,7 @@ import click
 from causalarms.cli.study_options import FILE, JSON
 from causalarms.cli.study_place import Address, StudyPlace, file_of, open_study
 from causalarms.cli.terminal import print_json, say
-from causalarms.study.backup import backup as backup_file
-from causalarms.study.backup import backup_log
-from causalarms.study.recovery import recover as recover_file
-from causalarms.study.sqlite_store import SqliteStore
-from causalarms.study.verification import verify_file
+from causalarms.study import repair
 
 
 @click.command()
@@ -31,7 +27,7 @@ def verify(file: StudyPlace, replay: bool, quick: bool, drop_snapshot: bool, as_
         with open_study(file) as study:
             verdict = study.verify(replay=replay, quick=quick)
     else:
-        verdict = verify_file(file, replay=replay, quick=quick)
+        verdict = repair.verify_file(file, replay=replay, quick=quick)
     if as_json:
         print_json(verdict.as_dict())
     else:
@@ -52,14 +48,24 @@ def verify(file: StudyPlace, replay: bool, quick: bool, drop_snapshot: bool, as_
 @click.command()
 @FILE
 @click.argument("rescued", type=click.Path(path_type=Path))
+@click.option(
+    "--settings-from",
+    metavar="BACKUP",
+    type=click.Path(path_type=Path),
+    help="A backup of the same study, for its settings if the first event is gone.",
+)
 @JSON
-def recover(file: StudyPlace, rescued: Path, as_json: bool) -> None:
-    """Copy all whole events of a damaged study to RESCUED, and say what is gone."""
-    rescue = recover_file(file_of(file), rescued)
+def recover(file: StudyPlace, rescued: Path, settings_from: Path | None, as_json: bool) -> None:
+    """Copy all whole events of a damaged study to RESCUED, and say what is gone.
+
+    Every whole event is also written to RESCUED.events.jsonl, a line of JSON each.
+    """
+    rescue = repair.recover(file_of(file), rescued, settings_from=settings_from)
     if as_json:
         print_json(rescue.as_dict())
         return
     say(f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}")
+    say(f"every whole event is in {rescue.events_file}")
     for remark in rescue.verdict.remarks:
         say(remark)
 
@@ -72,23 +78,10 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
     """Copy a study, also while it is in use, to COPY; the copy is checked."""
     if isinstance(file, Address):
         with open_study(file) as study:
-            verdict = backup_log(study.store, copy)
+            verdict = study.backup(copy)
     else:
-        verdict = backup_file(file, copy)
+        verdict = repair.backup(file, copy)
     if as_json:
         print_json({"file": str(copy)} | verdict.as_dict())
     else:
         say(f"copied {verdict.events} events, {verdict.told} told trials to {copy}")
-
-
-@click.command()
-@FILE
-@JSON
-def upgrade(file: StudyPlace, as_json: bool) -> None:
-    """Bring the file of an older version to this one, as opening it for writing does."""
-    before = SqliteStore(file_of(file), read_only=True).version
-    now = SqliteStore(file_of(file)).version
-    if as_json:
-        print_json({"before": before, "now": now})
-    else:
-        say(f"{file}: version {now}" + (" already" if before == now else f", was {before}"))

@@ -28,6 +28,7 @@ from causalarms.study.asking import Wanted
 from causalarms.study.endings import Ending
 from causalarms.study.explanation import explain, explain_by, rounds_known
 from causalarms.study.learner import Learner
+from causalarms.study.settings import FORMAT
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Ledger, Trial
 
@@ -193,7 +194,7 @@ class Desk:
 def practise(study: Study) -> None:
     """Play a few rounds of nothing in memory, so that everything is compiled."""
     twin = ServedStudy(MemoryStore())
-    twin._write(events.CREATED, {"settings": study.settings.as_dict()})
+    twin._write(events.CREATED, {"format": FORMAT, "settings": study.settings.as_dict()})
     noise = stream(0, "practice")
     for _ in range(PRACTICE_ROUNDS):
         trial = twin.ask()

@@ -25,9 +25,10 @@ STUDY_KINDS: dict[type[Exception], Kind] = {  # the first class of an error's an
     errors.RepeatedKeyError: Kind(422, "repeated-key", "The key belongs to another request"),
     errors.NodeValueError: Kind(422, "wrong-value", "A value cannot be used"),
     errors.StudyBusyError: Kind(503, "busy", "The study's file is locked"),
-    errors.ChangedStudyError: Kind(503, "changed", "The study's file was replaced"),
+    errors.StudyFileError: Kind(503, "file", "The study's file cannot be used"),
+    errors.ChangedStudyError: Kind(503, "changed", "The study's file was changed"),
     errors.TokenFileError: Kind(503, "tokens", "The tokens cannot be read"),
     errors.DiskFullError: Kind(507, "disk-full", "The disk is full"),
-    errors.CorruptStudyError: Kind(500, "damaged", "The study's file is damaged"),
+    errors.CorruptStudyError: Kind(503, "damaged", "The study's file is damaged"),
     errors.CausalArmsError: Kind(422, "refused", "The study refuses this"),
 }

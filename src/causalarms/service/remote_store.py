@@ -8,18 +8,17 @@ from typing import Any
 from causalarms.errors import RemoteStudyError
 from causalarms.service.wire import Wire
 from causalarms.study.events import Event, encode
-from causalarms.study.forks import ForkSafeLock
-from causalarms.study.store import Entry, Snapshot
+from causalarms.study.store import Entry, OneProcess, Snapshot
 
 PAGE = 1000
 
 
-class RemoteStore:
+class RemoteStore(OneProcess):
     """A store that others write to. What is new comes with the question how far the log is."""
 
     def __init__(self, wire: Wire) -> None:
+        super().__init__(wire.url)
         self.read_only = False
-        self.lock = ForkSafeLock(wire.url)
         self._wire = wire
         self._known = 0  # the newest event that was handed out
         self._page: tuple[int, dict[str, Any]] | None = None  # asked for after which event

@@ -17,7 +17,7 @@ from causalarms.study import events as kinds
 from causalarms.study.events import Event
 from causalarms.study.log import Log
 from causalarms.study.settings import Settings
-from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import Entry
 from causalarms.study.trials import Ledger, Record
 

@@ -15,7 +15,7 @@ from causalarms.limits import LOG_BYTES
 from causalarms.outputs import Mark, write_output
 from causalarms.study.events import ROOT, decode
 from causalarms.study.log import check
-from causalarms.study.sqlite_file import create_file
+from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import Entry, Store
 from causalarms.study.trials import Ledger
 from causalarms.tables.trials import FIRST
@@ -82,7 +82,7 @@ def import_log(source: str | Path, path: str | Path) -> None:
         entries.append(entry)
     if not entries:
         raise StudyError(f"{source} holds no event")
-    create_file(Path(path), entries)
+    SqliteStore.create(path, entries)
 
 
 def _record(line: str, number: int, source: str | Path) -> dict[str, Any]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
-from weakref import WeakSet
 
 from causalarms.errors import StudyError, shown
 from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.policies.stopping import StopRule
-from causalarms.study import beliefs, best, exchange, history, verification
+from causalarms.study import beliefs, best, exchange, history, repair
 from causalarms.study.explanation import explain, rounds_known
 from causalarms.study.far_values import FarValue, far_values
 from causalarms.study.inputs import as_interventions
@@ -39,21 +37,23 @@ class Moment(NamedTuple):
 class Reader:
     """Always as of now: every look first reads what others wrote.
 
-    Every method may be called from any thread, and from a forked child. Calls that learn take turns
-    on one object; those that only read or write the log do not wait for them. What a method returns
-    is of one moment and does not change afterwards.
+    Every method may be called from any thread. Calls that learn take turns on one object; those
+    that only read or write the log do not wait for them. A forked child opens the study again. What
+    a method returns is of one moment and does not change afterwards.
     """
 
     def __init__(self, store: Store, clock: Clock = now) -> None:
         self.store = store
-        self._lock = store.lock
         self._ledger = Ledger()
         self._moment: Moment | None = None  # the newest that somebody looked at
-        self._log = Log(store, self._ledger.apply, clock)
+        self._log = Log(store, lambda event: self._ledger.apply(event), clock, self._forget)
         self._learning = threading.RLock()  # taken before `_lock`, never inside it
         self._learner: Learner | None = None
         self._believed: tuple[Ledger, beliefs.Beliefs] | None = None  # computed once per state
-        _readers.add(self)
+
+    @property
+    def _lock(self) -> threading.RLock:
+        return self.store.lock  # refused in a forked child
 
     def close(self) -> None:
         self.store.close()
@@ -106,6 +106,7 @@ class Reader:
         One that Ctrl+C cut off in the middle of a round is neither before nor after it: it is
         learned again.
         """
+        _ = self._lock  # refused in a forked child, which nobody else's turn ever ends in
         with self._learning:
             try:
                 yield
@@ -191,12 +192,16 @@ class Reader:
                 policy = Learner(now.ledger.settings).after(now.ledger, rounds)
             return explain(now.ledger, number, policy)
 
-    def verify(self, *, replay: bool = False, quick: bool = False) -> verification.Verdict:
+    def verify(self, *, replay: bool = False, quick: bool = False) -> repair.Verdict:
         """Check the whole log again, and whether the snapshot is what it gives unless `quick`.
 
         `replay` also asks whether the log gives the same suggestions.
         """
-        return verification.verify_store(self.store, replay=replay, quick=quick)
+        return repair.verify_store(self.store, replay=replay, quick=quick)
+
+    def backup(self, copy: str | Path) -> repair.Verdict:
+        """Copy the study as it is now, also while others write to it; the verdict on the copy."""
+        return repair.backup(self.store, copy)
 
     @property
     def snapshot_ignored(self) -> str | None:
@@ -241,24 +246,12 @@ class Reader:
         self._learner.follow(moment.ledger, until)
         return self._learner
 
+    def _forget(self) -> None:
+        """All that was read; the log gives it again."""
+        self._ledger, self._moment = Ledger(), None
+
 
 def trial_number(trial: Trial | int) -> int:
     if isinstance(trial, bool) or not isinstance(trial, Trial | int):
         raise StudyError(f"{shown(trial)} is no trial: give the trial or its number")
     return int(trial)
-
-
-_readers: WeakSet[Reader] = WeakSet()
-
-
-def _in_child() -> None:
-    """What another thread was learning when the process was forked is learned again."""
-    for reader in list(_readers):
-        if reader._learning.acquire(blocking=False):
-            reader._learning.release()
-        else:
-            reader._learning, reader._learner = threading.RLock(), None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

@@ -32,6 +32,7 @@ from causalarms.study.events import canonical
 from causalarms.study.knowledge import MASKS, checked_knowledge, known_edges, refuse_knowledge
 from causalarms.tables.trials import PREFIX
 
+FORMAT = 1  # of the `created` event
 DIRECTIONS = ("maximize", "minimize")
 BEST = "posterior"
 WATCHING = "-cd"  # ends the names of policies that watch for changes

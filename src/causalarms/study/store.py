@@ -1,13 +1,17 @@
-"""What a store of events is: an append-only list with exclusive writing, and one snapshot."""
+"""What a store of events is: an append-only list with one writer at a time, and one snapshot."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple, Protocol
+from weakref import WeakSet
 
 from causalarms.errors import StudyError
-from causalarms.study.forks import ForkSafeLock
+
+FORK_WAIT_SECONDS = 10.0  # that a fork waits for the calls of other threads to end
 
 
 class Entry(NamedTuple):
@@ -27,23 +31,81 @@ class Snapshot(NamedTuple):
     digest: bytes
 
 
-class Store(Protocol):
-    """A reader sees whole transactions; `writing` holds all other writers off.
+class OneProcess:
+    """Threads take turns by `lock`; a child that inherited the object by a fork is refused.
 
-    `lock` lets the threads of this process take turns; every method takes it by itself.
+    A fork copies memory in the middle of what other threads do. SQLite moreover keeps a list of the
+    locks of its process, which is wrong in a child. So a fork waits for the calls of other threads,
+    and the child opens the study again.
     """
 
+    def __init__(self, name: str) -> None:
+        self.name = name  # in messages
+        self._process = os.getpid()
+        # Always used by `with`: this lock is entered in one step. An `__enter__` written in Python
+        # can be interrupted by Ctrl+C after it has locked, and nobody would unlock it.
+        self._turns = threading.RLock()
+        with _registry_lock:
+            _stores.add(self)
+
+    @property
+    def lock(self) -> threading.RLock:
+        if os.getpid() != self._process:
+            raise StudyError(f"{self.name} was opened before a fork: open it again in the child")
+        return self._turns
+
+
+_registry_lock = threading.RLock()  # of the set, and one fork at a time
+_stores: WeakSet[OneProcess] = WeakSet()
+_held: list[threading.RLock] = []  # by the fork under way
+_inherited: list[OneProcess] = []  # kept: destroying a connection here would undo its parent's work
+
+
+def _before_fork() -> None:
+    _registry_lock.acquire()
+    for store in list(_stores):
+        if store._turns.acquire(timeout=FORK_WAIT_SECONDS):
+            _held.append(store._turns)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().release()
+    _registry_lock.release()
+
+
+def _after_fork_in_child() -> None:
+    _inherited.extend(_stores)
+    _stores.clear()
+    _after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
+    )
+
+
+class Store(Protocol):
+    """A reader sees whole transactions; `writing` holds all other writers off."""
+
     read_only: bool
-    lock: ForkSafeLock
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Of the threads of this process. Every method takes it by itself, except `writing`."""
 
     def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
         """Events with a number above `after`, ascending; at most `limit` unless it is negative."""
 
     def head(self) -> tuple[int, bytes]:
-        """Number and hash of the last event as noted beside the log; (0, b"") where empty."""
+        """Number and hash of the last event as noted next to the log; (0, b"") if it is empty."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """A transaction: all that is appended inside is kept, or none where an error leaves it."""
+        """A transaction: all that is appended inside is kept, or nothing if an error leaves it.
+
+        Who shares the store with other threads holds `lock` around it.
+        """
 
     def append(self, entry: Entry) -> None:
         """Only inside `writing`."""
@@ -61,39 +123,36 @@ class Store(Protocol):
         """No further use."""
 
 
-class MemoryStore:
+class MemoryStore(OneProcess):
     """A study that ends with the process."""
 
     def __init__(self) -> None:
+        super().__init__("the study in memory")
         self.read_only = False
         self._entries: list[Entry] = []
         self._snapshot: Snapshot | None = None
-        self.lock = ForkSafeLock("the study in memory")
         self._writing = False
 
     def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
-        self.lock.check()
         with self.lock:
             return self._entries[after : None if limit < 0 else after + limit]
 
     def head(self) -> tuple[int, bytes]:
-        self.lock.check()
         with self.lock:
             return (len(self._entries), self._entries[-1].hash) if self._entries else (0, b"")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        with self.lock:
-            before, snapshot = len(self._entries), self._snapshot
-            self._writing = True
-            try:
-                yield
-            except BaseException:
-                del self._entries[before:]
-                self._snapshot = snapshot
-                raise
-            finally:
-                self._writing = False
+        before, snapshot = len(self._entries), self._snapshot
+        self._writing = True
+        try:
+            yield
+        except BaseException:
+            del self._entries[before:]
+            self._snapshot = snapshot
+            raise
+        finally:
+            self._writing = False
 
     def append(self, entry: Entry) -> None:
         if not self._writing:

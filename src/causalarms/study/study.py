@@ -17,11 +17,11 @@ from typing import Any, Self
 import numpy as np
 
 from causalarms.errors import (
-    ChangedStudyError,
     FarValueWarning,
     LearningWarning,
     NoResultError,
     StudyError,
+    StudyFileError,
     UnknownAlarmError,
     shown,
 )
@@ -35,15 +35,14 @@ from causalarms.study.learner import Learner
 from causalarms.study.log import Clock, now
 from causalarms.study.once import done_before, once
 from causalarms.study.reader import Reader, trial_number
-from causalarms.study.settings import Settings, chosen_policy, refuse_odd_names, switches
-from causalarms.study.sqlite_store import SqliteStore
+from causalarms.study.settings import FORMAT, Settings, chosen_policy, refuse_odd_names, switches
+from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import MemoryStore
 from causalarms.study.trials import Record, Trial
 
 PACKAGE = Path(__file__).parents[1]
 MAIN = "main"  # the worker who gave no name
 CONSTRAINTS = ("max_interventions", "forbidden", "required")
-FORMAT = 2  # of settings: 1 had no factors
 
 
 class Study(Reader):
@@ -204,11 +203,11 @@ class Study(Reader):
                         continue
                     found.append(None)
                     self._log.write(ending.kind, ending.data(record))
-        except ChangedStudyError as error:
+        except StudyFileError as error:
             found = []
             for ending in endings:
                 kept = ending.keep(self.store, self.settings)
-                found.append(ChangedStudyError(f"{error}. {kept}") if kept else error)
+                found.append(type(error)(f"{error}. {kept}") if kept else error)
         return found
 
     def add_observations(

@@ -24,7 +24,7 @@ from causalarms.sem.factors import Level
 from causalarms.study import events as kinds
 from causalarms.study.events import Event
 from causalarms.study.once import remember
-from causalarms.study.settings import Settings
+from causalarms.study.settings import FORMAT, Settings
 
 PENDING = kinds.ASKED
 WITH_VALUES = (kinds.TOLD, kinds.IMPORTED)
@@ -153,6 +153,9 @@ class Ledger:
         return record
 
     def _created(self, event: Event) -> None:
+        if event.data["format"] != FORMAT:
+            found = event.data["format"]
+            raise StudyError(f"settings format {found!r:.20}, this one reads {FORMAT}")
         self.settings = Settings.from_dict(event.data["settings"])
 
     def _asked(self, event: Event) -> None:

@@ -1,0 +1,484 @@
+"""The durable store: one SQLite file, and SQLite is trusted with it.
+
+Transactions, undoing a write that was cut off, noticing a broken page: all that is SQLite's. Ours
+is what its authors leave to the program (sqlite.org/howtocorrupt.html):
+
+- One name per file, because the journal lies next to the name: symbolic links are followed once,
+  and a file with a second hard link is refused.
+- No connection outlives a call. So a fork inherits none, and a file that was moved away or replaced
+  is noticed by the next call, which opens the path again and finds another history (log.py).
+- Locks that closing another handle of the file does not drop (`FileLocks`).
+
+The journal is SQLite's default (DELETE): between writes everything is in one file. With
+`synchronous = EXTRA` the removal of the journal is on the disk, too, when a commit returns.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import stat
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+from causalarms.errors import (
+    ChangedStudyError,
+    CorruptStudyError,
+    DiskFullError,
+    StudyBusyError,
+    StudyError,
+    StudyFileError,
+)
+from causalarms.outputs import refuse_neighbour
+from causalarms.study.events import ROOT
+from causalarms.study.store import Entry, OneProcess, Snapshot
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows, whose own locks are not lost that way
+    OWN_LOCKS = False
+else:
+    OWN_LOCKS = hasattr(fcntl, "F_OFD_SETLK")  # of Linux; elsewhere SQLite's locks have to do
+
+Found = TypeVar("Found")
+Mode = Literal["rb", "r+b", "x+b"]
+
+APPLICATION_ID = 0x63617573  # "caus"
+VERSION = 1  # of the tables
+TABLES = (
+    "CREATE TABLE events (number INTEGER PRIMARY KEY, text TEXT NOT NULL, hash BLOB NOT NULL,"
+    " previous BLOB)",
+    "CREATE TABLE head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB)",
+    "CREATE TABLE snapshot (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB,"
+    " state BLOB, digest BLOB)",
+    "INSERT INTO head VALUES (1, 0, x'')",
+)
+MEANING: dict[int, tuple[type[StudyError], str]] = {  # of SQLite's error codes
+    sqlite3.SQLITE_BUSY: (StudyBusyError, "is locked by another process"),
+    sqlite3.SQLITE_FULL: (DiskFullError, "the disk is full; nothing was written"),
+    sqlite3.SQLITE_NOTADB: (StudyFileError, "is not a study"),
+    sqlite3.SQLITE_CORRUPT: (CorruptStudyError, "is damaged"),
+    sqlite3.SQLITE_READONLY: (StudyFileError, "cannot be written: Read-only file or folder"),
+    sqlite3.SQLITE_READONLY_ROLLBACK: (
+        StudyFileError,
+        "a write to it was cut off; somebody who may write to it must open it first",
+    ),
+}
+WAIT_SECONDS = 60.0  # for other processes
+LONGEST_NAP_SECONDS = 0.004  # between two looks at a lock
+WRITER, CONTENT = 2**62, 2**62 + 1  # locked bytes, beyond every file; SQLite's own are at 2^30
+FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, process
+
+
+class FileLocks:
+    """Locks on an open file that only their owner can lose.
+
+    SQLite's locks belong to the process: closing *any* handle of the file (a copy, `open(path)` in
+    another thread) drops them all. These belong to one open file description.
+
+    WRITER   held by whoever is writing, from reading the log until its events are safe
+    CONTENT  shared while pages are read, exclusive for the moment in which they change
+    """
+
+    def __init__(self, path: Path, mode: Mode) -> None:
+        self.path = path
+        self._process = os.getpid()
+        self._held: list[int] = []
+        self._file = path.open(mode, buffering=0)  # closes itself if nobody comes to do it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def stat(self) -> os.stat_result:
+        return os.fstat(self._file.fileno())
+
+    def take(self, place: int, *, exclusive: bool) -> None:
+        """Wait for a lock; StudyBusyError after `WAIT_SECONDS`."""
+        if not OWN_LOCKS:
+            return
+        deadline, nap = time.monotonic() + WAIT_SECONDS, LONGEST_NAP_SECONDS / 16
+        while not self._try(fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, place):
+            if time.monotonic() > deadline:
+                raise StudyBusyError(f"{self.path} is locked by another process")
+            time.sleep(nap * random.random())  # chance in time, not in results
+            nap = min(2 * nap, LONGEST_NAP_SECONDS)
+        self._held.append(place)
+
+    def release(self, place: int) -> None:
+        if place in self._held:
+            self._held.remove(place)
+            self._try(fcntl.F_UNLCK, place)
+
+    def close(self) -> None:
+        """A forked child that unwinds its parent's work must not release its parent's locks."""
+        if self._process == os.getpid():
+            for place in list(self._held):
+                self.release(place)
+        self._file.close()
+
+    def _try(self, kind: int, place: int) -> bool:
+        request = struct.pack(FLOCK, kind, os.SEEK_SET, place, 1, 0)
+        try:
+            fcntl.fcntl(self._file.fileno(), fcntl.F_OFD_SETLK, request)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+
+class SqliteStore(OneProcess):
+    """Several processes and threads may have the same file open; readers hardly ever wait."""
+
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+        self.path = resolved(path)
+        super().__init__(str(self.path))
+        self.read_only = read_only
+        self._closed = False
+        self._writer: sqlite3.Connection | None = None  # of the transaction under way
+        self._transaction: _Transaction | None = None
+        self._last = (0, b"")  # number and hash of the event that the next one follows
+        self._appended: list[Entry] = []
+        self._kept: list[Snapshot | None] = []  # what becomes of the snapshot; None: dropped
+        try:
+            kind = self.path.stat().st_mode
+        except OSError as error:
+            raise StudyFileError(f"there is no study {self.path}: {error.strerror}") from error
+        if not stat.S_ISREG(kind):
+            what = "a folder" if stat.S_ISDIR(kind) else "no ordinary file"
+            raise StudyFileError(f"there is no study {self.path}: it is {what}")
+        self.read(lambda connection: _check_study(connection, self.path))
+
+    @classmethod
+    def create(cls, path: str | Path, entries: Sequence[Entry] = ()) -> Self:
+        """A new file with these events, in one transaction; a kill may leave it empty."""
+        with new_file(path) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
+            connection.execute(f"PRAGMA user_version = {VERSION:d}")
+            for statement in TABLES:
+                connection.execute(statement)
+            _insert(connection, entries, ROOT)
+            connection.execute("COMMIT")
+        return cls(path)
+
+    def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
+        query = "SELECT number, text, hash FROM events WHERE number > ? ORDER BY number LIMIT ?"
+        rows = self._rows(query, (after, limit))
+        for number, text, hash_ in rows:
+            if not (isinstance(text, str) and isinstance(hash_, bytes)):
+                raise CorruptStudyError(f"{self.path}: event {number} is damaged", number)
+        return [Entry(*row) for row in rows]
+
+    def head(self) -> tuple[int, bytes]:
+        rows = self._rows("SELECT number, hash FROM head")
+        if [[type(value) for value in row] for row in rows] != [[int, bytes]]:
+            raise CorruptStudyError(f"{self.path}: the note of the last event is damaged")
+        return rows[0]
+
+    def writing(self) -> _Transaction:
+        if self.read_only:
+            raise StudyError(f"{self.path} was opened for reading only")
+        if self._transaction is not None:  # Ctrl+C came before its end
+            self._transaction.end()
+        self._transaction = _Transaction(self)
+        return self._transaction
+
+    def append(self, entry: Entry) -> None:
+        """What is new waits here until the end: SQLite's journal exists for moments only."""
+        if self._writer is None:
+            raise StudyError("events are appended inside a transaction only")
+        last = self._appended[-1].number if self._appended else self._last[0]
+        if entry.number != last + 1:
+            raise StudyError(f"event {entry.number} cannot follow event {last}")
+        self._appended.append(entry)
+
+    def snapshot(self) -> Snapshot | None:
+        rows = self._rows("SELECT number, hash, state, digest FROM snapshot")
+        if any([type(value) for value in row] != [int, bytes, bytes, bytes] for row in rows):
+            raise CorruptStudyError(f"{self.path}: the snapshot is damaged")
+        return Snapshot(*rows[0]) if rows else None
+
+    def keep_snapshot(self, snapshot: Snapshot) -> None:
+        if self._writer is None:
+            raise StudyError("a snapshot is kept inside a transaction only")
+        self._kept = [snapshot]
+
+    def drop_snapshot(self) -> None:
+        with self.lock, self.writing():
+            self._kept = [None]
+
+    def close(self) -> None:
+        self._closed = True
+
+    def read(self, work: Callable[[sqlite3.Connection], Found]) -> Found:
+        """Do `work` with the connection of the transaction under way, or with one of its own."""
+        with self.lock, explained(self.path):
+            if self._writer is not None:
+                return work(self._writer)
+            try:
+                return self._read_alone(work)
+            except sqlite3.OperationalError as error:
+                cut_off = error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK
+                if not cut_off or not os.access(self.path, os.W_OK):
+                    raise
+            with self._locks("r+b") as locks:
+                locks.take(WRITER, exclusive=True)
+                self._undo_cut_off_write(locks)
+            return self._read_alone(work)
+
+    def _rows(self, query: str, values: tuple[int, ...] = ()) -> list[Any]:
+        return self.read(lambda connection: connection.execute(query, values).fetchall())
+
+    def _read_alone(self, work: Callable[[sqlite3.Connection], Found]) -> Found:
+        with self._locks("rb") as locks:
+            locks.take(CONTENT, exclusive=False)
+            with closing(self._connection("ro", locks)) as connection:
+                return work(connection)
+
+    def _undo_cut_off_write(self, locks: FileLocks) -> None:
+        """SQLite does it at the first look; nobody may read or write meanwhile."""
+        locks.take(CONTENT, exclusive=True)
+        with closing(self._connection("rw", locks)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        locks.release(CONTENT)
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        _insert(connection, self._appended, self._last[1] or ROOT)
+        for snapshot in self._kept:
+            connection.execute("DELETE FROM snapshot")
+            if snapshot is not None:
+                connection.execute("INSERT INTO snapshot VALUES (1, ?, ?, ?, ?)", snapshot)
+        connection.execute("COMMIT")
+
+    def _read_back(self, locks: FileLocks) -> None:
+        """What was written must be there for whoever opens the path now."""
+        if not self._appended:
+            return
+        last = self._appended[-1]
+        with closing(self._connection("ro", locks)) as connection:
+            query = "SELECT events.hash, head.hash FROM events, head WHERE events.number = ?"
+            found = connection.execute(query, (last.number,)).fetchone()
+        if found != (last.hash, last.hash):
+            raise ChangedStudyError(
+                f"what was written to {self.path} cannot be read back from it: the file was "
+                "replaced or is being written by another program"
+            )
+
+    def _locks(self, mode: Mode) -> FileLocks:
+        if self._closed:
+            raise StudyError(f"{self.path} was closed")
+        try:
+            return FileLocks(self.path, mode)
+        except FileNotFoundError:
+            raise ChangedStudyError(f"{self.path} is gone: it was moved or deleted") from None
+        except IsADirectoryError:
+            raise ChangedStudyError(f"{self.path} is a folder now, not a study") from None
+        except OSError as error:
+            kind = "read" if mode == "rb" else "written"
+            raise StudyFileError(f"{self.path} cannot be {kind}: {error.strerror}") from error
+
+    def _connection(self, mode: str, locks: FileLocks) -> sqlite3.Connection:
+        """To the very file that is locked."""
+        connection = connect(self.path, mode)
+        try:
+            _check_name(self.path, locks)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class _Transaction:
+    """From reading the log until what was appended has been read back."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._process = os.getpid()
+        self._locks: FileLocks | None = None
+
+    def __enter__(self) -> None:
+        store = self._store
+        try:
+            with store.lock, explained(store.path):
+                self._locks = locks = store._locks("r+b")
+                locks.take(WRITER, exclusive=True)
+                if Path(f"{store.path}-journal").exists():
+                    store._undo_cut_off_write(locks)
+                store._writer = connection = store._connection("rw", locks)
+                connection.execute("PRAGMA journal_mode = DELETE")
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("BEGIN IMMEDIATE")
+                store._appended, store._kept, store._last = [], [], store.head()
+        except BaseException:
+            self.end()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        store, locks, connection = self._store, self._locks, self._store._writer
+        try:
+            if kind is None and (store._appended or store._kept):
+                assert locks is not None
+                assert connection is not None
+                with explained(store.path):
+                    locks.take(CONTENT, exclusive=True)
+                    store._commit(connection)
+                    store._writer = None
+                    connection.close()
+                    store._read_back(locks)
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Closing a connection undoes what it has not committed. A forked child keeps it open:
+        it would undo the work of its parent."""
+        if self._process != os.getpid():
+            return
+        connection, self._store._writer = self._store._writer, None
+        self._store._transaction = None
+        try:
+            if connection is not None:
+                connection.close()
+        finally:
+            if self._locks is not None:
+                self._locks.close()
+
+
+@contextmanager
+def new_file(path: str | Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a file that was not there; the file goes again if an error leaves this.
+
+    The file has its name from the beginning: a draft under another name would have to be linked to
+    it, and a kill would leave two names.
+    """
+    path = free_path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        locks = FileLocks(path, "x+b")
+    except FileExistsError:
+        raise StudyError(f"{path} exists already; open it, or choose another name") from None
+    except OSError as error:
+        raise StudyFileError(f"cannot create {path}: {error.strerror}") from error
+    try:
+        with locks, explained(path):
+            locks.take(CONTENT, exclusive=True)  # who opens it waits
+            with closing(connect(path, "rw")) as connection:
+                connection.execute("PRAGMA synchronous = EXTRA")
+                yield connection
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def resolved(given: str | Path) -> Path:
+    """Where the file really is: SQLite's journal must lie next to it, not next to a link."""
+    return Path(os.path.realpath(_plain(given)))
+
+
+def free_path(given: str | Path) -> Path:
+    """The path of a file that is to be made; StudyError if it cannot be."""
+    path = Path(os.path.realpath(_plain(given).parent), Path(given).name)
+    if os.path.lexists(path):
+        what = "it is a folder" if path.is_dir() else "open it"
+        raise StudyError(f"{path} exists already; {what}, or choose another name")
+    refuse_neighbour(Path(given))
+    for left in (f"{path}-journal", f"{path}-wal"):
+        if os.path.lexists(left):
+            raise StudyError(
+                f"{left} was left by a study that is gone and would be taken for part of the new "
+                "one: move it away first"
+            )
+    return path
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}",
+        uri=True,
+        timeout=WAIT_SECONDS,  # for programs that know only SQLite's own locks
+        isolation_level=None,  # transactions are begun by hand
+        check_same_thread=False,  # a store has its own lock
+    )
+    # damaged text is found by its hash, which then also names the event
+    connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+    return connection
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours."""
+    try:
+        yield
+    except UnicodeDecodeError as error:  # a message of SQLite that quotes damaged bytes
+        raise CorruptStudyError(f"{path} is damaged") from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        other = MEANING.get(code & 0xFF, (StudyFileError, "cannot be used"))
+        kind, meaning = MEANING.get(code, other)
+        raise kind(f"{path}: {meaning} ({error})") from error
+
+
+def _plain(given: str | Path) -> Path:
+    """A path that the system can be asked for."""
+    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+        raise StudyError(f"the path of a study must be text or a Path, got {given!r:.80}")
+    text = os.fspath(given)
+    if not text or "\0" in text:
+        what = "it is empty" if not text else "it holds a NUL character"
+        raise StudyError(f"{text!r:.80} cannot be the path of a study: {what}")
+    return Path(text)
+
+
+def _check_name(path: Path, locks: FileLocks) -> None:
+    """Refuse a path that does not lead to the file that is locked, or not to it alone."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise ChangedStudyError(f"{path} is gone: {error.strerror}") from error
+    if not os.path.samestat(found, locks.stat()):
+        what = "a folder" if stat.S_ISDIR(found.st_mode) else "another file"
+        raise ChangedStudyError(f"{path} was replaced by {what}")
+    if found.st_nlink > 1:
+        raise StudyFileError(
+            f"{path} has a second name (a hard link), under which SQLite would not find what a "
+            "crash leaves next to this one: remove one of the names, or use a copy"
+        )
+    if found.st_size == 0:
+        raise ChangedStudyError(
+            f"{path} is empty: somebody emptied it, or its creation was interrupted; remove it "
+            "(and its -journal if there is one), or go back to a backup"
+        )
+    if Path(f"{path}-wal").exists():
+        raise ChangedStudyError(
+            f"{path}-wal does not belong to {path}, which has no such log: move it away"
+        )
+
+
+def _check_study(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse files of other programs and of other versions."""
+    if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        raise StudyFileError(f"{path} is a file of another program, not a study")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != VERSION:
+        raise StudyFileError(
+            f"{path} was written by another causalarms (file version {version}, this one reads "
+            f"{VERSION}): use the package that wrote it"
+        )
+    strange = "SELECT 1 FROM sqlite_schema WHERE type IN ('trigger', 'view')"
+    if connection.execute(strange).fetchone() is not None:
+        raise CorruptStudyError(f"{path} holds triggers or views, which no study has")
+
+
+def _insert(connection: sqlite3.Connection, entries: Sequence[Entry], previous: bytes) -> None:
+    """`previous` stands next to every event, so that each can be checked without its neighbour."""
+    for entry in entries:
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (*entry, previous))
+        previous = entry.hash
+    for last in entries[-1:]:
+        connection.execute("UPDATE head SET number = ?, hash = ?", (last.number, last.hash))
