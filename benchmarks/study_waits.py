@@ -40,7 +40,7 @@ def open_study(place: str) -> Study:
 
 def create(path: Path, sem: LinearSEM) -> None:
     """A study with some results, and many pending trials of the one who tells."""
-    names = {"nodes": sem.nodes, "reward": sem.nodes[sem.reward], "seed": 1}
+    names: dict[str, Any] = {"nodes": sem.nodes, "reward": sem.nodes[sem.reward], "seed": 1}
     usual = Study.create(None, **names).settings
     with Study.create(path, policy="random", **names) as study:
         study.add_observations(past_rounds(sem, KNOWN_ROUNDS))

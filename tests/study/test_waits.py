@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from causalarms import Study
 from causalarms.errors import StudyError
 from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.policies.base import Policy
+from causalarms.study import asking
 from causalarms.study import far_values as far
 from causalarms.study import study as study_module
 from causalarms.study.events import Event, canonical, canonical_rows, encode
@@ -178,7 +180,7 @@ def test_two_who_ask_for_one_worker_get_the_same_trials(path: Path) -> None:
 def test_trials_of_an_interrupted_ask_come_first_at_the_next(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(study_module.asking, "SLICE_SECONDS", 0.0)  # one trial at a time
+    monkeypatch.setattr(asking, "SLICE_SECONDS", 0.0)  # one trial at a time
     study = Study.create(path, **SETTINGS)
     play(study, 5)
     ordinary = Learner.choose
@@ -227,19 +229,23 @@ def test_a_fork_while_another_thread_chooses(path: Path, monkeypatch: pytest.Mon
     play(study, 3)
     gate = Gate()
     with gate.before(3, monkeypatch):
-        asking = threading.Thread(target=lambda: study.ask(worker="thread"))
-        asking.start()
+        thread = threading.Thread(target=lambda: study.ask(worker="thread"))
+        thread.start()
         assert gate.choosing.wait(LATE)
         child = os.fork()
         if child == 0:
+            signal.alarm(int(LATE))  # rather than wait for ever
             code = 1
             try:
-                code = int(study.ask(worker="child").number != 3)
+                with pytest.raises(StudyError, match="before a fork"):
+                    study.ask(worker="child")
+                with Study.open(path) as own:
+                    code = int(own.ask(worker="child").number != 3)
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         gate.open.set()
-        asking.join()
+        thread.join()
     assert [record.worker for record in study.ledger().trials[3:]] == ["child", "thread"]
     assert study.verify(replay=True).ok
 
@@ -264,7 +270,7 @@ def test_no_check_of_an_import_is_made_while_others_wait(
 
         def watched(*arguments: Any, **named: Any) -> Any:
             lock = study.store.lock
-            held.append(lock._depth > 0)
+            held.append(lock._is_owned())  # type: ignore[attr-defined]
             return ordinary(*arguments, **named)
 
         monkeypatch.setattr(module, name, watched)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from causalarms.errors import StudyError
+from causalarms.errors import StudyError, shown
 from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.study.endings import as_text
 from causalarms.study.learner import Learner
@@ -35,8 +35,8 @@ class Wanted:
         self.worker = as_text(worker, "the worker")
         if type(n) is not int or not 1 <= n <= MAX_PENDING_TRIALS:
             raise StudyError(
-                f"worker {worker!r:.80} may have at most {MAX_PENDING_TRIALS} pending trials: ask "
-                f"for 1 to {MAX_PENDING_TRIALS}, not {n!r:.40}"
+                f"worker {shown(worker)} may have at most {MAX_PENDING_TRIALS} pending trials: ask "
+                f"for 1 to {MAX_PENDING_TRIALS}, not {shown(n)}"
             )
         self.n = n
         self.found: dict[int, Record] = {}

@@ -143,13 +143,13 @@ class Study(Reader):
         is interrupted (Ctrl+C, a kill), the trials written so far are pending: the worker gets them
         first when it asks again. A worker has at most `limits.MAX_PENDING_TRIALS` pending trials.
         """
-        trials = self.ask_for({worker: n})[worker]
+        trials = self.ask_for({as_text(worker, "the worker"): n})[worker]
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
         """As `ask`, for several workers at once: how many trials each wants."""
         if not isinstance(wanted, Mapping):
-            raise StudyError(f"say how many trials each worker wants, not {wanted!r:.80}")
+            raise StudyError(f"say how many trials each worker wants, not {shown(wanted)}")
         requests = [Wanted(worker, n) for worker, n in wanted.items()]
         while not self.ask_turn(requests):
             time.sleep(asking.TURN_SECONDS)

@@ -285,9 +285,12 @@ def _from_levels(table: Cells, n_rows: int, factors: NamedFactors) -> npt.NDArra
             raise DataError(f"column {column!r}: {error}") from None
         if seen.setdefault(at, column) != column:
             raise DataError(f"columns {seen[at]!r} and {column!r} are about the same factor")
-        known: dict[tuple[type, str], int] = {}  # few levels, many rows
+        known: dict[tuple[type, Any], int] = {}  # few levels, many rows
         for row, cell in enumerate(cells):
-            key = (type(cell), str(cell))
+            if not isinstance(cell, str | int | float):  # odd things have no hash
+                levels[row, at] = _level(table, row, column, cell, factors.factors[at])
+                continue
+            key = (type(cell), cell)
             if key not in known:
                 known[key] = _level(table, row, column, cell, factors.factors[at])
             levels[row, at] = known[key]
