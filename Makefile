@@ -17,8 +17,8 @@ serve: .venv/compiled  ## a study that plays itself, on a live page; PORT=8000
 	@$(BIN)/causalarms serve out/living.db --demo --port $(or $(PORT),8000)
 
 test: .venv/ready-test  ## lint, types, import contract, tests, doctests, README examples
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools
 	$(BIN)/lint-imports --no-cache
 	@$(MAKE) --no-print-directory -j 2 prepared
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder -q
