@@ -21,7 +21,6 @@ SYSTEMS = {"mixed, 4 nodes": [1, 2, 3, 2], "mixed, 5 nodes": [3, 1, 2, 1, 3], "p
 POLICIES = {
     "posterior": {},
     "posterior-cd": {},
-    "posterior, weights learned": {"weights": "learned"},
 }  # all with units that are estimated, and without means
 
 

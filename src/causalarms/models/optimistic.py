@@ -59,7 +59,7 @@ def ridge_ellipsoids(
             )
             cholesky(equations, p, precision, 0.0, rounding)
             z = np.empty(p)
-            whiten(equations, p, 0.0, 0.0, 0, z)
+            whiten(equations, z)
             solve_transposed(equations, z)
             for a in range(p):
                 centre[regime, parents[a], node] = z[a]

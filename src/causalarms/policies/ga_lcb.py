@@ -33,9 +33,8 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.noise_units import NOISE_SHARE, moments_in
-from causalarms.policies.state_check import FLAGS, WHOLE, Entry
-from causalarms.policies.states import nested, unnested
+from causalarms.policies.state_check import FLAGS, WHOLE, Entry, nested, unnested
+from causalarms.posterior.noise_units import NOISE_FRACTION, moments_in
 from causalarms.search.constraints import Constraints
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.sem.topology import ancestors, topological_order
@@ -139,7 +138,7 @@ class GALCB(Policy):
         total = self._moments.gram[:, 0].sum(axis=0)  # of all rounds
         mean = total[:size, size] / total[size, size]
         spread = np.sqrt(np.maximum(np.diag(total)[:size] / total[size, size] - mean**2, 0.0))
-        scale = np.where(spread > 0, NOISE_SHARE * spread, 1.0)
+        scale = np.where(spread > 0, NOISE_FRACTION * spread, 1.0)
         units = Units(shift=np.zeros(size), scale=scale)
         return belief_given_graph(
             adjacency,

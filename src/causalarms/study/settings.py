@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from causalarms.errors import CausalArmsError, ModelError, StudyError
 from causalarms.graphs.inputs import as_noise_mean
@@ -26,7 +25,6 @@ from causalarms.study.constraints import (
     checked_required,
     constraints_of,
     refuse_unreachable,
-    with_idle_switches,
 )
 from causalarms.study.events import canonical
 from causalarms.study.knowledge import MASKS, checked_knowledge, known_edges, refuse_knowledge
@@ -56,7 +54,7 @@ class Settings:
     noise_mean: Any = None  # a number, (N,) or (R, N)
     seed: int = 0
     knowledge: dict[str, Any] = field(default_factory=dict)  # of edges: tiers, forbidden, required
-    factors: Any = None  # as `NamedFactors.as_list`; None: an older study, see `idle`
+    factors: Any = None  # as `NamedFactors.as_list`; every study has some
     required: tuple[dict[str, Any], ...] = ()  # levels that are set together or not at all
 
     @property
@@ -74,21 +72,8 @@ class Settings:
 
     @cached_property
     def named(self) -> NamedFactors:
-        """What is set, by name. In older studies every node has a switch."""
-        if self.factors is None:
-            return NamedFactors.switches(self.nodes)
+        """What is set, by name."""
         return NamedFactors.of(self.factors, self.nodes)
-
-    @cached_property
-    def idle(self) -> npt.NDArray[np.bool_]:
-        """Of older studies: nodes that have a switch for the policy and are never switched, (N,).
-
-        Studies that were created with factors have none: a node without a factor has one regime.
-        """
-        movable = self.nodes
-        if self.factors is None and self.intervenable is not None:
-            movable = self.intervenable
-        return np.array([node not in movable for node in self.nodes])
 
     @property
     def constrained(self) -> bool:
@@ -109,12 +94,6 @@ class Settings:
             costs=self.costs,
         )
 
-    @cached_property
-    def for_policy(self) -> Constraints:
-        """What the policy may ask for: the same, with idle switches in any position."""
-        idle = set(np.flatnonzero(self.idle).tolist())
-        return with_idle_switches(self.constraints, idle) if idle else self.constraints
-
     @property
     def known_edges(self) -> dict[str, Any]:
         """`allowed` and `required` edges, (R, N, N) each, as learners take them; or nothing."""
@@ -133,9 +112,6 @@ class Settings:
             dict(group) if isinstance(group, Mapping) else list(group) for group in self.forbidden
         ]
         record["required"] = [dict(group) for group in self.required]
-        for name in ("factors", "required"):  # older studies say nothing of them
-            if not record[name]:
-                del record[name]
         return record
 
     @classmethod
@@ -152,12 +128,6 @@ class Settings:
         except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StudyError(f"the settings are refused: {error}") from error
 
-    @property
-    def _as_of_old(self) -> dict[str, Any]:
-        """What policies did when older studies were created."""
-        watches = self.policy == BEST + WATCHING
-        return {"alarm_units": "measured"} if self.factors is None and watches else {}
-
     def make_policy(self) -> Policy:
         """A policy that knows nothing yet."""
         regimes = self.named.regimes
@@ -171,16 +141,15 @@ class Settings:
             noise_mean=mean,
             horizon=self.horizon,
             **({} if all_two(regimes) else {"regimes": regimes}),
-            **self._as_of_old,
             **self.known_edges,
             **self.policy_settings,
         )
-        policy.kept(self.for_policy)  # refuse what it cannot keep
+        policy.kept(self.constraints)  # refuse what it cannot keep
         return policy
 
 
 def refuse_ambiguous(nodes: tuple[str, ...]) -> None:
-    """For new studies only: older ones with such a name can still be opened."""
+    """A column `do:x` of a table says which factor was set, not what was measured."""
     for node in nodes:
         if node.startswith(PREFIX):
             raise StudyError(
@@ -248,8 +217,9 @@ def _checked(given: Settings) -> Settings:
         raise StudyError(f"seed is a whole number from 0 on, not {given.seed!r}")
     if not isinstance(given.policy, str) or given.policy == "oracle":
         raise StudyError(f"policy {given.policy!r} cannot run a study: it knows the truth")
-    factors = None if given.factors is None else NamedFactors.of(given.factors, nodes)
-    named = NamedFactors.switches(nodes) if factors is None else factors
+    if given.factors is None:
+        raise StudyError("factors are missing: say which there are, e.g. {'heat': {}}")
+    named = NamedFactors.of(given.factors, nodes)
     mean = as_noise_mean(given.noise_mean, nodes, int(named.regimes.max()))
     settings = dataclasses.replace(
         given,
@@ -257,7 +227,7 @@ def _checked(given: Settings) -> Settings:
         reward=reward,
         horizon=horizon,
         policy_settings=_plain(given.policy_settings),
-        factors=None if factors is None else factors.as_list(),
+        factors=named.as_list(),
         intervenable=checked_movable(given.intervenable, named),
         max_interventions=_limit(given.max_interventions),
         forbidden=checked_forbidden(given.forbidden, named),

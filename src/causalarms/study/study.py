@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from causalarms.errors import (
     ChangedStudyError,
     FarValueWarning,
@@ -349,22 +347,20 @@ class Study(Reader):
                 self.store.keep_snapshot(snapshot)
         pending = learner.pending(self._ledger)
         for number, worker in enumerate(workers, start=len(self._ledger.trials)):
-            choice = learner.choose(number, pending)
-            pending.append(choice.wanted)
+            suggestion = learner.choose(number, pending)
+            pending.append(suggestion.intervention)
             data: dict[str, Any] = {
                 "trial": number,
                 "worker": worker,
-                "intervention": choice.intervention.tolist(),
-                "reason": choice.suggestion.reason,
+                "intervention": suggestion.intervention.tolist(),
+                "reason": suggestion.reason,
                 "learned": policy.n_told,
             }
-            if choice.suggestion.why:
-                data["why"] = learner.by_name(choice.suggestion.why)
-            if self.settings.idle.any():
-                data["wanted"] = choice.wanted.tolist()
+            if suggestion.why:
+                data["why"] = learner.by_name(suggestion.why)
             for name, value in (
-                ("mean", self.settings.sign * choice.suggestion.mean),
-                ("width", choice.suggestion.width),
+                ("mean", self.settings.sign * suggestion.mean),
+                ("width", suggestion.width),
             ):
                 if value == value and abs(value) != float("inf"):
                     data[name] = float(value)
@@ -401,18 +397,14 @@ class Study(Reader):
 
     def _warn_of_left_out(self, number: int) -> None:
         with self._lock:
-            record, idle = self._ledger.trials[number], self.settings.idle
-        if record.values is None:
-            return
-        if None in record.values and not self.settings.learns_from_gaps:
-            reason = f"{self.nodes[record.values.index(None)]!r} not measured"
-        else:
-            moved = np.flatnonzero(idle & (np.array(record.intervention) != 0))
-            if not len(moved):
-                return
-            node = self.nodes[moved[0]]
-            reason = f"{node!r} was switched, which is not intervenable in this study"
-        self._warn(f"trial {number} is kept and left out of learning: {reason}")
+            record = self._ledger.trials[number]
+        if (
+            record.values is not None
+            and None in record.values
+            and not self.settings.learns_from_gaps
+        ):
+            node = self.nodes[record.values.index(None)]
+            self._warn(f"trial {number} is kept and left out of learning: {node!r} not measured")
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
         """What the user should know of a result that was kept, at the line of the user."""

@@ -33,7 +33,6 @@ class Record:
     number: int
     state: str  # asked | told | failed | abandoned | imported | lost
     intervention: Bits  # what was played; until there is a result, what was asked
-    wanted: Bits | None = None  # what the policy is told where it differs
     worker: str = ""
     values: Values | None = None
     asked: dict[str, Any] = field(default_factory=dict)  # the suggestion's diagnostics
@@ -148,12 +147,9 @@ class Ledger:
         if data["trial"] != len(self.trials):
             raise StudyError(f"trial {data['trial']} instead of {len(self.trials)}")
         bits = self._bits(data["intervention"])
-        wanted = self._bits(data["wanted"]) if "wanted" in data else None
         number = data["trial"]
         self.trials.append(
-            Record(
-                number, PENDING, bits, wanted, str(data["worker"]), asked=data, asked_at=event.at
-            )
+            Record(number, PENDING, bits, str(data["worker"]), asked=data, asked_at=event.at)
         )
         self.pending[number] = None
 
