@@ -18,7 +18,7 @@ from causalarms.graphs.identifiability import warn_of_constant_regimes, warn_of_
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds, regimes_in
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
-from causalarms.graphs.stability import edge_stability
+from causalarms.graphs.stability import Resampling, edge_stability
 from causalarms.graphs.units import Units, common_scale, warn_of_wide_scales
 from causalarms.limits import MAX_REGIMES
 from causalarms.rng import generator
@@ -154,10 +154,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
                 rows,
                 counts,
                 settings | {"min_samples": needed},
-                n_resamples=self.n_bootstrap,
-                seed=int(seed),
-                max_samples=self.max_samples,
-                keep=self.keep,
+                Resampling(self.n_bootstrap, int(seed), self.max_samples, self.keep),
                 n_jobs=self.n_jobs,
             )
         if self.on_few_samples == "unknown":

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -232,10 +232,8 @@ class GALCB(Policy):
             smallest[regime, node] = np.sqrt(max(np.linalg.eigvalsh(v)[0], 0.0))
             if not smallest[regime, node] > 0:
                 raise DataError(self._lost(node))
-        mean, width = _widths(
-            weights, inverse, smallest, self.noise_mean, self._parents, order, arms,
-            self.reward, self.alpha, self.bound,
-        )  # fmt: skip
+        fitted = Fitted(weights, inverse, smallest, self.noise_mean, self._parents, order)
+        mean, width = _widths(fitted, arms, self.reward, self.alpha, self.bound)
         if not np.isfinite(mean + width).all():
             raise DataError(self._lost(self.reward))
         return mean, width
@@ -293,32 +291,35 @@ class GALCB(Policy):
             raise DataError("no arm is left to play")
 
 
+class Fitted(NamedTuple):
+    """Ridge regressions of all mechanisms on the learned parents."""
+
+    weights: FloatArray  # (R, N, N)
+    inverse: FloatArray  # (R, N, N, N) V^-1 on the parents, 0 off them
+    smallest: FloatArray  # (R, N) sqrt(lambda_min(V))
+    noise_mean: FloatArray  # (R, N)
+    parents: npt.NDArray[np.bool_]  # (N, N) as [parent, node]
+    order: npt.NDArray[np.int64]  # (N,)
+
+
 @kernel
 def _widths(
-    weights: FloatArray,
-    inverse: FloatArray,
-    smallest: FloatArray,
-    noise_mean: FloatArray,
-    parents: npt.NDArray[np.bool_],
-    order: npt.NDArray[np.int64],
-    arms: npt.NDArray[np.uint8],
-    reward: int,
-    alpha: float,
-    bound: float,
+    fitted: Fitted, arms: npt.NDArray[np.uint8], reward: int, alpha: float, bound: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and width of the reward under every arm.
 
     w_i = sum of the parents' w + alpha |mu_pa|_{V^-1} + m_pa alpha / sqrt(lambda_min(V)),
     with m_pa = m sqrt(number of parents).
     """
+    weights, inverse, parents = fitted.weights, fitted.inverse, fitted.parents
     n_arms, n = arms.shape
     means, widths = np.empty(n_arms), np.empty(n_arms)
     mu, w = np.zeros(n), np.zeros(n)
     for arm in range(n_arms):
         for position in range(n):
-            node = order[position]
+            node = fitted.order[position]
             regime = arms[arm, node]
-            mu[node] = noise_mean[regime, node]
+            mu[node] = fitted.noise_mean[regime, node]
             w[node] = 0.0
             square, n_parents = 0.0, 0
             for j in range(n):
@@ -332,6 +333,6 @@ def _widths(
                     square += 2.0 * mu[j] * inner
             if n_parents:
                 w[node] += alpha * np.sqrt(max(square, 0.0))
-                w[node] += bound * np.sqrt(n_parents) * alpha / smallest[regime, node]
+                w[node] += bound * np.sqrt(n_parents) * alpha / fitted.smallest[regime, node]
         means[arm], widths[arm] = mu[reward], w[reward]
     return means, widths
