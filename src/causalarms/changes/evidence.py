@@ -9,11 +9,11 @@ A at least, and more by the average overshoot, which hardly depends on A. A stat
 is divided among the mechanisms a round is played with. The cost of a round does not depend on the
 past.
 
-Scores are normal where the noise is. With noise="any" only their ranks among earlier scores count
+Scores are normal if the noise is. With noise="any" only their ranks among earlier scores count
 (`ranks.py`): each says between which two numbers a normal score lies, and the likelihood ratio is
 that of lying there. Where a node is regressed on one of its effects, noise that is not Gaussian
 makes residuals depend on the predictors, and ratios are a little above one on average for ever.
-Each is therefore divided by what it has been on average, where that is more than one.
+Each is therefore divided by what it has been on average, if that is more than one.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class ChangeEvidence(Detector):
         return int(self._evidence.starts[regime, node, likeliest])
 
     def forget(self, regime: int, node: int) -> None:
-        """No evidence is held against a mechanism that is learned anew."""
+        """No evidence is held against a mechanism that is learned again."""
         if self._past is not None:
             self._past.forget(regime, node, since=self._likeliest_start(regime, node))
         for held in (self._evidence.sums, self._evidence.gains, self._evidence.starts):
@@ -260,7 +260,7 @@ def add_scores(
     regimes: npt.NDArray[np.uint8],  # (N,)
     scored: ScoredRound,
 ) -> FloatArray:
-    """R of every mechanism the round was played with, (N,); 0 where it was not tested."""
+    """R of every mechanism the round was played with, (N,); 0 if it was not tested."""
     totals = np.zeros(len(regimes))
     for node in range(len(regimes)):
         if not math.isnan(scored.low[node]):

@@ -74,11 +74,11 @@ class Chosen(NamedTuple):
 
     intervention: npt.NDArray[np.uint8]
     mean: float
-    width: float  # of the draws above the mean; nan where there are none
+    width: float  # of the draws above the mean; nan if there are none
     saved: float = 0.0  # by what is learned, over `rounds` rounds
     rounds: int = 0
     paid: float = 0.0  # by not playing the best on average
-    instead_of: npt.NDArray[np.uint8] | None = None  # that one, where it is not played
+    instead_of: npt.NDArray[np.uint8] | None = None  # that one, if it is not played
 
 
 class AverageRewards(NamedTuple):
@@ -240,7 +240,7 @@ def _incumbent(mean: FloatArray, asked: Situation, settings: KnowledgeGradientSe
 
 
 def _usual_arm(asked: Situation) -> int | None:
-    """The one played most lately; None where it is not allowed."""
+    """The one played most lately; None if it is not allowed."""
     played = Counter(sorted(indices_of(asked.recent, asked.regimes).tolist()))
     index = played.most_common(1)[0][0]
     if asked.arms is None:

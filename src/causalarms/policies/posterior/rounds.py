@@ -30,7 +30,7 @@ BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
 FIRST_ROUNDS = 8  # random ones, from which units are estimated; `quantile` lost more with 4
-FEWEST_VALUES = 4  # of a node, that show its spread where some are missing
+FEWEST_VALUES = 4  # of a node, that show its spread if some are missing
 LATEST_ROUND = 24  # after which units are estimated, however many values are missing
 
 MAX_INCOMPLETE = 200  # rounds that are filled again; at as many, the older half is filled for good
@@ -364,7 +364,7 @@ class OutlierFilter:
     def later(self, told: Round, scores: FloatArray, predictors: BoolArray) -> list[Round]:
         """What to learn from now: nothing, this round, or this one and some that were set aside.
 
-        Scores are nan where nothing is predicted; predictors as [node, predictor].
+        Scores are nan if nothing is predicted; predictors as [node, predictor].
         """
         distance = np.nan_to_num(np.abs(told.values - self._center))
         self._farthest = np.sort(np.vstack([self._farthest, distance]), axis=0)[:0:-1]

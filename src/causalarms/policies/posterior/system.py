@@ -68,7 +68,7 @@ class PosteriorConfig:
     """Standard deviations of the noise if they are known, likewise."""
     method: str = AUTO
     """ "exact" sums over all orders, "sampled" runs chains over them; "auto": exact up to 16 nodes,
-    where a refresh takes 0.1 s, and four times that with each two nodes more."""
+    with which a refresh takes 0.1 s; two nodes more take four times that."""
     draws: int = 20
     """Draws of the whole system in every round; `quantile` of 20 draws is the third best."""
     quantile: float = 0.9
