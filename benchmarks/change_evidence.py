@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from causalarms.changes.evidence import ALTERNATIVES, ANY_RATIO, WEIGHT_CHANGES, add_score
+from causalarms.changes.evidence import ALTERNATIVES, WEIGHT_CHANGES, Evidence, add_score
 from causalarms.kernels import kernel
 from causalarms.simulation.detection import detection
 from causalarms.simulation.experiment import Contestant, Experiment
@@ -34,14 +34,11 @@ def count_alarms(
 ) -> int:
     n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * values.shape[1]
     sums, gains = np.zeros(n_alternatives), np.zeros(n_alternatives)
-    starts, usual = np.zeros(n_alternatives, np.int64), np.zeros((2, 0))
+    evidence = Evidence(sums, gains, np.zeros(n_alternatives, np.int64), np.zeros((2, 0)))
     predictors = np.arange(values.shape[1]) < n_predictors
     found = 0
     for t in range(len(scores)):
-        total = add_score(
-            sums, gains, starts, usual, t, scores[t], scores[t], predictors, values[t], 1.0,
-            ANY_RATIO,
-        )  # fmt: skip
+        total = add_score(evidence, t, scores[t], scores[t], predictors, values[t], 1.0)
         if total >= level:
             found += 1
             sums[:] = 0.0

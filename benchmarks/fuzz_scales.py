@@ -41,14 +41,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "csl-ucb-cd paper": ("csl-ucb-cd", {"detector": "paper"}),
     "posterior estimate": ("posterior", {"noise_scale": "estimate"}),
     "posterior-cd estimate": ("posterior-cd", {"noise_scale": "estimate"}),
-    "posterior learned": ("posterior", {"weights": "learned"}),
     "posterior sampled": ("posterior", {"method": "sampled"}),
-    "posterior strong": ("posterior", {"weight_mean": 1.0}),
     "ucb windowed": ("ucb", {"window": 3}),
 }
 LEARNERS: dict[str, Callable[[], Any]] = {
     "CSL": CSL,
-    "CSL standardized": lambda: CSL(standardize=True, mutual_information="squares"),
+    "CSL squares": lambda: CSL(mutual_information="squares"),
     "CSL stability": lambda: CSL(n_bootstrap=3, random_state=0, on_few_samples="unknown"),
     "GOLEM": lambda: GOLEM(**FAST),
     "GOLEM-NV": lambda: GOLEM(equal_variances=False, **FAST),

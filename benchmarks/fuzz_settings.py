@@ -26,7 +26,7 @@ ODD: tuple[Any, ...] = (
     None, True, False, -1, 0, 1, 2, 3, 7, 19, 20, 1000, 10**6, 10**9, 10**18, 10**400,
     -1.0, 0.0, -0.0, 1e-320, 1e-300, 1e-100, 1e-9, 0.5, 1.0, 1.5, 2.5, 1e9, 1e100, 1e300,
     math.nan, math.inf, -math.inf, "", "x", "1", "estimate", "exact", "sampled", "adaptive",
-    "learned", "paper", "authors", "valid", "parents", "true", [], [1], [1.0, 2.0, 3.0],
+    "paper", "authors", "valid", "parents", "true", [], [1], [1.0, 2.0, 3.0],
     [[1, 2, 3], [1, 2, 3]], [[1, 2], [3]], [0, 0, 0], [-1.0, 1.0, 1.0], [None, 1, 1],
     [math.nan, 1, 1], ["a", "b", "c"], {}, {"a": 1}, (1, 2), [[5, [[[0, 0, 0]] * 3] * 2]],
 )  # fmt: skip

@@ -22,7 +22,7 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.view import PREDICTION, View
-from causalarms.policies.posterior import Posterior
+from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.simulation import NOISE_LAWS
 from causalarms.simulation.detection import detection
 from causalarms.simulation.experiment import Contestant, Experiment, run_unit
@@ -76,7 +76,7 @@ def false_alarms(law: str, n_nodes: int, run: int, kinds: list[str]) -> dict[str
             for rate in (0.1, 1.0)
         }
     )
-    policy = Posterior(n_nodes, noise_scale="estimate", detector=watching)
+    policy = PosteriorPolicy(n_nodes, noise_scale="estimate", detector=watching)
     simulate(policy, world, horizon=1000, seed=run)
     return watching.alarms
 

@@ -74,7 +74,6 @@ def learned(world: World, seed: int) -> Iterator[tuple[str, Any]]:
     A = rng.integers(0, 2, (400, n), dtype=np.uint8)
     X, natural = world.sample(A, rng), np.zeros_like(A)
     yield "CSL", CSL().fit(X, interventions=A, noise_mean=mean)
-    yield "CSL, standardize", CSL(standardize=True).fit(X, interventions=A, noise_mean=mean)
     yield "posterior", GraphPosterior().fit(X, interventions=A, noise_mean=mean)
     estimate = GraphPosterior(noise_scale="estimate")
     yield "posterior, estimate", estimate.fit(X, interventions=A, noise_mean=mean)

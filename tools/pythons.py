@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
 QUICK = (
     "tests/sem",
-    "tests/policies/test_looking_ahead.py",
+    "tests/policies/test_decide_by_knowledge_gradient.py",
     "tests/service/test_api.py",
     "tests/service/test_remote.py",
     "tests/study/test_ask_and_tell.py",

@@ -14,7 +14,6 @@ MAX_ENUMERATED_NODES = 24  # all_interventions, ucb, ga-lcb: 2^24 rewards take 1
 MAX_SCORED_NODES = 20  # all scored by csl-ucb and by learned models with cycles: a million
 MAX_OPTIMISTIC_NODES = 16  # all scored by linsem-ucb and robust-linsem: 0.5 s a round
 MAX_TABLE_NODES = 15  # all compared by posterior: 20 draws of 2^15 rewards take 5 MiB, 10 ms
-MAX_AHEAD_LISTED = 2**11  # allowed ones that a lookahead compares where tables are too large: 50 ms
 MAX_PATTERN_NODES = 8  # on cycles of a learned model, beyond MAX_SCORED_NODES: 2^8 searches
 MAX_LISTED = 2**20  # allowed ones in a list: 20 MiB with 20 nodes
 MAX_DRAWN_FROM_LIST = 2**16  # allowed ones listed for one random choice: 0.1 s
@@ -27,7 +26,6 @@ MAX_NAME_LETTERS = 200  # of a node, a factor or a level
 
 # Graphs
 MAX_EXACT_NODES = 16  # posterior sums over all orders: 0.1 s a round, four times that with 18
-MAX_LEARNED_NODES = 13  # weights="learned" takes 3^N steps: 0.15 s a round
 EXACT_BYTES = 2**30  # of the tables of a GraphPosterior: enough for 20 nodes of two regimes
 MAX_SMALL_NODES = 12  # whose exact tables take less memory than chains do, whatever the limit
 MAX_ORDERED_NODES = 20  # whose safest order is found by dynamic programming over 2^N sets

@@ -43,11 +43,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "csl-ucb-cd of the paper": ("csl-ucb-cd", {"detector": "paper", "zeta": 1e-4}),
     "posterior in units of its own": ("posterior", {"noise_scale": "estimate"}),
     "posterior, means unknown": ("posterior", {"noise_mean": None, "noise_scale": "estimate"}),
-    "posterior, weights learned": ("posterior", {"weights": "learned"}),
-    "posterior-cd, weights learned": ("posterior-cd", {"weights": "learned"}),
     "posterior sampled": ("posterior", {"method": "sampled"}),
     "posterior-cd sampled": ("posterior-cd", {"method": "sampled"}),
-    "posterior-cd with outliers": ("posterior-cd", {"outliers": True, "probes": 0}),
     "posterior-cd, noise of any law": ("posterior-cd", {"noise": "any"}),
     "posterior-cd, typing errors left out": (
         "posterior-cd",

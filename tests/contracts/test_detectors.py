@@ -10,11 +10,11 @@ import pytest
 
 from causalarms.changes import Alarm, Detector, MechanismGLR, View, detector_names, make_detector
 from causalarms.changes.alarm import ANY
+from causalarms.changes.view import CommittedView, DatasetView
 from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.graphs.registry import make_learner
 from causalarms.graphs.units import Units
 from causalarms.policies.base import Policy
-from causalarms.policies.detector_views import CommittedView, DatasetView
 from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.policies.registry import make_policy
 from causalarms.sem.ensembles import random_sem
@@ -31,7 +31,6 @@ from causalarms.testing.policies import check_policy
 from causalarms.testing.promises import stored
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in detector_names()} | {
-    "evidence with outliers": ("evidence", {"outliers": True}),
     "paper, narrow": ("paper", {"max_window": 12, "start_after": 0, "zeta": 1e-6}),
 }
 

@@ -28,7 +28,6 @@ POLICIES: dict[str, dict[str, Any]] = {
     "csl-ucb-cd": {"detector": "paper"},
     "posterior": {},
     "posterior-cd": {"noise_scale": "estimate"},
-    "posterior learned": {"weights": "learned"},
     "ucb": {},
     "linsem-ts": {"graph": SEM.adjacency},
     "linsem-ucb": {"graph": SEM.adjacency},
@@ -114,7 +113,7 @@ def test_learners_answer_or_refuse(size: float) -> None:
     np.testing.assert_array_equal(plain.adjacency_, scaled.adjacency_)
     X[:, 1] *= size
     with pytest.raises(DataError, match="too far apart to compute with: use other units"):
-        CSL(standardize=False).fit(X, interventions=A)
+        CSL().fit(X, interventions=A)
     assert GraphPosterior(noise_scale="estimate").fit(X, interventions=A).order_
 
 

@@ -29,7 +29,6 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "csl-ucb-cd": ("csl-ucb-cd", {"detector": "paper", "zeta": 1e-3}),
     "posterior": ("posterior", {}),
     "posterior in units of its own": ("posterior", {"noise_scale": "estimate"}),
-    "posterior, weights learned": ("posterior", {"weights": "learned"}),
     "posterior-cd": ("posterior-cd", {}),
     "golem-mab-cd": ("golem-mab-cd", {"n_explore": 40, "steps": 3000, "threshold": 3.0}),
     "ucb": ("ucb", {}),

@@ -30,7 +30,7 @@ def test_no_other_file_states_a_size() -> None:
     [
         ("posterior.md", f"Up to {limits.MAX_EXACT_NODES} nodes all orders are summed"),
         ("posterior.md", f"Up to {limits.MAX_TABLE_NODES} nodes all interventions are compared"),
-        ("posterior.md", f"at most {limits.MAX_LEARNED_NODES} nodes"),
+        ("posterior.md", f"at most 2^{limits.MAX_TABLE_NODES} interventions"),
         ("baselines.md", f"Beyond {limits.MAX_SCORED_NODES} nodes only candidates are scored"),
         ("when-not-to-use.md", f"scores all 2^N up to {limits.MAX_SCORED_NODES} nodes"),
         ("when-not-to-use.md", f"compare all up to {limits.MAX_OPTIMISTIC_NODES}. `ucb`"),

@@ -18,10 +18,9 @@ FloatArray = npt.NDArray[np.float64]
 
 N_ROUNDS = 40
 SYSTEMS = {"mixed, 4 nodes": [1, 2, 3, 2], "mixed, 5 nodes": [3, 1, 2, 1, 3], "pairs": [2, 2, 2, 2]}
-POLICIES = {
+POLICIES: dict[str, dict[str, Any]] = {
     "posterior": {},
     "posterior-cd": {},
-    "posterior, weights learned": {"weights": "learned"},
 }  # all with units that are estimated, and without means
 
 

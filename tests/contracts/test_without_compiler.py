@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 ROUNDS = dict.fromkeys(policy_names(), 80)
 ROUNDS |= {"golem-mab-cd": 40, "dagma-mab": 40, "explore-then-commit": 40}
 # what they learn with is slow without a compiler
-ROUNDS |= {"posterior sampled": 40, "posterior, weights learned": 40}
+ROUNDS |= {"posterior sampled": 40}
 PLAY = """
 import json, sys, warnings
 warnings.simplefilter("error")

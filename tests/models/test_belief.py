@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from causalarms.models.belief import Belief, summary
-from causalarms.posterior.exact import Draws
+from causalarms.posterior.base import Draws
 
 ROWS = np.array([[1, 1], [1, 0], [0, 1], [0, 0]], dtype=np.uint8)
 FREE = np.zeros(4)

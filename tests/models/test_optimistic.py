@@ -9,7 +9,12 @@ import pytest
 from scipy.optimize import minimize
 
 from causalarms import random_sem
-from causalarms.models.optimistic import optimistic_rewards, ridge_ellipsoids, usual_starts
+from causalarms.models.optimistic import (
+    Ellipsoids,
+    optimistic_rewards,
+    ridge_ellipsoids,
+    usual_starts,
+)
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.rewards import all_interventions
 from causalarms.statistics.dataset import Dataset
@@ -41,7 +46,7 @@ def ellipsoids(sem: LinearSEM, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def index(sem: LinearSEM, centre: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return optimistic_rewards(
-        centre, shape, sem.adjacency, RADIUS, sem.mechanism_mean, sem.order,
+        Ellipsoids(centre, shape), sem.adjacency, RADIUS, sem.mechanism_mean, sem.order,
         all_interventions(sem.n_nodes), sem.reward, usual_starts(sem.n_nodes),
     )  # fmt: skip
 
@@ -96,7 +101,8 @@ def test_without_radius_it_is_the_estimate() -> None:
     sem = random_sem(4, seed=1)
     centre, shape = ellipsoids(sem, 30)
     means, best = optimistic_rewards(
-        centre, shape, sem.adjacency, 0.0, sem.mechanism_mean, sem.order, all_interventions(4), 3,
+        Ellipsoids(centre, shape), sem.adjacency, 0.0, sem.mechanism_mean, sem.order,
+        all_interventions(4), 3,
         usual_starts(4),
     )  # fmt: skip
     np.testing.assert_allclose(best, means, rtol=1e-12)
@@ -111,7 +117,7 @@ def test_three_starts_find_what_all_find() -> None:
         centre, shape = ellipsoids(sem, n_rows)
         _, found = index(sem, centre, shape)
         _, best = optimistic_rewards(
-            centre, shape, sem.adjacency, RADIUS, sem.mechanism_mean, sem.order,
+            Ellipsoids(centre, shape), sem.adjacency, RADIUS, sem.mechanism_mean, sem.order,
             all_interventions(5), sem.reward, everywhere,
         )  # fmt: skip
         assert found.max() == pytest.approx(best.max(), rel=1e-4)

@@ -8,7 +8,8 @@ import pytest
 from causalarms import random_sem
 from causalarms.models import over_draws
 from causalarms.models.over_draws import most_optimistic, rank_of, recommend, upper_values
-from causalarms.posterior.exact import Draws, ExactPosterior
+from causalarms.posterior.base import Draws
+from causalarms.posterior.exact import ExactPosterior
 from causalarms.sem.rewards import all_interventions, index_of
 from causalarms.statistics.moments import Moments
 

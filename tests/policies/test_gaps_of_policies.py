@@ -10,7 +10,7 @@ import pytest
 
 from causalarms import make_policy, random_sem
 from causalarms.errors import DataError, SettingError
-from causalarms.policies.incomplete_rounds import HELD, IncompleteRounds
+from causalarms.policies.posterior.rounds import MAX_INCOMPLETE, IncompleteRounds
 from causalarms.rng import stream
 
 SEM = random_sem(4, seed=3)
@@ -20,7 +20,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "nothing known": {},
     "units estimated": {"noise_scale": "estimate"},
     "changes": {"noise_scale": "estimate", "name": "posterior-cd"},
-    "strengths learned": {"noise_scale": "estimate", "weights": "learned"},
     "chains": {"noise_scale": "estimate", "method": "sampled"},
 }
 
@@ -114,7 +113,7 @@ def test_held_rounds_are_few_and_older_ones_stay_counted() -> None:
     A, X = rounds(500, 0.4)
     for a, x in zip(A, X, strict=True):
         policy.tell(a, x)
-        assert len(policy._gaps) <= HELD
+        assert len(policy._system.rounds.gaps) <= MAX_INCOMPLETE
     assert policy.belief().counts.sum() == (~np.isnan(X)).sum()
     assert np.abs(policy.belief().draws.weights.mean(axis=0) - SEM.weights).max() < 0.35
 

@@ -25,7 +25,6 @@ SEM = random_sem(4, seed=8, regimes=MIXED)
 ABLE: dict[str, dict[str, Any]] = {
     "posterior": {},
     "posterior sampled": {"method": "sampled"},
-    "posterior learned": {"weights": "learned"},
     "posterior, units of its own": {"noise_scale": "estimate", "noise_mean": None},
     "posterior-cd": {},
     "csl-ucb": {},

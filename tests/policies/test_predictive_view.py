@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from causalarms.graphs.units import Units
-from causalarms.policies.detector_views import PredictiveView
+from causalarms.policies.posterior.system import PredictiveView
 from causalarms.statistics.moments import Moments
 
 
-@pytest.mark.parametrize("in_units", [True, False])
-def test_predictions_say_how_well_they_are_known(in_units: bool) -> None:
+def test_predictions_say_how_well_they_are_known() -> None:
     """Leverage and degrees of freedom as by least squares, in any units."""
     rng = np.random.default_rng(0)
     values, new = rng.normal(size=(12, 2)) * [1.0, 50.0], np.array([3.0, 10.0])
@@ -27,7 +26,6 @@ def test_predictions_say_how_well_they_are_known(in_units: bool) -> None:
         np.ones(2, dtype=bool),
         unknown,
         unknown,
-        in_units=in_units,
     )
     found = view.prediction(regimes, new)
     design, z = np.column_stack([values[:, 0], np.ones(12)]), np.array([3.0, 1.0])

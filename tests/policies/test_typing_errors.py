@@ -11,8 +11,14 @@ from causalarms import random_sem
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.errors import SettingError
-from causalarms.policies.posterior import Posterior
-from causalarms.policies.typing_errors import FIRST, LEFT_ALONE, LeftOut, Round, Suspects
+from causalarms.policies.base import LeftOut
+from causalarms.policies.posterior import PosteriorPolicy
+from causalarms.policies.posterior.rounds import (
+    CLEARED_ROUNDS,
+    JUDGED_TOGETHER,
+    OutlierFilter,
+    Round,
+)
 from causalarms.rng import stream
 
 N_NODES = 4
@@ -23,13 +29,13 @@ NO_SCORES = np.full(N_NODES, np.nan)
 NO_PREDICTORS = np.zeros((N_NODES, N_NODES), dtype=bool)
 
 
-def policy(**settings: Any) -> Posterior:
+def policy(**settings: Any) -> PosteriorPolicy:
     told = {"noise_scale": "estimate", "typing_errors": "left out"} | settings
-    return Posterior(N_NODES, SEM.reward, **told)
+    return PosteriorPolicy(N_NODES, SEM.reward, **told)
 
 
 def play(
-    chosen: Posterior, rounds: int, errors: dict[int, tuple[int, float]] | None = None
+    chosen: PosteriorPolicy, rounds: int, errors: dict[int, tuple[int, float]] | None = None
 ) -> np.ndarray:
     """Errors are (node, value) by round; what was played."""
     played = []
@@ -51,8 +57,8 @@ def test_a_round_with_an_error_teaches_nothing(round_: int, value: float, node: 
     chosen = policy()
     play(chosen, 80, {round_: (node, value)})
     assert chosen.left_out == [LeftOut(round_, node, value)]
-    assert np.abs(chosen._moments.gram).max() < 1e6
-    assert (chosen._moments.counts.sum(axis=0) == 79).all()
+    assert np.abs(chosen._system.rounds.moments.gram).max() < 1e6
+    assert (chosen._system.rounds.moments.counts.sum(axis=0) == 79).all()
     assert chosen.edge_probability.max() > 0.9
 
 
@@ -63,7 +69,7 @@ def test_without_errors_nothing_changes() -> None:
 
 
 def test_errors_are_kept_unless_asked_for() -> None:
-    chosen = Posterior(N_NODES, SEM.reward)
+    chosen = PosteriorPolicy(N_NODES, SEM.reward)
     play(chosen, 20, {15: (0, 1e3)})
     assert chosen.left_out == []
     assert not any(name.startswith("suspects") for name in chosen.state())
@@ -86,9 +92,9 @@ def test_a_restored_policy_goes_on_with_the_same_bits(cut: int) -> None:
 
 
 def test_three_far_values_of_a_node_are_how_things_are() -> None:
-    rng, suspects = np.random.default_rng(0), Suspects(TWO)
+    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
     learned: set[int] = set()
-    for t in range(1, FIRST + 1):
+    for t in range(1, JUDGED_TOGETHER + 1):
         x = rng.standard_normal(N_NODES)
         if t in (10, 14, 18):
             x[2] += 1e3
@@ -103,24 +109,24 @@ def test_three_far_values_of_a_node_are_how_things_are() -> None:
 
 
 def test_a_change_is_taken_back_and_left_alone() -> None:
-    rng, suspects = np.random.default_rng(0), Suspects(TWO)
-    for t in range(1, FIRST + 1):
+    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
+    for t in range(1, JUDGED_TOGETHER + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
     surprised = np.array([np.nan, 9.0, 0.0, 0.0])
     learned = []
-    for t in range(FIRST + 1, FIRST + LEFT_ALONE + 10):
+    for t in range(JUDGED_TOGETHER + 1, JUDGED_TOGETHER + CLEARED_ROUNDS + 10):
         told = Round(t, NATURAL, rng.standard_normal(N_NODES))
         learned.append([r.number for r in suspects.later(told, surprised, NO_PREDICTORS)])
-    third = FIRST + 3
+    third = JUDGED_TOGETHER + 3
     assert learned[:4] == [[], [], [third - 2, third - 1, third], [third + 1]]
-    assert learned[LEFT_ALONE + 2 :][:2] == [[third + LEFT_ALONE], []]
+    assert learned[CLEARED_ROUNDS + 2 :][:2] == [[third + CLEARED_ROUNDS], []]
 
 
 def test_company_must_come_soon() -> None:
-    rng, suspects = np.random.default_rng(0), Suspects(TWO)
-    for t in range(1, FIRST + 1):
+    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
+    for t in range(1, JUDGED_TOGETHER + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
-    for t in range(FIRST + 1, FIRST + 200):
+    for t in range(JUDGED_TOGETHER + 1, JUDGED_TOGETHER + 200):
         scores = NO_SCORES.copy()
         if t % 25 == 0:
             scores[1] = -9.0
@@ -129,21 +135,21 @@ def test_company_must_come_soon() -> None:
 
 
 def test_the_cause_is_blamed_not_what_it_does() -> None:
-    rng, suspects = np.random.default_rng(0), Suspects(TWO)
-    for t in range(1, FIRST + 1):
+    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
+    for t in range(1, JUDGED_TOGETHER + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
     predictors = NO_PREDICTORS.copy()
     predictors[3, 1] = True
     x = np.array([0.0, 100.0, 0.0, 1e4])
-    assert suspects.later(Round(FIRST + 1, NATURAL, x), NO_SCORES, predictors) == []
-    assert suspects.left_out == [LeftOut(FIRST + 1, 1, 100.0)]
+    assert suspects.later(Round(JUDGED_TOGETHER + 1, NATURAL, x), NO_SCORES, predictors) == []
+    assert suspects.left_out == [LeftOut(JUDGED_TOGETHER + 1, 1, 100.0)]
 
 
 def test_a_node_that_never_varied_may_do_anything() -> None:
-    suspects = Suspects(TWO)
-    for t in range(1, FIRST + 1):
+    suspects = OutlierFilter(TWO)
+    for t in range(1, JUDGED_TOGETHER + 1):
         assert suspects.early(Round(t, NATURAL, np.full(N_NODES, 5.0))) is None
-    told = Round(FIRST + 1, NATURAL, np.array([5.0, 6.0, 5.0, 5.0]))
+    told = Round(JUDGED_TOGETHER + 1, NATURAL, np.array([5.0, 6.0, 5.0, 5.0]))
     assert suspects.later(told, NO_SCORES, NO_PREDICTORS) == [told]
 
 
@@ -151,11 +157,11 @@ def test_a_detected_change_takes_its_rounds_back() -> None:
     chosen = policy(detector=ChangeEvidence(N_NODES, noise="any"))
     play(chosen, 60, {50: (0, 1e3), 58: (2, 1e3)})
     assert [out.round for out in chosen.left_out] == [50, 58]
-    last = chosen._suspects._regimes[0, 0]  # type: ignore[union-attr]
-    before = chosen._moments.counts.sum()
-    chosen._forget(Alarm(60, int(last), 0, 49, 1.0, 1.0))
+    last = chosen._system.rounds.outliers._regimes[0, 0]  # type: ignore[union-attr]
+    before = chosen._system.rounds.moments.counts.sum()
+    chosen._system.forget(Alarm(60, int(last), 0, 49, 1.0, 1.0), 60, 60)
     assert [out.round for out in chosen.left_out] == [58]
-    samples = chosen._recent.samples(int(last), 0, after=49)
+    samples = chosen._system.rounds.recent.samples(int(last), 0, after=49)
     assert samples[0, 0] == 1e3
     assert 1e3 not in samples[:, 2]
-    assert chosen._moments.counts.sum() < before + N_NODES
+    assert chosen._system.rounds.moments.counts.sum() < before + N_NODES

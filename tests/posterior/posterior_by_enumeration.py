@@ -28,23 +28,16 @@ def log_density(
     *,
     intercept: bool,
     known_std: float | None = None,
-    weight_mean: float = 0.0,
 ) -> float:
-    """Of all samples of a mechanism at once; weights, their signs and noise integrated out."""
+    """Of all samples of a mechanism at once; weights and noise integrated out."""
     n = len(target)
     shape = np.eye(n) + WEIGHT_SCALE**2 * parents @ parents.T + intercept * INTERCEPT_SCALE**2
-    densities = []
-    for signs in product((-1.0, 1.0), repeat=parents.shape[1]):
-        middle = weight_mean * parents @ np.array(signs)
-        if known_std is not None:
-            law = stats.multivariate_normal(middle, known_std**2 * shape)
-        else:
-            # s^2 inverse gamma (shape, shape) and normal given s: t with 2 shape degrees of freedom
-            law = stats.multivariate_t(middle, shape, df=2 * NOISE_SHAPE)
-        densities.append(law.logpdf(target))
-        if weight_mean == 0:
-            break
-    return float(np.logaddexp.reduce(densities) - np.log(len(densities)))
+    if known_std is not None:
+        law = stats.multivariate_normal(np.zeros(n), known_std**2 * shape)
+    else:
+        # s^2 inverse gamma (shape, shape) and normal given s: t with 2 shape degrees of freedom
+        law = stats.multivariate_t(np.zeros(n), shape, df=2 * NOISE_SHAPE)
+    return float(law.logpdf(target))
 
 
 class Enumeration(NamedTuple):
@@ -92,7 +85,6 @@ def enumerate_pairs(
     noise_mean: Array | None,
     edge_probability: float | None = 0.5,  # None: the density itself is uniform, per mechanism
     noise_std: float | None = None,
-    weight_mean: float = 0.0,
     forbidden: Bools | None = None,
     required: Bools | None = None,
 ) -> Enumeration:
@@ -119,7 +111,6 @@ def enumerate_pairs(
                         rows[:, parents],
                         intercept=noise_mean is None,
                         known_std=noise_std,
-                        weight_mean=weight_mean,
                     )
                 table[parents] = density + prior_scores[size]
         scores[regime].append(table)

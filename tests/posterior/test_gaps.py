@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from causalarms import LinearSEM, random_sem
+from causalarms.posterior.base import Draws
 from causalarms.posterior.gaps import WITHOUT, add_rounds, expectations, fill
 
 FloatArray = npt.NDArray[np.float64]
@@ -80,10 +81,9 @@ def moments(
     gram = np.zeros((2, N, N + 1, N + 1))
     taught = np.ones(A.shape, dtype=bool)
     taught[0, 4] = False
-    add_rounds(
-        gram, X, np.full(N, move), A, taught, np.array(sem.order)[None],
-        *(array[None] for array in mechanisms(sem)),
-    )  # fmt: skip
+    weights, intercept, noise_std = (array[None] for array in mechanisms(sem))
+    draws = Draws(np.array(sem.order)[None], weights != 0, weights, intercept, noise_std)
+    add_rounds(gram, X, np.full(N, move), A, taught, draws)
     return gram
 
 

@@ -61,23 +61,6 @@ def test_a_known_variance() -> None:
     )
 
 
-@pytest.mark.parametrize("known_mean", [True, False])
-def test_weights_that_are_not_small(known_mean: bool) -> None:
-    sem, X, A = rounds(4, 12, 1)
-    mean = sem.noise_mean if known_mean else None
-    settings: dict[str, Any] = {"noise_mean": mean}
-    compare(
-        posterior_of(X, A, prior=MechanismPrior(weight_mean=0.8), **settings),
-        enumerate_pairs(X, A, weight_mean=0.8, **settings),
-    )
-    required = np.zeros((4, 4), dtype=bool)
-    required[0, 1] = required[2, 1] = True
-    compare(
-        posterior_of(X, A, prior=MechanismPrior(weight_mean=0.8), required=required, **settings),
-        enumerate_pairs(X, A, weight_mean=0.8, required=required, **settings),
-    )
-
-
 def test_mechanisms_without_samples_have_the_prior_given_the_order() -> None:
     sem, X, A = rounds(4, 20, 2)
     A[:, 1], A[:, 2] = 0, 1

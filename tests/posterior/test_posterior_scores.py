@@ -16,9 +16,8 @@ from causalarms.posterior.prior import MechanismPrior
 @pytest.mark.parametrize("known_mean", [True, False])
 @pytest.mark.parametrize("known_std", [None, 0.7])
 @pytest.mark.parametrize("n_rows", [0, 1, 3, 60])
-@pytest.mark.parametrize("weight_mean", [0.0, 1.25])
 def test_scores_are_the_density_of_the_samples(
-    known_mean: bool, known_std: float | None, n_rows: int, weight_mean: float
+    known_mean: bool, known_std: float | None, n_rows: int
 ) -> None:
     sem, X, A = rounds(5, 60, 4)
     X, A = X[:n_rows], A[:n_rows]
@@ -28,7 +27,6 @@ def test_scores_are_the_density_of_the_samples(
         A,
         noise_mean=mean,
         noise_std=known_std,
-        prior=MechanismPrior(weight_mean=weight_mean),
     )
     for regime, node in np.ndindex(2, 5):
         rows = X[A[:, node] == regime]
@@ -42,7 +40,6 @@ def test_scores_are_the_density_of_the_samples(
                         rows[:, [others[k] for k in places]],
                         intercept=mean is None,
                         known_std=known_std,
-                        weight_mean=weight_mean,
                     )
                 score = posterior.scores[regime, node, sum(1 << k for k in places)]
                 np.testing.assert_allclose(score, expected, rtol=1e-9, atol=1e-9)

@@ -19,7 +19,6 @@ from sklearn.base import clone
 
 from causalarms import GraphPosterior, random_sem
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.mixed import MixedPosterior, strengths_of_weights
 from causalarms.posterior.prior import MechanismPrior
 from causalarms.posterior.sampled import SampledPosterior
 from causalarms.sem.regimes import existing
@@ -222,27 +221,6 @@ def test_chains_agree_with_sums() -> None:
     chains.retire(2, 3)
     exact.retire(2, 3)
     assert exact.retired[0][:2] == (2, 3)
-
-
-def test_mixed_strengths() -> None:
-    data, noise_mean = data_of("3 nodes")
-    posterior = MixedPosterior(
-        3, strengths_of_weights(MechanismPrior()), noise_mean=noise_mean, regimes=data.n_regimes
-    )
-    posterior.update(Moments.of(data))
-    drawn = posterior.draw(np.random.default_rng(0), 3000)
-    error = np.abs(drawn.adjacency.mean(axis=0) - posterior.edge_probability)
-    assert error.max() < 5 * 0.5 / np.sqrt(3000)
-
-
-def test_signs_are_drawn_apart_from_parents() -> None:
-    """Without data both signs of a weight are equally likely, whatever the parents are."""
-    prior = MechanismPrior(weight_mean=3.0, weight_scale=0.1)
-    drawn = ExactPosterior(2, prior=prior, regimes=[3, 3]).draw(np.random.default_rng(0), 4000)
-    for regime, parent in np.ndindex(3, 2):
-        weights = drawn.weights[:, regime, parent, 1 - parent]
-        there = weights[weights != 0]
-        assert abs((there > 0).mean() - 0.5) < 5 * 0.5 / np.sqrt(len(there))
 
 
 def test_two_regimes_told_are_the_default_bit_for_bit() -> None:

@@ -37,7 +37,7 @@ def brute_force(now: ExactPosterior, old: ExactPosterior, retired: tuple[int, in
                     edge[regime, list(parents), node] += share
             if node == retired[1]:
                 past = [old.scores[(*retired, index(p, node))] for p in choices]
-                prior = [now.settings.log_sizes[len(p)] for p in choices]
+                prior = [now.kernel_prior.log_sizes[len(p)] for p in choices]
                 total += logsumexp(past) - logsumexp(prior)
         terms.append(total)
         edges.append(edge)

@@ -12,7 +12,6 @@ from small_systems import moments_of, posterior_of, rounds
 from causalarms.errors import DataError, ModelError
 from causalarms.posterior.convergence import NOTICEABLE, effective_sizes
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.prior import MechanismPrior
 from causalarms.posterior.sampled import SampledPosterior
 from causalarms.statistics.moments import Moments
 
@@ -203,8 +202,6 @@ def test_huge_values_and_few_samples_give_finite_draws() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ModelError, match="weight_mean above 0 needs the exact posterior"):
-        SampledPosterior(30, prior=MechanismPrior(weight_mean=1.0))
     with pytest.raises(DataError, match=r"30 nodes with 12 candidates need [\d,]+ bytes"):
         SampledPosterior(30, memory_limit=10**6)
     with pytest.raises(DataError, match="n_chains must be a whole number of at least 1, not 0"):

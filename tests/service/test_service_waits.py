@@ -12,11 +12,11 @@ import pytest
 from served import Served, served
 
 from causalarms.limits import MAX_PENDING_TRIALS
+from causalarms.policies.base import Suggestion
 from causalarms.service import writing
 from causalarms.service.remote import RemoteStudy
 from causalarms.study import Study
 from causalarms.study.learner import Learner
-from causalarms.study.limits import Choice
 
 NODES = ["heat", "stir", "yield"]
 VALUES = {"heat": 1.0, "stir": 2.0, "yield": 3.0}
@@ -49,7 +49,7 @@ def test_others_tell_and_ask_while_somebody_asks_for_many(
     choosing, go_on = threading.Event(), threading.Event()
     ordinary = Learner.choose
 
-    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Choice:
+    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
         if trial == 13:
             choosing.set()
             assert go_on.wait(LATE)

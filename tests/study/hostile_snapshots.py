@@ -38,7 +38,6 @@ CASES: dict[str, State] = {
     "additive": {"policy_settings": {"epsilon": 8.0}},
     "ga-lcb": {"policy_settings": {"n_observe": 15, "cycles": 3}},
     "posterior": {},
-    "posterior, weights learned": {"policy_settings": {"weights": "learned"}},
     "posterior in units of its own": {"policy_settings": {"noise_scale": "estimate"}},
     "posterior-cd": {},
     "posterior sampled": {"policy_settings": {"method": "sampled"}},
@@ -46,7 +45,6 @@ CASES: dict[str, State] = {
 }
 # these are as possible as what was there: only `verify` can know
 PLAUSIBLE = {
-    ("posterior.held", "last axis shorter"),
     ("posterior.log_odds", "infinite"),
     ("detector.scores", "nan"),  # was not tested
 }

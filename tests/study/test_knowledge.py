@@ -113,10 +113,11 @@ def test_it_is_stored_by_name_and_may_change(tmp_path: Path) -> None:
             study.change_settings(policy="ucb")
 
 
-def test_settings_from_before_still_load() -> None:
-    record = Settings.from_dict({"nodes": NODES, "reward": "yield"}).as_dict()
-    assert record.pop("knowledge") == {}
-    assert Settings.from_dict(json.loads(json.dumps(record))).knowledge == {}
+def test_settings_say_which_factors_there_are() -> None:
+    with pytest.raises(StudyError, match="factors are missing"):
+        Settings.from_dict({"nodes": NODES, "reward": "yield"})
+    record = Settings.from_dict({"nodes": NODES, "reward": "yield", "factors": {"heat": {}}})
+    assert Settings.from_dict(json.loads(json.dumps(record.as_dict()))) == record
 
 
 def test_masks_are_not_settings_of_a_studys_policy() -> None:

@@ -21,13 +21,12 @@ from study_rounds import NODES, SETTINGS, play, result
 from causalarms import Study
 from causalarms.errors import StudyError
 from causalarms.limits import MAX_PENDING_TRIALS
-from causalarms.policies.base import Policy
+from causalarms.policies.base import Policy, Suggestion
 from causalarms.study import asking
 from causalarms.study import far_values as far
 from causalarms.study import study as study_module
 from causalarms.study.events import Event, canonical, canonical_rows, encode
 from causalarms.study.learner import Learner
-from causalarms.study.limits import Choice
 from causalarms.study.trials import Ledger
 
 CHEAP = SETTINGS | {"policy": "random"}
@@ -46,7 +45,7 @@ class Gate:
         """The choice of this trial waits, the first time it is made."""
         ordinary = Learner.choose
 
-        def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Choice:
+        def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
             if trial == number and not self.choosing.is_set():
                 self.choosing.set()
                 assert self.open.wait(LATE)
@@ -114,7 +113,7 @@ def test_another_process_tells_while_one_asks_for_many(
     )
     ordinary = Learner.choose
 
-    def slow(learner: Learner, trial: int, pending: Sequence[Any]) -> Choice:
+    def slow(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
         time.sleep(0.1)
         return ordinary(learner, trial, pending)
 
@@ -142,7 +141,7 @@ def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
     other = Study.open(path)
     ordinary, held = Learner.choose, list[bool]()
 
-    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Choice:
+    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
         locked = study.store._writer is not None  # type: ignore[attr-defined]
         held.append(locked)
         if not locked:  # a result comes in whenever a trial is chosen
@@ -185,7 +184,7 @@ def test_trials_of_an_interrupted_ask_come_first_at_the_next(
     play(study, 5)
     ordinary = Learner.choose
 
-    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Choice:
+    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
         if trial == 8:
             raise KeyboardInterrupt
         return ordinary(learner, trial, pending)

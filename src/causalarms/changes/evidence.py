@@ -9,17 +9,17 @@ A at least, and more by the average overshoot, which hardly depends on A. A stat
 is divided among the mechanisms a round is played with. The cost of a round does not depend on the
 past.
 
-Scores are normal where the noise is. With noise="any" only their ranks among earlier scores count
+Scores are normal if the noise is. With noise="any" only their ranks among earlier scores count
 (`ranks.py`): each says between which two numbers a normal score lies, and the likelihood ratio is
 that of lying there. Where a node is regressed on one of its effects, noise that is not Gaussian
 makes residuals depend on the predictors, and ratios are a little above one on average for ever.
-Each is therefore divided by what it has been on average, where that is more than one.
+Each is therefore divided by what it has been on average, if that is more than one.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.ranks import PastScores
 from causalarms.changes.view import PREDICTION, Prediction, View
-from causalarms.checks import choice, flag, number
+from causalarms.checks import choice, number
 from causalarms.kernels import kernel
 from causalarms.state_entries import Entry
 
@@ -47,12 +47,31 @@ LARGEST_SHIFT = 5.0
 OVERSHOOT = 3.4
 OVERSHOOT_OF_RANKS = 2.5  # 1.9 to 4.0 with uniform ranks; keeps 0.1 in whole runs of several laws
 GAUSSIAN, ANY = NOISE = ("gaussian", "any")
-ANY_RATIO = 600.0  # nats; the evidence of one round is not limited
-OUTLIER_RATIO = math.log(1000.0)  # nats; no single round raises an alarm
+LARGEST_RATIO = 600.0  # nats of one round: exp of more overflows
 LARGEST = 1e300  # an R beyond it is as good
 SMALLEST = 1e-30  # a probability
 # of the average ratio: ratios of one it starts with, and the most that a score adds to it
 USUAL_FIRST, USUAL_MOST = 200.0, 5.0
+
+
+class Evidence(NamedTuple):
+    """Against every alternative, of one mechanism or, with (R, N) in front, of all of them."""
+
+    sums: FloatArray  # (alternatives,) R of Shiryaev and Roberts
+    # the last time the likelihood ratio since some round was largest for starting again
+    gains: FloatArray  # (alternatives,)
+    starts: IntArray  # (alternatives,)
+    usual: FloatArray  # (2, alternatives) sum and number of ratios so far, or (2, 0)
+
+
+class ScoredRound(NamedTuple):
+    """What a round says of every node."""
+
+    low: FloatArray  # (N,) the score is between these, or both; nan: not tested
+    high: FloatArray  # (N,)
+    predictors: npt.NDArray[np.bool_]  # (N, N) as [node, predictor]
+    values: FloatArray  # (N,)
+    stds: FloatArray  # (N,)
 
 
 def alarm_level(
@@ -70,8 +89,6 @@ class ChangeEvidence(Detector):
     noise                          "gaussian", or "any" law, the same for all mechanisms but for
                                    its scale: alarms are then later by some rounds, and early ones
                                    rare
-    outliers                       the noise has tails: no single round raises an alarm, which is
-                                   then later by some rounds; nothing more where noise is "any"
     n_regimes                      the most that a node has
     """
 
@@ -83,7 +100,6 @@ class ChangeEvidence(Detector):
         *,
         false_alarms_per_1000_rounds: float = 0.1,
         noise: str = GAUSSIAN,
-        outliers: bool = False,
         n_regimes: int = 2,
     ) -> None:
         super().__init__(n_nodes, n_regimes=n_regimes)
@@ -91,16 +107,15 @@ class ChangeEvidence(Detector):
             "false_alarms_per_1000_rounds", false_alarms_per_1000_rounds, above=0.0, most=100.0
         )
         self.level = alarm_level(rate, self.n_nodes, noise=choice("noise", noise, NOISE))
-        self.largest_ratio = OUTLIER_RATIO if flag("outliers", outliers) else ANY_RATIO
         n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * self.n_nodes
         shape = (self.n_regimes, self.n_nodes, n_alternatives)
-        self._sums = np.zeros(shape)
-        # the last time the likelihood ratio since some round was largest for starting anew
-        self._gains = np.zeros(shape)
-        self._starts: IntArray = np.zeros(shape, dtype=np.int64)
         self._past = PastScores(self.n_nodes) if noise == ANY else None
-        # sum and number of ratios so far, where they are averaged
-        self._usual = np.zeros((*shape[:2], 2, n_alternatives if noise == ANY else 0))
+        self._evidence = Evidence(
+            sums=np.zeros(shape),
+            gains=np.zeros(shape),
+            starts=np.zeros(shape, dtype=np.int64),
+            usual=np.zeros((*shape[:2], 2, n_alternatives if noise == ANY else 0)),
+        )
 
     def watch(
         self,
@@ -124,20 +139,8 @@ class ChangeEvidence(Detector):
         if self._past is not None:
             low, high = self._past.cells(round_, regimes, prediction)
             self._past.add(round_, regimes, prediction.scores)
-        totals = add_scores(
-            self._sums,
-            self._gains,
-            self._starts,
-            self._usual,
-            round_,
-            regimes,
-            low,
-            high,
-            prediction.predictors,
-            values,
-            prediction.stds,
-            self.largest_ratio,
-        )
+        scored = ScoredRound(low, high, prediction.predictors, values, prediction.stds)
+        totals = add_scores(self._evidence, round_, regimes, scored)
         alarms = []
         for node in np.flatnonzero(totals >= self.level):
             regime = int(regimes[node])
@@ -155,36 +158,32 @@ class ChangeEvidence(Detector):
         return alarms
 
     def _likeliest_start(self, regime: int, node: int) -> int:
-        likeliest = int(np.argmax(self._gains[regime, node]))
-        return int(self._starts[regime, node, likeliest])
+        likeliest = int(np.argmax(self._evidence.gains[regime, node]))
+        return int(self._evidence.starts[regime, node, likeliest])
 
     def forget(self, regime: int, node: int) -> None:
-        """No evidence is held against a mechanism that is learned anew."""
+        """No evidence is held against a mechanism that is learned again."""
         if self._past is not None:
             self._past.forget(regime, node, since=self._likeliest_start(regime, node))
-        self._sums[regime, node] = 0.0
-        self._gains[regime, node] = 0.0
-        self._starts[regime, node] = 0
+        for held in (self._evidence.sums, self._evidence.gains, self._evidence.starts):
+            held[regime, node] = 0
 
     def entries(self, n_told: int) -> dict[str, Entry]:
         return {} if self._past is None else self._past.entries()
 
     def state(self) -> dict[str, Any]:
-        past = {} if self._past is None else self._past.state() | {"usual": self._usual.copy()}
-        return {
-            "sums": self._sums.copy(),
-            "gains": self._gains.copy(),
-            "starts": self._starts.copy(),
-            **past,
-        }
+        state = {name: held.copy() for name, held in self._evidence._asdict().items()}
+        if self._past is None:
+            del state["usual"]
+            return state
+        return state | self._past.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._sums[:] = state["sums"]
-        self._gains[:] = state["gains"]
-        self._starts[:] = state["starts"]
+        for name, held in self._evidence._asdict().items():
+            if name in state:
+                held[:] = state[name]
         if self._past is not None:
             self._past.restore(state)
-            self._usual[:] = state["usual"]
 
 
 @kernel
@@ -205,16 +204,10 @@ def normal_mass(low: float, high: float) -> float:
 
 
 @kernel
-def _add(
-    sums: FloatArray,
-    gains: FloatArray,
-    starts: IntArray,
-    usual: FloatArray,
-    k: int,
-    round_: int,
-    ratio: float,
-) -> float:
+def _add(evidence: Evidence, k: int, round_: int, ratio: float) -> float:
     """One more score for alternative k; its sum afterwards."""
+    sums, gains, starts, usual = evidence.sums, evidence.gains, evidence.starts, evidence.usual
+    ratio = min(ratio, LARGEST_RATIO)
     if usual.shape[1] > 0:
         average = (USUAL_FIRST + usual[0, k]) / (USUAL_FIRST + usual[1, k])
         usual[0, k] += min(math.exp(ratio), USUAL_MOST)
@@ -229,24 +222,20 @@ def _add(
 
 @kernel
 def add_score(
-    sums: FloatArray,  # (alternatives,)
-    gains: FloatArray,
-    starts: IntArray,
-    usual: FloatArray,  # (2, alternatives), or (2, 0)
+    evidence: Evidence,  # of one mechanism
     round_: int,
     low: float,  # the score is between these, or both
     high: float,
     predictors: npt.NDArray[np.bool_],  # (N,)
     values: FloatArray,  # (N,)
     std: float,
-    largest_ratio: float,
 ) -> float:
     """The mechanism's R afterwards: half of it by the kind of scores, half by predictor."""
     n_kinds, n_changes = len(ALTERNATIVES), len(WEIGHT_CHANGES)
     kinds = changes = 0.0
     for k in range(n_kinds):
         ratio = log_ratio(low, high, ALTERNATIVES[k, 0], ALTERNATIVES[k, 1])
-        kinds += _add(sums, gains, starts, usual, k, round_, min(ratio, largest_ratio))
+        kinds += _add(evidence, k, round_, ratio)
     n_predictors = 0
     for j in range(len(predictors)):
         if predictors[j]:
@@ -254,12 +243,11 @@ def add_score(
             for c in range(n_changes):
                 shift = WEIGHT_CHANGES[c] * values[j] / std
                 shift = min(max(shift, -LARGEST_SHIFT), LARGEST_SHIFT)
-                k = n_kinds + n_changes * j + c
                 if low == high:
                     ratio = shift * low - 0.5 * shift**2
                 else:
                     ratio = log_ratio(low, high, shift, 1.0)
-                changes += _add(sums, gains, starts, usual, k, round_, min(ratio, largest_ratio))
+                changes += _add(evidence, n_kinds + n_changes * j + c, round_, ratio)
     if n_predictors == 0:
         return kinds / n_kinds
     return 0.5 * kinds / n_kinds + 0.5 * changes / (n_changes * n_predictors)
@@ -267,34 +255,29 @@ def add_score(
 
 @kernel
 def add_scores(
-    sums: FloatArray,  # (R, N, alternatives)
-    gains: FloatArray,
-    starts: IntArray,
-    usual: FloatArray,  # (R, N, 2, alternatives), or (R, N, 2, 0)
+    evidence: Evidence,  # of all mechanisms
     round_: int,
-    regimes: npt.NDArray[np.uint8],
-    low: FloatArray,
-    high: FloatArray,
-    predictors: npt.NDArray[np.bool_],
-    values: FloatArray,
-    stds: FloatArray,
-    largest_ratio: float,
+    regimes: npt.NDArray[np.uint8],  # (N,)
+    scored: ScoredRound,
 ) -> FloatArray:
-    totals = np.zeros(len(low))
-    for node in range(len(low)):
-        if not math.isnan(low[node]):
+    """R of every mechanism the round was played with, (N,); 0 if it was not tested."""
+    totals = np.zeros(len(regimes))
+    for node in range(len(regimes)):
+        if not math.isnan(scored.low[node]):
             m = regimes[node]
+            own = Evidence(
+                evidence.sums[m, node],
+                evidence.gains[m, node],
+                evidence.starts[m, node],
+                evidence.usual[m, node],
+            )
             totals[node] = add_score(
-                sums[m, node],
-                gains[m, node],
-                starts[m, node],
-                usual[m, node],
+                own,
                 round_,
-                low[node],
-                high[node],
-                predictors[node],
-                values,
-                stds[node],
-                largest_ratio,
+                scored.low[node],
+                scored.high[node],
+                scored.predictors[node],
+                scored.values,
+                scored.stds[node],
             )
     return totals

@@ -14,7 +14,7 @@ than zeta (docs/baselines.md has the measured rates).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -106,9 +106,7 @@ class MechanismGLR(Detector):
     ) -> list[Alarm]:
         """Add a round's whitened values; alarms of the mechanisms that took part in it."""
         statistic, window = _observe(
-            self._residuals,
-            self._rounds,
-            self._counts,
+            Rings(self._residuals, self._rounds, self._counts),
             round_,
             regimes,
             residuals,
@@ -160,25 +158,32 @@ class MechanismGLR(Detector):
         self._counts[:] = state["counts"]
 
 
+class Rings(NamedTuple):
+    """The last values of every mechanism, changed in place."""
+
+    residuals: FloatArray  # (R, N, window)
+    rounds: npt.NDArray[np.int64]  # (R, N, window)
+    counts: npt.NDArray[np.int64]  # (R, N)
+
+
 @kernel
 def _observe(
-    buffers: FloatArray,
-    rounds: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
+    rings: Rings,
     round_: int,
-    regimes: npt.NDArray[np.uint8],
-    residuals: FloatArray,
-    noise_mean: FloatArray,
-    noise_std: FloatArray,
+    regimes: npt.NDArray[np.uint8],  # (N,)
+    residuals: FloatArray,  # (N,)
+    noise_mean: FloatArray,  # (R, N)
+    noise_std: FloatArray,  # (R, N)
     min_window: int,
     per_sample: float,
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
     """Per node the largest Psi(s) - per_sample * window, and that window."""
-    n_nodes, size = len(regimes), buffers.shape[2]
+    rounds, counts = rings.rounds, rings.counts
+    n_nodes, size = len(regimes), rounds.shape[2]
     statistic, window = np.full(n_nodes, -np.inf), np.zeros(n_nodes, np.int64)
     for node in range(n_nodes):
         regime = regimes[node]
-        ring = buffers[regime, node]
+        ring = rings.residuals[regime, node]
         ring[counts[regime, node] % size] = residuals[node]
         rounds[regime, node, counts[regime, node] % size] = round_
         counts[regime, node] += 1

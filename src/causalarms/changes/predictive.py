@@ -66,7 +66,7 @@ def predictive_score(
     equations = normal_equations(gram, node, regressors, mean, RIDGE, RIDGE)
     cholesky(equations, size, RIDGE, RIDGE)
     z = np.empty(size)
-    squares = whiten(equations, size, 0.0, 0.0, 0, z)
+    squares = whiten(equations, z)
     prediction, leverage = mean, 0.0
     row = np.empty(size)
     for a in range(size):  # L row = regressor values

@@ -1,4 +1,4 @@
-"""What a detector may look at beside the round itself: what its policy knows.
+"""What a detector may look at next to the round itself: what its policy knows.
 
 A detector names the kinds of knowledge it `needs`, a policy those it `offers`. Policies compute
 nothing that is not asked for. Numbers are in the units the policy computes in (`scaled`).
@@ -12,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
+from causalarms.graphs.units import Units
+from causalarms.models.weights import MechanismWeights
 from causalarms.sem.regimes import Counts
+from causalarms.statistics.dataset import Dataset
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -104,3 +107,71 @@ class View:
 
     def _lacks(self, kind: str) -> ModelError:
         return ModelError(f"a detector that looks at the {kind} must say so in `needs`")
+
+
+class _ModelView(View):
+    """Weights of a graph that was learned; None while there is none."""
+
+    def __init__(self, regimes: Counts, weights: MechanismWeights | None) -> None:
+        super().__init__(regimes)
+        self._weights = weights
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        return () if self._weights is None else (MODEL,)
+
+    def model(self) -> Model:
+        weights = self._weights
+        if weights is None:
+            raise self._lacks(MODEL)
+        return Model(weights.weights, weights.intercept, weights.noise_std)
+
+
+class DatasetView(_ModelView):
+    """Of a policy that keeps all rounds."""
+
+    def __init__(self, weights: MechanismWeights | None, units: Units, data: Dataset) -> None:
+        super().__init__(data.n_regimes, weights)
+        self._units = units
+        self._data = data
+
+    def scaled(self, values: FloatArray) -> FloatArray:
+        return self._units.apply(values)
+
+    def rounds_of(self, regime: int, node: int, most: int) -> MechanismRounds:
+        rows = self._data.recent_rows_of(regime, node, most)
+        return MechanismRounds(rows + 1, self.scaled(self._data.values[rows]))
+
+    def rounds_under(self, intervention: Intervention, most: int) -> FloatArray:
+        """Since the last change of any of its mechanisms."""
+        nodes = np.arange(len(intervention))
+        start = int(self._data.starts[intervention, nodes].max())
+        rows = np.flatnonzero((self._data.regimes[start:] == intervention).all(axis=1))
+        return self.scaled(self._data.values[start + rows[max(len(rows) - most, 0) :]])
+
+
+class CommittedView(_ModelView):
+    """Of a policy that keeps only the last rounds of one intervention."""
+
+    def __init__(
+        self,
+        regimes: Counts,
+        weights: MechanismWeights | None,
+        origin: FloatArray,
+        committed: Intervention,
+        recent: FloatArray,  # (n, N), relative to the origin
+    ) -> None:
+        super().__init__(regimes, weights)
+        self._origin = origin
+        self._committed = committed
+        self._recent = recent
+
+    def scaled(self, values: FloatArray) -> FloatArray:
+        return values - self._origin
+
+    def rounds_of(self, regime: int, node: int, most: int) -> MechanismRounds:
+        return MechanismRounds(np.zeros(0, dtype=np.int64), np.zeros((0, len(self.regimes))))
+
+    def rounds_under(self, intervention: Intervention, most: int) -> FloatArray:
+        same = np.array_equal(intervention, self._committed)
+        return self._recent if same else self._recent[:0]

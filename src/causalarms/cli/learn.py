@@ -39,7 +39,7 @@ CSL_METHODS: dict[str, dict[str, Any]] = {
 }
 CONTINUOUS: dict[str, type[GOLEM] | type[DAGMA]] = {"golem": GOLEM, "dagma": DAGMA}
 METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
-CSL_ONLY = ("max_samples", "standardize", "bootstrap", "few_samples")
+CSL_ONLY = ("max_samples", "bootstrap", "few_samples")
 KNOWLEDGE = ("forbid", "require", "tier")
 POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
 METHOD_HELP = (
@@ -89,7 +89,6 @@ METHOD_HELP = (
 @edges("require", "--require", "--require-edge", words="Edge that must be.")
 @TIERS
 @click.option("--max-samples", type=SAMPLES, help="csl: at most so many samples per mechanism.")
-@click.option("--standardize", is_flag=True, help="csl: divide nodes by their standard deviation.")
 @click.option(
     "--few-samples",
     type=click.Choice(["raise", "unknown"]),
@@ -149,7 +148,6 @@ def learn(
     require: tuple[str, ...],
     tier: tuple[str, ...],
     max_samples: int | None,
-    standardize: bool,
     few_samples: str,
     bootstrap: int,
     miss_per_edge: float,
@@ -206,7 +204,6 @@ def learn(
             **CSL_METHODS[method],
             **known,
             max_samples=max_samples,
-            standardize=standardize,
             on_few_samples=few_samples,
             n_bootstrap=bootstrap,
             n_jobs=jobs,

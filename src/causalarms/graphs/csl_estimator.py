@@ -18,7 +18,7 @@ from causalarms.graphs.identifiability import warn_of_constant_regimes, warn_of_
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds, regimes_in
 from causalarms.graphs.metrics import varsortability
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
-from causalarms.graphs.stability import edge_stability
+from causalarms.graphs.stability import Resampling, edge_stability
 from causalarms.graphs.units import Units, common_scale, warn_of_wide_scales
 from causalarms.limits import MAX_REGIMES
 from causalarms.rng import generator
@@ -35,7 +35,6 @@ class CSL(BaseEstimator):  # type: ignore[misc]
     k                neighbours of the mutual-information estimate
     mutual_information   "rectangles" (Kraskov's second estimator) or "squares" (the first)
     max_samples, keep    at most so many samples per mechanism, the "oldest" or "newest"
-    standardize      divide nodes by their standard deviation first; weights stay in your units
     forbidden, required, tiers   prior knowledge by name, enforced exactly in all regimes
     on_few_samples   a mechanism with too few samples: "raise", or leave it "unknown"
     n_bootstrap      refits on part of the rounds, for `stability_`; n_jobs, random_state as usual
@@ -63,7 +62,6 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         mutual_information: str = "rectangles",
         max_samples: int | None = None,
         keep: str = "oldest",
-        standardize: bool = False,
         forbidden: Edges | None = None,
         required: Edges | None = None,
         tiers: Tiers | None = None,
@@ -78,7 +76,6 @@ class CSL(BaseEstimator):  # type: ignore[misc]
         self.mutual_information = mutual_information
         self.max_samples = max_samples
         self.keep = keep
-        self.standardize = standardize
         self.forbidden = forbidden
         self.required = required
         self.tiers = tiers
@@ -125,9 +122,8 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers
         )
         warn_of_constant_regimes(rows, nodes, counts)
-        if not self.standardize:
-            warn_of_wide_scales(values, nodes)
-        units = Units.of(values, standardize=self.standardize, center=mean is None)
+        warn_of_wide_scales(values, nodes)
+        units = Units.unscaled(values, center=mean is None)
         z = units.apply(values)
         n_nodes = len(nodes)
         n_candidates = allowed.sum(axis=0)
@@ -158,10 +154,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
                 rows,
                 counts,
                 settings | {"min_samples": needed},
-                n_resamples=self.n_bootstrap,
-                seed=int(seed),
-                max_samples=self.max_samples,
-                keep=self.keep,
+                Resampling(self.n_bootstrap, int(seed), self.max_samples, self.keep),
                 n_jobs=self.n_jobs,
             )
         if self.on_few_samples == "unknown":
@@ -203,7 +196,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
 
     def check_settings(self) -> None:
         """Refuse settings that cannot be used, by name; `fit` does so first."""
-        for name in ("joint", "edge_weighting", "standardize"):
+        for name in ("joint", "edge_weighting"):
             flag(name, getattr(self, name))
         choice("mutual_information", self.mutual_information, ESTIMATORS)
         choice("on_few_samples", self.on_few_samples, ("raise", "unknown"))

@@ -8,6 +8,7 @@ distinct ones as a bootstrap sample of full size holds.
 from __future__ import annotations
 
 from math import e
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,18 @@ from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
 from causalarms.statistics.dataset import Dataset
 
-SHARE = 1 - 1 / e
+FRACTION = 1 - 1 / e
 
 FloatArray = npt.NDArray[np.float64]
+
+
+class Resampling(NamedTuple):
+    """How rounds are drawn, and kept for each mechanism."""
+
+    n_resamples: int
+    seed: int
+    max_samples: int | None
+    keep: str
 
 
 def edge_stability(
@@ -28,17 +38,14 @@ def edge_stability(
     regimes: npt.NDArray[np.uint8],
     counts: Counts,  # of regimes, (N,)
     settings: dict[str, object],
+    resampling: Resampling,
     *,
-    n_resamples: int,
-    seed: int,
-    max_samples: int | None,
-    keep: str,
     n_jobs: int | None,
 ) -> FloatArray:
-    """Share of resamples in which each edge was found, among those that knew its mechanism."""
+    """Fraction of resamples in which each edge was found, among those that knew its mechanism."""
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_refit)(values, regimes, counts, settings, seed, number, max_samples, keep)
-        for number in range(n_resamples)
+        delayed(_refit)(values, regimes, counts, settings, resampling, number)
+        for number in range(resampling.n_resamples)
     )
     edges = np.sum([adjacency for adjacency, _ in found], axis=0, dtype=float)
     known = np.sum([known for _, known in found], axis=0, dtype=float)[:, None, :]
@@ -50,14 +57,14 @@ def _refit(
     regimes: npt.NDArray[np.uint8],
     counts: Counts,
     settings: dict[str, object],
-    seed: int,
+    resampling: Resampling,
     number: int,
-    max_samples: int | None,
-    keep: str,
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    rng = stream(seed, "resample", number)
-    rows = np.sort(rng.choice(len(values), int(SHARE * len(values)), replace=False))
-    data = Dataset(values.shape[1], cap=max_samples, keep=keep, regimes=counts)
+    rng = stream(resampling.seed, "resample", number)
+    rows = np.sort(rng.choice(len(values), int(FRACTION * len(values)), replace=False))
+    data = Dataset(
+        values.shape[1], cap=resampling.max_samples, keep=resampling.keep, regimes=counts
+    )
     data.append(values[rows], regimes[rows])
     fit = csl(data, **settings)  # type: ignore[arg-type]
     return fit.adjacency, fit.known

@@ -1,9 +1,8 @@
 """Scales of nodes: CSL is not invariant to the units of a single node.
 
 Rescaling one node changes -log|b| of its edges and so the graph; a common scale of all nodes
-changes nothing. Standardising divides every node by its standard deviation over all rounds.
-Where the noise means are unknown, nodes are centred too, which an intercept makes irrelevant for
-the result and which keeps Gram moments of nodes with large offsets accurate.
+changes nothing. If the noise means are unknown, nodes are centred, which an intercept makes
+irrelevant for the result and which keeps Gram moments of nodes with large offsets accurate.
 
 Inverses of Gram matrices are multiplied with each other, which are fourth powers of the data: far
 from one they leave the range of double precision. There all nodes are multiplied by one power of
@@ -35,11 +34,11 @@ class Units:
     scale: FloatArray  # (N,)
 
     @classmethod
-    def of(cls, values: FloatArray, *, standardize: bool, center: bool) -> Units:
+    def unscaled(cls, values: FloatArray, *, center: bool) -> Units:
+        """Those of the values, (n, N), relative to their mean if they are centred."""
         n_nodes = values.shape[1]
         return cls(
-            shift=values.mean(axis=0) if center else np.zeros(n_nodes),
-            scale=values.std(axis=0) if standardize else np.ones(n_nodes),
+            shift=values.mean(axis=0) if center else np.zeros(n_nodes), scale=np.ones(n_nodes)
         )
 
     @classmethod

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from causalarms.errors import ModelError
 from causalarms.graphs.units import Units
 from causalarms.models.over_draws import rewards_of
-from causalarms.posterior.exact import Draws
+from causalarms.posterior.base import Draws
 from causalarms.posterior.one_graph import draws_given_graph
 from causalarms.sem.regimes import Counts, existing
 from causalarms.sem.rewards import expected_values

@@ -15,6 +15,7 @@ depends on later nodes only, which the sweep has not reached yet.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,13 @@ def usual_starts(n_nodes: int) -> FloatArray:
     return np.repeat(np.array([[0.0], [1.0], [-1.0]]), n_nodes, axis=1)
 
 
+class Ellipsoids(NamedTuple):
+    """What is believed of the weights of every mechanism."""
+
+    centre: FloatArray  # (R, N, N) as [regime, parent, node]
+    shape: FloatArray  # (R, N, N, N) V^-1 on the parents, as [regime, node]
+
+
 @kernel
 def ridge_ellipsoids(
     gram: FloatArray,  # (R, N, N+1, N+1)
@@ -46,8 +54,8 @@ def ridge_ellipsoids(
     noise_mean: FloatArray,  # (R, N)
     precision: float,
     rounding: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Ridge estimates [regime, parent, node], and V^-1 on the parents, [regime, node]."""
+) -> Ellipsoids:
+    """Around the ridge estimates."""
     n = graph.shape[1]
     centre, shape = np.zeros(graph.shape), np.zeros((len(graph), n, n, n))
     for regime in range(len(graph)):
@@ -59,7 +67,7 @@ def ridge_ellipsoids(
             )
             cholesky(equations, p, precision, 0.0, rounding)
             z = np.empty(p)
-            whiten(equations, p, 0.0, 0.0, 0, z)
+            whiten(equations, z)
             solve_transposed(equations, z)
             for a in range(p):
                 centre[regime, parents[a], node] = z[a]
@@ -73,13 +81,12 @@ def ridge_ellipsoids(
                 solve_transposed(equations, z)
                 for a in range(p):
                     shape[regime, node, parents[a], parents[b]] = z[a]
-    return centre, shape
+    return Ellipsoids(centre, shape)
 
 
 @kernel
 def optimistic_rewards(
-    centre: FloatArray,  # (R, N, N)
-    shape: FloatArray,  # (R, N, N, N)
+    ellipsoids: Ellipsoids,
     graph: npt.NDArray[np.bool_],  # (R, N, N)
     radius: float,
     noise_mean: FloatArray,  # (R, N)
@@ -89,6 +96,7 @@ def optimistic_rewards(
     starts: FloatArray,  # (s, N) whether nodes are pushed up (1), down (-1) or not (0) at first
 ) -> tuple[FloatArray, FloatArray]:
     """The reward at the centres and the optimistic one, (n,) each."""
+    centre, shape = ellipsoids.centre, ellipsoids.shape
     n_arms, n = arms.shape
     parents, counts = np.zeros(graph.shape, dtype=np.int64), np.zeros(graph.shape[:2], np.int64)
     for regime in range(len(graph)):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_TABLE_NODES
-from causalarms.posterior.exact import Draws
+from causalarms.posterior.base import Draws
 from causalarms.search import Constraints, best_intervention
 from causalarms.sem.best_regimes import allowed_arms, neighbours, within
 from causalarms.sem.regimes import Counts, n_interventions, regime_counts

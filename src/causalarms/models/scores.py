@@ -44,19 +44,12 @@ def score_interventions(
     """Mean and bound of every given intervention."""
     n_nodes = model.weights.shape[1]
     order = np.arange(n_nodes) if model.order is None else model.order
-    mean, width = _score(
-        model.weights,
-        model.intercept,
-        model.spread,
-        model.n_regressors,
-        order,
+    fitted = Fitted(
+        model.weights, model.intercept, model.spread, model.n_regressors, order,
         model.order is not None,
-        interventions,
-        reward,
-        form_code(bound),
-        float(np.log(2 * n_nodes / delta)),
-        0.0 if known_mean else 1.0,
-    )
+    )  # fmt: skip
+    log_term, constant = float(np.log(2 * n_nodes / delta)), 0.0 if known_mean else 1.0
+    mean, width = _score(fitted, interventions, reward, Bound(form_code(bound), log_term, constant))
     return Scores(mean, width)
 
 
@@ -65,34 +58,46 @@ def best_score(values: FloatArray) -> int:
     return int(np.argmax(np.where(np.isnan(values), -np.inf, values)))
 
 
+class Fitted(NamedTuple):
+    """`MechanismWeights` as the kernel takes them."""
+
+    weights: FloatArray  # (R, N, N)
+    intercept: FloatArray  # (R, N)
+    spread: FloatArray  # (R, N)
+    n_regressors: IntArray  # (R, N)
+    order: IntArray  # (N,), of all regimes together
+    has_order: bool  # else the order means nothing
+
+
+class Bound(NamedTuple):
+    """The form of the confidence bound (`confidence.py`)."""
+
+    form: int
+    log_term: float
+    constant: float  # the square of the value of the constant parent
+
+
 @kernel
 def _score(
-    weights: FloatArray,
-    intercept: FloatArray,
-    spread: FloatArray,
-    n_regressors: IntArray,
-    common_order: IntArray,
-    has_order: bool,
-    interventions: npt.NDArray[np.uint8],
+    fitted: Fitted,
+    interventions: npt.NDArray[np.uint8],  # (n, N)
     reward: int,
-    form: int,
-    log_term: float,
-    constant: float,  # the square of the value of the constant parent
+    bound: Bound,
 ) -> tuple[FloatArray, FloatArray]:
     n_rows, n = interventions.shape
     mean, width = np.full(n_rows, np.nan), np.full(n_rows, np.nan)
-    order, chosen = common_order.copy(), np.empty((n, n))
+    order, chosen = fitted.order.copy(), np.empty((n, n))
     mu, flow = np.empty(n), np.empty(n)
     spread_a, regressors_a = np.empty(n), np.empty(n, np.int64)
     for row in range(n_rows):
         for node in range(n):
             regime = interventions[row, node]
             for parent in range(n):
-                chosen[parent, node] = weights[regime, parent, node]
-            mu[node] = intercept[regime, node]
-            spread_a[node] = spread[regime, node]
-            regressors_a[node] = n_regressors[regime, node]
-        if not has_order and not _find_order(chosen, order):
+                chosen[parent, node] = fitted.weights[regime, parent, node]
+            mu[node] = fitted.intercept[regime, node]
+            spread_a[node] = fitted.spread[regime, node]
+            regressors_a[node] = fitted.n_regressors[regime, node]
+        if not fitted.has_order and not _find_order(chosen, order):
             continue
         for position in range(n):
             node = order[position]
@@ -103,13 +108,13 @@ def _score(
             flow[node] = 1.0 if node == reward else 0.0
             for later in range(position + 1, n):
                 flow[node] += chosen[node, order[later]] * flow[order[later]]
-        flow_square, mu_square = 0.0, constant
+        flow_square, mu_square = 0.0, bound.constant
         for node in range(n):
             flow_square += flow[node] ** 2
             mu_square += mu[node] ** 2
         mean[row] = mu[reward]
         width[row] = np.sqrt(flow_square * mu_square) * singular_value_bound(
-            spread_a, regressors_a, form, log_term
+            spread_a, regressors_a, bound.form, bound.log_term
         )
     return mean, width
 

@@ -22,9 +22,7 @@ from causalarms.changes.view import View
 from causalarms.checks import whole
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
-from causalarms.policies.state_check import Entry, check_state
-from causalarms.policies.states import nested
-from causalarms.policies.typing_errors import LeftOut
+from causalarms.policies.state_check import Entry, check_state, nested
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import within
@@ -49,6 +47,14 @@ class Suggestion(NamedTuple):
     mean: float = float("nan")  # predicted reward
     width: float = float("nan")  # its confidence bound
     why: str = ""  # in words
+
+
+class LeftOut(NamedTuple):
+    """A value that is probably a typing error. Nothing is learned from its round."""
+
+    round: int
+    node: int
+    value: float
 
 
 class Policy(ABC):

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
-from causalarms.changes.view import MODEL
+from causalarms.changes.view import MODEL, DatasetView
 from causalarms.checks import choice, flag, number, optional, share, whole
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.csl import Chain, csl
@@ -51,22 +51,29 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.detector_views import DatasetView
-from causalarms.policies.noise_units import estimated_units
-from causalarms.policies.state_check import FLAGS, INTEGERS, REAL, WHOLE, Entry
-from causalarms.policies.states import nested, unnested
+from causalarms.policies.state_check import (
+    FLAGS,
+    FLOATS,
+    INTEGERS,
+    REAL,
+    WHOLE,
+    Entry,
+    nested,
+    unnested,
+)
 from causalarms.policies.uniform import random_intervention
-from causalarms.policies.weights_state import restored_weights, weights_entries, weights_state
+from causalarms.posterior.noise_units import estimated_units
 from causalarms.posterior.settings import edge_masks
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import existing
-from causalarms.sem.topology import find_cycle
+from causalarms.sem.topology import find_cycle, topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
 
 NEVER = -1
 NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
 TRADE_OFF = "the best trade-off between a high reward and learning more"
+WEIGHTS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 
 
@@ -336,11 +343,12 @@ class CSLUCB(Policy):
         return scores.mean + alpha * scores.width
 
     def own_state(self) -> dict[str, Any]:
+        model = self._model
         return {
             **nested("data", self._data.state()),
             **nested("moments", self._moments.state()),
             **nested("detector", self.detector.state()),
-            **nested("model", weights_state(self._model)),
+            **({} if model is None else nested("model", {n: getattr(model, n) for n in WEIGHTS})),
             **{name: getattr(self, f"_{name}") for name in SCALARS},
             "fitted": self._fitted.copy(),
             "scale": self._units.scale.copy(),
@@ -351,7 +359,11 @@ class CSLUCB(Policy):
         mechanisms = self.n_regimes, self.n_nodes
         return {
             "adjacency": Entry(FLAGS, (*mechanisms, self.n_nodes), optional=True),
-            **nested("model", weights_entries(*mechanisms)),
+            "model.weights": Entry(FLOATS, (*mechanisms, self.n_nodes), optional=True),
+            "model.intercept": Entry(FLOATS, mechanisms, optional=True),
+            "model.noise_std": Entry(FLOATS, mechanisms, 0, optional=True),
+            "model.spread": Entry(FLOATS, mechanisms, 0, optional=True),
+            "model.n_regressors": Entry(INTEGERS, mechanisms, 0, self.n_nodes, optional=True),
             "fitted": Entry(INTEGERS, (2, *mechanisms), NEVER, n_told),
             "held": Entry(WHOLE, low=0),
             "alpha_0": Entry(REAL, low=0),
@@ -365,18 +377,15 @@ class CSLUCB(Policy):
         self.detector.restore(unnested("detector", state))
         for name in SCALARS:
             setattr(self, f"_{name}", state[name])
-        self._fitted = np.array(state.get("fitted", np.full_like(self._fitted, NEVER)))
-        scale, shift = state.get("scale"), state.get("shift")
-        self._units = Units(
-            shift=np.zeros(self.n_nodes) if shift is None else np.array(shift),
-            scale=np.ones(self.n_nodes) if scale is None else np.array(scale),
-        )
+        self._fitted = np.array(state["fitted"])
+        self._units = Units(shift=np.array(state["shift"]), scale=np.array(state["scale"]))
         self._adjacency = state.get("adjacency")
         self._model = self._scored = None
         self._chains.clear()
         model = unnested("model", state)
         if model and self._adjacency is not None:
-            self._model = restored_weights(model, self._adjacency, self.regimes)
+            order = topological_order(self._adjacency.any(axis=0))  # it follows from the graph
+            self._model = MechanismWeights(**model, order=order, regimes=self.regimes)
             self._score()
         if self._held >= (1 if self._scored is None else len(self._scored)):
             raise DataError(f"there is no scored intervention {self._held}")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
-from causalarms.changes.view import MODEL
+from causalarms.changes.view import MODEL, CommittedView
 from causalarms.checks import whole
 from causalarms.errors import ModelError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
@@ -33,10 +33,8 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.detector_views import CommittedView
-from causalarms.policies.noise_units import estimated_units
-from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
-from causalarms.policies.states import nested, unnested
+from causalarms.policies.state_check import FLOATS, INTEGERS, Entry, nested, unnested
+from causalarms.posterior.noise_units import estimated_units
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import existing
 from causalarms.sem.topology import topological_order
@@ -255,7 +253,7 @@ class ExploreThenCommit(Policy):
 
     def restore_own(self, state: dict[str, Any]) -> None:
         model = unnested("model", state)
-        self._origin = np.array(state.get("origin", np.zeros(self.n_nodes)))
+        self._origin = np.array(state["origin"])
         self._model = None
         if model:
             self._use(**model)

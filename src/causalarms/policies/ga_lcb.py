@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,8 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.noise_units import NOISE_SHARE, moments_in
-from causalarms.policies.state_check import FLAGS, WHOLE, Entry
-from causalarms.policies.states import nested, unnested
+from causalarms.policies.state_check import FLAGS, WHOLE, Entry, nested, unnested
+from causalarms.posterior.noise_units import NOISE_FRACTION, moments_in
 from causalarms.search.constraints import Constraints
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.sem.topology import ancestors, topological_order
@@ -139,7 +138,7 @@ class GALCB(Policy):
         total = self._moments.gram[:, 0].sum(axis=0)  # of all rounds
         mean = total[:size, size] / total[size, size]
         spread = np.sqrt(np.maximum(np.diag(total)[:size] / total[size, size] - mean**2, 0.0))
-        scale = np.where(spread > 0, NOISE_SHARE * spread, 1.0)
+        scale = np.where(spread > 0, NOISE_FRACTION * spread, 1.0)
         units = Units(shift=np.zeros(size), scale=scale)
         return belief_given_graph(
             adjacency,
@@ -233,10 +232,8 @@ class GALCB(Policy):
             smallest[regime, node] = np.sqrt(max(np.linalg.eigvalsh(v)[0], 0.0))
             if not smallest[regime, node] > 0:
                 raise DataError(self._lost(node))
-        mean, width = _widths(
-            weights, inverse, smallest, self.noise_mean, self._parents, order, arms,
-            self.reward, self.alpha, self.bound,
-        )  # fmt: skip
+        fitted = Fitted(weights, inverse, smallest, self.noise_mean, self._parents, order)
+        mean, width = _widths(fitted, arms, self.reward, self.alpha, self.bound)
         if not np.isfinite(mean + width).all():
             raise DataError(self._lost(self.reward))
         return mean, width
@@ -294,32 +291,35 @@ class GALCB(Policy):
             raise DataError("no arm is left to play")
 
 
+class Fitted(NamedTuple):
+    """Ridge regressions of all mechanisms on the learned parents."""
+
+    weights: FloatArray  # (R, N, N)
+    inverse: FloatArray  # (R, N, N, N) V^-1 on the parents, 0 off them
+    smallest: FloatArray  # (R, N) sqrt(lambda_min(V))
+    noise_mean: FloatArray  # (R, N)
+    parents: npt.NDArray[np.bool_]  # (N, N) as [parent, node]
+    order: npt.NDArray[np.int64]  # (N,)
+
+
 @kernel
 def _widths(
-    weights: FloatArray,
-    inverse: FloatArray,
-    smallest: FloatArray,
-    noise_mean: FloatArray,
-    parents: npt.NDArray[np.bool_],
-    order: npt.NDArray[np.int64],
-    arms: npt.NDArray[np.uint8],
-    reward: int,
-    alpha: float,
-    bound: float,
+    fitted: Fitted, arms: npt.NDArray[np.uint8], reward: int, alpha: float, bound: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and width of the reward under every arm.
 
     w_i = sum of the parents' w + alpha |mu_pa|_{V^-1} + m_pa alpha / sqrt(lambda_min(V)),
     with m_pa = m sqrt(number of parents).
     """
+    weights, inverse, parents = fitted.weights, fitted.inverse, fitted.parents
     n_arms, n = arms.shape
     means, widths = np.empty(n_arms), np.empty(n_arms)
     mu, w = np.zeros(n), np.zeros(n)
     for arm in range(n_arms):
         for position in range(n):
-            node = order[position]
+            node = fitted.order[position]
             regime = arms[arm, node]
-            mu[node] = noise_mean[regime, node]
+            mu[node] = fitted.noise_mean[regime, node]
             w[node] = 0.0
             square, n_parents = 0.0, 0
             for j in range(n):
@@ -333,6 +333,6 @@ def _widths(
                     square += 2.0 * mu[j] * inner
             if n_parents:
                 w[node] += alpha * np.sqrt(max(square, 0.0))
-                w[node] += bound * np.sqrt(n_parents) * alpha / smallest[regime, node]
+                w[node] += bound * np.sqrt(n_parents) * alpha / fitted.smallest[regime, node]
         means[arm], widths[arm] = mu[reward], w[reward]
     return means, widths

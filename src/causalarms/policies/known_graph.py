@@ -19,7 +19,7 @@ from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
 from causalarms.policies.base import FloatArray, Intervention, Policy
-from causalarms.posterior.exact import Draws
+from causalarms.posterior.base import Draws
 from causalarms.sem.regimes import Counts, existing
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import Moments
@@ -167,7 +167,7 @@ def draw_weights(
             p = len(parents)
             cholesky(equations, p, prior_precision, 0.0, ROUNDING)
             z = np.empty(p)
-            whiten(equations, p, 0.0, 0.0, 0, z)
+            whiten(equations, z)
             for a in range(p):
                 z[a] += noise_std * normals[regime, node, a]
             solve_transposed(equations, z)

@@ -22,7 +22,12 @@ import numpy.typing as npt
 from causalarms.checks import number, optional, whole
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_OPTIMISTIC_NODES
-from causalarms.models.optimistic import optimistic_rewards, ridge_ellipsoids, usual_starts
+from causalarms.models.optimistic import (
+    Ellipsoids,
+    optimistic_rewards,
+    ridge_ellipsoids,
+    usual_starts,
+)
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -110,11 +115,9 @@ class LinSEMUCB(KnownGraph):
 
     def scores(self, arms: npt.NDArray[np.uint8]) -> tuple[FloatArray, FloatArray]:
         """The estimated and the optimistic reward of every intervention."""
-        centre, shape = self.ellipsoids()
         radius = self.beta * self.noise_std
         return optimistic_rewards(
-            centre,
-            shape,
+            self.ellipsoids(),
             self._graph,
             radius,
             self.noise_mean,
@@ -124,12 +127,12 @@ class LinSEMUCB(KnownGraph):
             usual_starts(self.n_nodes),
         )
 
-    def ellipsoids(self) -> tuple[FloatArray, FloatArray]:
-        """Centres (R, N, N) and shapes (R, N, N, N); what has no digits left is 0."""
+    def ellipsoids(self) -> Ellipsoids:
+        """What has no digits left is 0."""
         centre, shape = ridge_ellipsoids(
             self._moments.gram, self._graph, self.noise_mean, self.prior_precision, ROUNDING
         )
-        return with_digits(centre), with_digits(shape)
+        return Ellipsoids(with_digits(centre), with_digits(shape))
 
 
 def with_digits(values: FloatArray) -> Any:

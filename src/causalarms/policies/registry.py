@@ -25,7 +25,7 @@ from causalarms.policies.ga_lcb import GALCB
 from causalarms.policies.linsem_ts import LinSEMTS
 from causalarms.policies.linsem_ucb import LinSEMUCB
 from causalarms.policies.oracle import Oracle
-from causalarms.policies.posterior import Posterior
+from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.policies.robust_linsem import RobustLinSEM
 from causalarms.policies.ucb import UCB
 from causalarms.policies.uniform import RandomPolicy
@@ -63,7 +63,6 @@ def posterior_cd(
     *,
     false_alarms_per_1000_rounds: float = 0.1,
     noise: str = "gaussian",
-    outliers: bool = False,
     probes: int = 8,
     regimes: npt.ArrayLike | None = None,
     **settings: Any,
@@ -74,10 +73,11 @@ def posterior_cd(
         n_nodes,
         false_alarms_per_1000_rounds=false_alarms_per_1000_rounds,
         noise=noise,
-        outliers=outliers,
         n_regimes=int(regime_counts(regimes, n_nodes).max()),
     )
-    return Posterior(n_nodes, reward, detector=detector, probes=probes, regimes=regimes, **settings)
+    return PosteriorPolicy(
+        n_nodes, reward, detector=detector, probes=probes, regimes=regimes, **settings
+    )
 
 
 def golem_mab(
@@ -186,7 +186,7 @@ POLICIES: dict[str, Factory] = {
     "robust-linsem": RobustLinSEM,
     "additive": Additive,
     "ga-lcb": GALCB,
-    "posterior": Posterior,
+    "posterior": PosteriorPolicy,
     "posterior-cd": posterior_cd,
     "random": RandomPolicy,
     "oracle": Oracle,
@@ -233,7 +233,7 @@ def accepted_settings(factory: Factory, given: Mapping[str, Any] | None = None) 
     """Names a factory takes, with those it passes on; that may depend on what else is given."""
     passes_on: dict[Factory, tuple[Factory, ...]] = {
         csl_ucb_cd: (CSLUCB,),
-        posterior_cd: (Posterior,),
+        posterior_cd: (PosteriorPolicy,),
     }
     names: list[str] = []
     for part in (factory, *passes_on.get(factory, ())):

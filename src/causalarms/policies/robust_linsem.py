@@ -25,7 +25,7 @@ import numpy.typing as npt
 from causalarms.checks import number, optional
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
-from causalarms.models.optimistic import ridge_ellipsoids
+from causalarms.models.optimistic import Ellipsoids, ridge_ellipsoids
 from causalarms.policies.base import FloatArray, Intervention
 from causalarms.policies.known_graph import ROUNDING
 from causalarms.policies.linsem_ucb import LinSEMUCB, with_digits
@@ -82,7 +82,7 @@ class RobustLinSEM(LinSEMUCB):
         if self.n_told in self._graphs:
             self._weighted[:] = self._squared[:] = 0.0
 
-    def ellipsoids(self) -> tuple[FloatArray, FloatArray]:
+    def ellipsoids(self) -> Ellipsoids:
         centre, inverse = ridge_ellipsoids(
             self._weighted, self._graph, self.noise_mean, self.prior_precision, ROUNDING
         )
@@ -90,7 +90,7 @@ class RobustLinSEM(LinSEMUCB):
         middle = self._squared[..., :size, :size] + self.prior_precision * np.eye(size)
         with np.errstate(over="ignore", invalid="ignore"):
             shape = inverse @ middle @ inverse
-        return with_digits(centre), with_digits(shape)
+        return Ellipsoids(with_digits(centre), with_digits(shape))
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:
         """From the normal law with the ellipsoids' centres and shapes."""

@@ -1,7 +1,8 @@
 """Could this state be that of this policy? What a fresh policy's state shows is compared with it.
 
 A fresh state shows names, kinds and lengths. What grows or appears later only is declared by the
-policy (`Policy._entries`), and what ties entries to each other is checked where they are restored.
+policy (`Policy.state_entries`), and what ties entries to each other is checked when they are
+restored.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from causalarms.state_entries import (
     Entry,
 )
 
-__all__ = ["BITS", "FLAGS", "FLOATS", "INTEGERS", "REAL", "WHOLE", "Entry", "check_state"]
+__all__ = [
+    "BITS", "FLAGS", "FLOATS", "INTEGERS", "REAL", "WHOLE", "Entry", "check_state", "nested",
+    "unnested",
+]  # fmt: skip
 
 ALARMS = "alarms"
 
@@ -114,3 +118,24 @@ def _check_alarms(
         raise DataError("an alarm names a round or a mechanism that does not exist")
     if (np.diff(rounds) < 0).any() or len(np.unique(alarms[:, :3], axis=0)) < len(alarms):
         raise DataError("the alarms are not in the order of rounds")
+
+
+def nested(part: str, state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a part inside the state of a whole: flat names with a dot.
+
+    >>> nested("data", {"values": 1})
+    {'data.values': 1}
+    """
+    return {f"{part}.{name}": value for name, value in state.items()}
+
+
+def unnested(part: str, state: dict[str, Any]) -> dict[str, Any]:
+    """The inverse of `nested`.
+
+    >>> unnested("data", {"data.values": 1, "held": 2})
+    {'values': 1}
+    """
+    prefix = f"{part}."
+    return {
+        name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
+    }

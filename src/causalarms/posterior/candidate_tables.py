@@ -24,10 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.kernels import kernel
-from causalarms.posterior.parent_scores import score_supersets
-from causalarms.posterior.refresh import Settings
+from causalarms.posterior.parent_scores import noise_of, score_by_size, score_supersets
+from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.subset_sums import subset_log_sums
-from causalarms.posterior.swept import sizes_of
 from causalarms.statistics.normal_equations import normal_equations
 
 FloatArray = npt.NDArray[np.float64]
@@ -42,7 +41,7 @@ class CandidateTables(NamedTuple):
     """Everything the kernels need, changed in place."""
 
     gram: FloatArray  # (R, N, N+1, N+1)
-    settings: Settings
+    prior: KernelPrior
     members: IntArray  # (R, N, N-1) as [regime, node, ...]: the free ones, then the core
     n_free: IntArray  # (R, N)
     n_core: IntArray  # (R, N)
@@ -96,12 +95,10 @@ def locate(
 
 @kernel
 def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int) -> None:
-    settings, gram = tables.settings, tables.gram[regime, node]
+    prior, gram = tables.prior, tables.gram[regime, node]
     members = tables.members[regime, node]
     n_free, n_core = tables.n_free[regime, node], tables.n_core[regime, node]
-    noise_mean = settings.noise_mean[regime, node]
-    known_variance = settings.known_variance[regime, node]
-    n_samples = gram[-1, -1]
+    noise_mean = prior.noise_mean[regime, node]
     with_intercept = math.isnan(noise_mean)
     regressors = np.empty(len(gram), dtype=np.int64)
     forced = 0
@@ -118,10 +115,10 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         node,
         regressors[: forced + n_free],
         0.0 if with_intercept else noise_mean,
-        settings.weight_precision,
-        settings.intercept_precision,
+        prior.weight_precision,
+        prior.intercept_precision,
     )
-    by_size = sizes_of(settings, regime, node, n_samples)
+    by_size = score_by_size(gram, regime, node, prior)
     end = start + (1 << n_free)
     scores, within = tables.scores[regime, node, start:end], tables.within[regime, node, start:end]
     bits = 1 << np.arange(n_free)
@@ -129,12 +126,10 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         equations,
         forced,
         by_size[forced - with_intercept :],
-        settings.weight_precision,
+        prior.weight_precision,
         bits,
         0,
-        n_samples,
-        settings.noise_shape,
-        known_variance,
+        noise_of(gram, regime, node, prior),
         scores,
     )
     subset_log_sums(scores, within, np.empty(1 << n_free), np.empty(1 << n_free, dtype=np.int32))
@@ -144,7 +139,7 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
 def term(tables: CandidateTables, node: int, place: IntArray) -> float:
     """All regimes together, without the tail; -inf where a required parent comes later."""
     total = 0.0
-    for regime in range(tables.settings.regimes[node]):
+    for regime in range(tables.prior.regimes[node]):
         start, before, possible = locate(tables, regime, node, place)
         if not possible:
             return -np.inf
@@ -156,5 +151,5 @@ def term(tables: CandidateTables, node: int, place: IntArray) -> float:
 def locate_all(tables: CandidateTables, place: IntArray, start: IntArray, before: IntArray) -> None:
     """`locate` of every mechanism, (R, N) each, for an order that is possible."""
     for node in range(len(place)):
-        for regime in range(tables.settings.regimes[node]):
+        for regime in range(tables.prior.regimes[node]):
             start[regime, node], before[regime, node], _ = locate(tables, regime, node, place)

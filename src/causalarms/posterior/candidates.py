@@ -19,6 +19,7 @@ from causalarms.kernels import kernel
 from causalarms.limits import MAX_CORE_NODES
 from causalarms.posterior.candidate_tables import EMPTY, CandidateTables
 from causalarms.posterior.order_moves import places_of
+from causalarms.posterior.prior import EdgeMask
 from causalarms.posterior.swept import parent_log_odds
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,8 +35,7 @@ VAGUE = 0.01  # expected number of nodes beside the table that are not as they a
 def choose_candidates(
     tables: CandidateTables,
     chosen: BoolArray,  # (R, N) which mechanisms
-    allowed: BoolArray,  # (R, N, N)
-    required: BoolArray,
+    edges: EdgeMask,
     orders: IntArray,  # (chains, N)
     n_candidates: int,
     n_beside_core: int,
@@ -47,21 +47,17 @@ def choose_candidates(
     for regime in range(len(chosen)):
         for node in range(n):
             if chosen[regime, node]:
+                allowed = edges.allowed[regime, :, node]
+                required = edges.required[regime, :, node]
                 probability = _parent_probabilities(
-                    tables,
-                    regime,
-                    node,
-                    allowed[regime, :, node],
-                    required[regime, :, node],
-                    places,
-                    n_candidates,
+                    tables, regime, node, allowed, required, places, n_candidates
                 )
                 _assign(
                     tables,
                     regime,
                     node,
-                    allowed[regime, :, node],
-                    required[regime, :, node],
+                    allowed,
+                    required,
                     probability,
                     n_candidates,
                     n_beside_core,
@@ -70,11 +66,11 @@ def choose_candidates(
     for node in range(n):
         for j in range(n):
             tail = 0.0
-            for regime in range(tables.settings.regimes[node]):
+            for regime in range(tables.prior.regimes[node]):
                 tail += math.log1p(math.exp(-abs(tables.log_odds[regime, j, node])))
             tables.tail[j, node] = tail
         tables.linked[:, node] = False
-        for regime in range(tables.settings.regimes[node]):
+        for regime in range(tables.prior.regimes[node]):
             for a in range(tables.n_free[regime, node] + tables.n_core[regime, node]):
                 tables.linked[tables.members[regime, node, a], node] = True
 
@@ -100,7 +96,7 @@ def _parent_probabilities(
         for j in range(n):
             possible[j] = allowed[j] and not required[j] and place[j] < place[node]
         parent_log_odds(
-            tables.gram[regime, node], node, tables.settings, regime, possible, required, log_odds
+            tables.gram[regime, node], regime, node, tables.prior, possible, required, log_odds
         )
         for j in range(n):
             probability[j] += 1.0 / (1.0 + math.exp(-log_odds[j])) / len(places)

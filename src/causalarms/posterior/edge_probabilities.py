@@ -13,24 +13,22 @@ import numpy.typing as npt
 
 from causalarms.kernels import kernel
 from causalarms.posterior.orders import with_gap
+from causalarms.posterior.refresh import ScoreTables
 from causalarms.posterior.subset_sums import superset_log_sums
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
+IntArray = npt.NDArray[np.int64]
 
 
 @kernel
 def edge_probabilities(
-    scores: FloatArray,  # (R, N, 2^(N-1)), one per parent set
-    within: FloatArray,  # (R, N, 2^(N-1)), log sums over the subsets of a set
-    past: FloatArray,  # (N, 2^(N-1)), what former mechanisms say of the order
-    regimes: npt.NDArray[np.int64],  # (N,)
+    tables: ScoreTables,
+    regimes: IntArray,  # (N,)
     forward: FloatArray,  # (2^N,)
     backward: FloatArray,  # (2^N,)
-    mantissa: FloatArray,  # (2^(N-1),), room to work
-    exponent: IntArray,
 ) -> FloatArray:
     """(R, N, N) as [regime, parent, child]."""
+    scores, within = tables.scores, tables.within
     n, n_sets = scores.shape[1], scores.shape[2]
     probability = np.zeros((len(scores), n, n))
     others = np.empty(n_sets)
@@ -46,8 +44,8 @@ def edge_probabilities(
                     others += within[r, node]
             for before in range(n_sets):
                 after = backward[with_gap(before, node) | (1 << node)]
-                others[before] = others[before] + past[node, before] + after - total
-            superset_log_sums(others, others, mantissa, exponent)
+                others[before] = others[before] + tables.past[node, before] + after - total
+            superset_log_sums(others, others, tables.mantissa, tables.exponent)
             for parents in range(n_sets):
                 chance = math.exp(scores[regime, node, parents] + others[parents])
                 if chance == 0.0:

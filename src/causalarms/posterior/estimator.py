@@ -17,14 +17,10 @@ from causalarms.graphs.identifiability import warn_of_constant_regimes
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_noise_std, as_rounds, regimes_in
 from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
 from causalarms.limits import MAX_REGIMES
+from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.convergence import warn_of_bad_chains
-from causalarms.posterior.exact import Draws, ExactPosterior
-from causalarms.posterior.kept_graph import (
-    KeptGraph,
-    Posterior,
-    keep_per_edge,
-    keep_whole_graph,
-)
+from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.kept_graph import KeptGraph, keep_per_edge, keep_whole_graph
 from causalarms.posterior.lost_digits import warn_of_lost_digits
 from causalarms.posterior.noise_units import noise_units
 from causalarms.posterior.open_directions import left_out_edges, warn_of_open_directions
@@ -49,7 +45,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     miss_probability_whole_graph   (None) instead: the probability that any edge is missing is at
                                    most this, kept by as few of the most probable edges as possible
     edge_probability   prior probability of an edge (0.5), or "adaptive": see `MechanismPrior`
-    weight_mean, weight_scale, noise_shape, intercept_scale   prior of a mechanism, likewise
+    weight_scale, noise_shape, intercept_scale   prior of a mechanism, likewise
     noise_scale        about what the noise's standard deviation is, a number or one per node (1):
                        the units of the prior. "estimate": the spread of a node given all others
     noise_std          the noise's standard deviation where it is known, (N,) or (R, N)
@@ -97,7 +93,6 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         miss_probability_per_edge: float = 0.05,
         miss_probability_whole_graph: float | None = None,
         edge_probability: float | str = 0.5,
-        weight_mean: float = 0.0,
         weight_scale: float = 1.5,
         noise_shape: float = 0.5,
         intercept_scale: float = 100.0,
@@ -114,7 +109,6 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self.miss_probability_per_edge = miss_probability_per_edge
         self.miss_probability_whole_graph = miss_probability_whole_graph
         self.edge_probability = edge_probability
-        self.weight_mean = weight_mean
         self.weight_scale = weight_scale
         self.noise_shape = noise_shape
         self.intercept_scale = intercept_scale
@@ -192,10 +186,9 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         kept = self._kept()
         self._keep(kept)
         warn_of_open_directions(kept, self.left_out_)
-        self.diagnostics_ = None
-        if isinstance(posterior, SampledPosterior):
+        self.diagnostics_ = posterior.diagnostics
+        if self.diagnostics_ is not None:
             warn_of_lost_digits(posterior.gram, nodes)
-            self.diagnostics_ = posterior.diagnostics
             warn_of_bad_chains(self.diagnostics_, nodes, n_regimes)
         return self
 
@@ -285,7 +278,6 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         whole("n_sweeps", self.n_sweeps, least=1, most=MOST_SWEEPS)
         return MechanismPrior(
             edge_probability=self.edge_probability,
-            weight_mean=self.weight_mean,
             weight_scale=self.weight_scale,
             noise_shape=self.noise_shape,
             intercept_scale=self.intercept_scale,

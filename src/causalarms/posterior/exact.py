@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError
 from causalarms.posterior import refresh
+from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.edge_probabilities import edge_probabilities
 from causalarms.posterior.memory import check_memory
 from causalarms.posterior.orders import (
@@ -21,40 +22,15 @@ from causalarms.posterior.orders import (
 from causalarms.posterior.prior import MechanismPrior
 from causalarms.posterior.prior_sum import log_prior_sum
 from causalarms.posterior.retired import evidence_of_order
-from causalarms.posterior.settings import edge_masks, kernel_settings, regimes_of
+from causalarms.posterior.settings import edge_masks, kernel_prior, regimes_of
 from causalarms.posterior.subset_sums import subset_maxima
 from causalarms.sem.regimes import existing
+from causalarms.state_entries import FLOATS, INTEGERS, Entry
 from causalarms.statistics.moments import Moments
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
-
-
-class Draws(NamedTuple):
-    """n draws of everything that is unknown, jointly; unknown noise means are the intercepts."""
-
-    order: IntArray  # (n, N)
-    adjacency: BoolArray  # (n, R, N, N)
-    weights: FloatArray  # (n, R, N, N)
-    intercept: FloatArray  # (n, R, N)
-    noise_std: FloatArray  # (n, R, N)
-
-
-class OrderedGraph(NamedTuple):
-    """An order and a graph per regime inside it, with their joint log posterior probability."""
-
-    order: IntArray  # (N,)
-    adjacency: BoolArray  # (R, N, N)
-    log_probability: float
-
-
-class PointEstimate(NamedTuple):
-    """Posterior means of weights and intercepts given a graph; 1/noise_std^2 is that of 1/s^2."""
-
-    weights: FloatArray  # (R, N, N)
-    intercept: FloatArray  # (R, N)
-    noise_std: FloatArray  # (R, N)
 
 
 class ExactPosterior:
@@ -88,15 +64,17 @@ class ExactPosterior:
         self.n_bytes = check_memory(n_nodes, memory_limit, n_regimes)
         self.n_nodes = n_nodes
         self.prior = prior or MechanismPrior()
-        self.allowed, self.required = edge_masks(self.regimes, allowed, required)
-        self.settings = kernel_settings(self.regimes, self.prior, noise_mean, noise_std)
+        self._edge_mask = edge_masks(self.regimes, allowed, required)
+        self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std)
         n_sets = 1 << (n_nodes - 1)
-        self.scores: FloatArray = np.empty((n_regimes, n_nodes, n_sets))
-        self.within: FloatArray = np.empty((n_regimes, n_nodes, n_sets))  # log sums over subsets
-        self._local: FloatArray = np.empty((n_nodes, n_sets))  # all regimes together, and the past
-        self._past: FloatArray = np.zeros((n_nodes, n_sets))  # of mechanisms that were replaced
-        self._mantissa = np.empty(n_sets)
-        self._exponent = np.empty(n_sets, dtype=np.int32)
+        self.tables = refresh.ScoreTables(
+            scores=np.empty((n_regimes, n_nodes, n_sets)),
+            within=np.empty((n_regimes, n_nodes, n_sets)),
+            past=np.zeros((n_nodes, n_sets)),
+            local=np.empty((n_nodes, n_sets)),
+            mantissa=np.empty(n_sets),
+            exponent=np.empty(n_sets, dtype=np.int32),
+        )
         self._gram: FloatArray = np.full((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
         self._log_prior_sum: float | None = None
         self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
@@ -109,19 +87,9 @@ class ExactPosterior:
             return 0
         self._gram = np.array(moments.gram, order="C")
         refresh.score_mechanisms(
-            self._gram,
-            changed,
-            self.allowed,
-            self.required,
-            *self.settings,
-            self.scores,
-            self._past,
-            self.within,
-            self._local,
-            self._mantissa,
-            self._exponent,
+            self._gram, changed, self._edge_mask, self.kernel_prior, self.tables
         )
-        self._forward = forward_sums(self._local)
+        self._forward = forward_sums(self.tables.local)
         if self._forward[-1] == -np.inf:
             raise ModelError("no order of the nodes fits the required and forbidden edges")
         self._edge_probability: FloatArray | None = None
@@ -135,12 +103,12 @@ class ExactPosterior:
         predecessors. Without it the other mechanisms' samples, in which this node followed
         its old parents, would be read the wrong way round.
         """
-        self._past[node] += evidence_of_order(
-            self.within[regime, node],
+        self.tables.past[node] += evidence_of_order(
+            self.tables.within[regime, node],
             node,
-            self.settings.log_sizes,
-            self.allowed[regime, :, node],
-            self.required[regime, :, node],
+            self.kernel_prior.log_sizes,
+            self._edge_mask.allowed[regime, :, node],
+            self._edge_mask.required[regime, :, node],
         )
         self.retired.append((regime, node, self._gram[regime, node].copy()))
         now = Moments(self.n_nodes, regimes=self.regimes)
@@ -160,11 +128,26 @@ class ExactPosterior:
         return self._gram
 
     @property
+    def scores(self) -> FloatArray:
+        """Log score of every parent set of every mechanism, (R, N, 2^(N-1))."""
+        return self.tables.scores
+
+    @property
+    def within(self) -> FloatArray:
+        """Log sums of scores over the subsets of every set, (R, N, 2^(N-1))."""
+        return self.tables.within
+
+    @property
+    def diagnostics(self) -> None:
+        """Nothing is sampled."""
+        return None
+
+    @property
     def log_evidence(self) -> float:
         """Log probability density of the data, averaged over the whole prior."""
         if self._log_prior_sum is None:
             self._log_prior_sum = log_prior_sum(
-                self.settings.log_sizes, self.allowed, self.required, self.regimes
+                self.kernel_prior.log_sizes, *self._edge_mask, self.regimes
             )
         return float(self._forward[-1]) - self._log_prior_sum
 
@@ -173,16 +156,12 @@ class ExactPosterior:
         """Exact posterior probability of every edge, (R, N, N)."""
         if self._edge_probability is None:
             probability = edge_probabilities(
-                self.scores,
-                self.within,
-                self._past,
-                self.settings.regimes,
+                self.tables,
+                self.kernel_prior.regimes,
                 self._forward,
-                backward_sums(self._local),
-                self._mantissa,
-                self._exponent,
+                backward_sums(self.tables.local),
             )
-            probability[self.required] = 1.0  # their sum misses it by rounding
+            probability[self._edge_mask.required] = 1.0  # their sum misses it by rounding
             probability.setflags(write=False)
             self._edge_probability = probability
         return self._edge_probability
@@ -193,7 +172,8 @@ class ExactPosterior:
         masks = np.zeros(kept.shape[:2], dtype=np.int64)
         for regime, node in self._mechanisms:
             masks[regime, node] = bits @ np.delete(kept[regime, :, node], node)
-        log_sum = restricted_log_sum(self.within, self._past, masks, self.settings.regimes)
+        tables = self.tables
+        log_sum = restricted_log_sum(tables.within, tables.past, masks, self.kernel_prior.regimes)
         return float(min(np.exp(log_sum - self._forward[-1]), 1.0))
 
     def most_probable(self) -> OrderedGraph:
@@ -202,41 +182,62 @@ class ExactPosterior:
         Not quite the most probable graphs alone: those may fit many orders, each of them less
         probable.
         """
-        best = self._past.copy()
-        room = self._mantissa
+        best = self.tables.past.copy()
+        room = self.tables.mantissa
         for regime, node in self._mechanisms:
             subset_maxima(self.scores[regime, node], room)
             best[node] += room
         order = best_order(best)
-        adjacency, log_score = refresh.best_parents(self.scores, self.settings.regimes, order)
-        log_score += _past_of_order(self._past, order)
+        adjacency, log_score = refresh.best_parents(self.scores, self.kernel_prior.regimes, order)
+        log_score += _past_of_order(self.tables.past, order)
         return OrderedGraph(order, adjacency, float(log_score - self._forward[-1]))
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
         """Independent exact draws of order, parents, weights, intercepts and noise."""
         size, n_regimes = self.n_nodes, len(self.scores)
+        # more uniforms than are used: what is drawn next must not depend on their number
         uniforms = rng.random((n, size, 1 + 2 * n_regimes))
-        shapes = self.settings.noise_shape + 0.5 * self._gram[:, :, -1, -1]
+        shapes = self.kernel_prior.noise_shape + 0.5 * self._gram[:, :, -1, -1]
         gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
         normals = rng.standard_normal((n, n_regimes, size, size + 1))
+        random = refresh.RandomNumbers(uniforms, gammas, normals)
         return Draws(
-            *refresh.draw_all(
-                self.scores,
-                self.within,
-                self._local,
-                self._forward,
-                self._gram,
-                *self.settings,
-                uniforms,
-                gammas,
-                normals,
-            )
+            *refresh.draw_all(self._gram, self.kernel_prior, self.tables, self._forward, random)
         )
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
         edges = np.ascontiguousarray(adjacency)
-        return PointEstimate(*refresh.estimate_all(self._gram, *self.settings, edges))
+        return PointEstimate(*refresh.estimate_all(self._gram, self.kernel_prior, edges))
+
+    def state(self) -> dict[str, Any]:
+        """Moments, present and retired: all else follows from them."""
+        size = self.n_nodes + 1
+        mechanisms = [(regime, node) for regime, node, _ in self.retired]
+        return {
+            "gram": self._gram.copy(),
+            "retired": np.array(mechanisms, dtype=np.int64).reshape(-1, 2),
+            "retired_gram": np.array([m[2] for m in self.retired]).reshape(-1, size, size),
+        }
+
+    def entries(self) -> dict[str, Entry]:
+        """What the state of a fresh posterior does not show of later ones."""
+        n, most = self.n_nodes, len(self.scores)
+        return {
+            "retired": Entry(INTEGERS, (None, 2), 0, max(n - 1, most - 1)),
+            "retired_gram": Entry(FLOATS, (None, n + 1, n + 1)),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Into a posterior made with the same settings that knows nothing yet."""
+        seen = Moments(self.n_nodes, regimes=self.regimes)
+        for (regime, node), gram in zip(state["retired"], state["retired_gram"], strict=True):
+            seen.gram[regime, node] = gram
+            self.update(seen)
+            self.retire(int(regime), int(node))
+            seen.forget(int(regime), int(node))
+        seen.gram[:] = state["gram"]
+        self.update(seen)
 
 
 def _past_of_order(past: FloatArray, order: IntArray) -> float:

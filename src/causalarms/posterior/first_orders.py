@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.kernels import kernel
-from causalarms.posterior.refresh import Settings
+from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.swept import equations_of_all
 from causalarms.statistics.normal_equations import sweep
 
@@ -25,7 +25,7 @@ IntArray = npt.NDArray[np.int64]
 @kernel
 def order_by_spread(
     gram: FloatArray,  # (R, N, N+1, N+1)
-    settings: Settings,
+    prior: KernelPrior,
     required: BoolArray,  # (R, N, N)
     errors: FloatArray,  # (N,) added to the log variances
 ) -> IntArray:
@@ -36,22 +36,22 @@ def order_by_spread(
     systems = np.empty((len(gram), n, n + 2, n + 2))
     nothing = np.zeros(n, dtype=np.bool_)
     for node in range(n):
-        for regime in range(settings.regimes[node]):
+        for regime in range(prior.regimes[node]):
             systems[regime, node] = equations_of_all(
-                gram[regime, node], node, settings, regime, nothing
+                gram[regime, node], regime, node, prior, nothing
             )
     for position in range(n):
         best, least = -1, np.inf
         for node in range(n):
             possible = not placed[node]
-            for regime in range(settings.regimes[node]):
+            for regime in range(prior.regimes[node]):
                 for j in range(n):
                     if required[regime, j, node] and not placed[j]:
                         possible = False
             if not possible:
                 continue
             squares, freedom = 1.0, 1.0
-            for regime in range(settings.regimes[node]):
+            for regime in range(prior.regimes[node]):
                 squares += max(systems[regime, node, n + 1, n + 1], 0.0)
                 freedom += max(gram[regime, node, n, n] - position, 0.0)
             value = math.log(squares / freedom) + errors[node]
@@ -61,7 +61,7 @@ def order_by_spread(
             break
         order[position], placed[best] = best, True
         for node in range(n):
-            for regime in range(settings.regimes[node]):
+            for regime in range(prior.regimes[node]):
                 if not placed[node]:
                     sweep(systems[regime, node], best)
     return order

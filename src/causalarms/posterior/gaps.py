@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.kernels import kernel
+from causalarms.posterior.base import Draws
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -141,20 +142,19 @@ def add_round(
     move: FloatArray,  # (N,), added on the way to the zero of the moments
     regimes: npt.NDArray[np.uint8],  # (N,)
     taught: BoolArray,  # (N,) whose mechanism learns from this round
-    order: IntArray,  # (draws, N), and so on as in `Draws`
-    weights: FloatArray,
-    intercept: FloatArray,
-    noise_std: FloatArray,
+    draws: Draws,
 ) -> None:
-    n, n_draws, missing = len(values), len(order), np.flatnonzero(np.isnan(values))
+    weights, intercept, noise_std = draws.weights, draws.intercept, draws.noise_std
+    n, n_draws, missing = len(values), len(weights), np.flatnonzero(np.isnan(values))
     k = len(missing)
     before, extra = np.empty((n_draws, n, n)), np.empty((n_draws, n))
     row, after = np.ones(n + 1), np.empty(n)
     given_all, spread, part = np.zeros(n), np.zeros((k, k)), np.empty((k, k))
     for d in range(n_draws):
         expectations(
-            values, regimes, order[d], weights[d], intercept[d], noise_std[d], before[d], extra[d]
-        )
+            values, regimes, draws.order[d], weights[d], intercept[d], noise_std[d],
+            before[d], extra[d],
+        )  # fmt: skip
         fill(values, missing, regimes, weights[d], intercept[d], noise_std[d], after, part)
         given_all += after / n_draws
         spread += part / n_draws
@@ -211,13 +211,8 @@ def add_rounds(
     move: FloatArray,
     regimes: npt.NDArray[np.uint8],  # (n, N)
     taught: BoolArray,  # (n, N)
-    order: IntArray,
-    weights: FloatArray,
-    intercept: FloatArray,
-    noise_std: FloatArray,
+    draws: Draws,
 ) -> None:
     """As `add_round`, of several rounds."""
     for t in range(len(values)):
-        add_round(
-            gram, values[t], move, regimes[t], taught[t], order, weights, intercept, noise_std
-        )
+        add_round(gram, values[t], move, regimes[t], taught[t], draws)

@@ -13,6 +13,7 @@ from causalarms.posterior.candidate_tables import CandidateTables, locate_all
 from causalarms.posterior.graph_draws import draw_parents
 from causalarms.posterior.mechanism_weights import draw_mechanism
 from causalarms.posterior.parent_steps import step_parents
+from causalarms.posterior.prior import EdgeMask
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -25,6 +26,14 @@ class Located(NamedTuple):
     place: IntArray  # (N,)
     start: IntArray  # (R, N) of the table of every mechanism
     before: IntArray  # (R, N) the free nodes before it, as a set
+
+
+class Uniforms(NamedTuple):
+    """What parents are drawn from."""
+
+    tables: FloatArray  # (R, N)
+    flips: FloatArray  # (R, N, N) of nodes beside the tables
+    steps: FloatArray  # (R, N, sweeps, N)
 
 
 def located(tables: CandidateTables, order: IntArray) -> Located:
@@ -40,7 +49,7 @@ def log_weight(tables: CandidateTables, at: Located) -> float:
     """Unnormalised log probability of the order."""
     total = 0.0
     for node in range(len(at.place)):
-        for regime in range(tables.settings.regimes[node]):
+        for regime in range(tables.prior.regimes[node]):
             where = at.start[regime, node] + at.before[regime, node]
             total += tables.within[regime, node, where]
         for j in range(len(at.place)):
@@ -58,7 +67,7 @@ def edges_given(tables: CandidateTables, at: Located, found: FloatArray) -> None
     n = len(at.place)
     found[:] = 0.0
     for node in range(n):
-        for regime in range(tables.settings.regimes[node]):
+        for regime in range(tables.prior.regimes[node]):
             for j in range(n):
                 if at.place[j] < at.place[node]:
                     odds = tables.log_odds[regime, j, node]
@@ -79,7 +88,7 @@ def log_share_within(tables: CandidateTables, at: Located, kept: BoolArray) -> f
     share = 0.0
     for regime in range(len(kept)):
         for node in range(n):
-            if regime >= tables.settings.regimes[node]:
+            if regime >= tables.prior.regimes[node]:
                 continue
             start, before = at.start[regime, node], at.before[regime, node]
             inside = before
@@ -100,11 +109,8 @@ def log_share_within(tables: CandidateTables, at: Located, kept: BoolArray) -> f
 def draw_parents_given(
     tables: CandidateTables,
     at: Located,
-    required: BoolArray,  # (R, N, N)
-    allowed: BoolArray,
-    tables_uniforms: FloatArray,  # (R, N)
-    flips: FloatArray,  # (R, N, N)
-    steps: FloatArray,  # (R, N, sweeps, N)
+    edges: EdgeMask,
+    uniforms: Uniforms,
     adjacency: BoolArray,  # (R, N, N) out
     chances: FloatArray,  # (R, N, N) out, of vague mechanisms only
 ) -> None:
@@ -113,34 +119,34 @@ def draw_parents_given(
     possible = np.empty(n, dtype=np.bool_)
     adjacency[:] = False
     for node in range(n):
-        for regime in range(tables.settings.regimes[node]):
+        for regime in range(tables.prior.regimes[node]):
             parents = adjacency[regime, :, node]
             start, before = at.start[regime, node], at.before[regime, node]
             n_free = tables.n_free[regime, node]
             for j in range(n):
                 if place[j] < place[node]:
                     odds = tables.log_odds[regime, j, node]
-                    parents[j] = flips[regime, j, node] * (1.0 + math.exp(-odds)) < 1.0
+                    parents[j] = uniforms.flips[regime, j, node] * (1.0 + math.exp(-odds)) < 1.0
             chosen = draw_parents(
                 tables.scores[regime, node, start : start + (1 << n_free)],
                 tables.within[regime, node, start + before],
                 before,
-                tables_uniforms[regime, node],
+                uniforms.tables[regime, node],
             )
             for a in range(n_free):
                 if chosen >> a & 1:
                     parents[tables.members[regime, node, a]] = True
             if tables.vague[regime, node]:
                 for j in range(n):
-                    possible[j] = place[j] < place[node] and allowed[regime, j, node]
-                    possible[j] = possible[j] and not required[regime, j, node]
+                    possible[j] = place[j] < place[node] and edges.allowed[regime, j, node]
+                    possible[j] = possible[j] and not edges.required[regime, j, node]
                 step_parents(
                     tables.gram[regime, node],
-                    node,
-                    tables.settings,
                     regime,
+                    node,
+                    tables.prior,
                     possible,
-                    steps[regime, node],
+                    uniforms.steps[regime, node],
                     parents,
                     chances[regime, :, node],
                 )
@@ -156,23 +162,17 @@ def draw_weights_given(
     intercept: FloatArray,  # (R, N) out
     noise_std: FloatArray,  # (R, N) out
 ) -> None:
-    settings = tables.settings
     weights[:] = 0.0
     intercept[:] = 0.0
     noise_std[:] = 0.0
     for node in range(adjacency.shape[1]):
-        for regime in range(settings.regimes[node]):
+        for regime in range(tables.prior.regimes[node]):
             intercept[regime, node], noise_std[regime, node] = draw_mechanism(
                 tables.gram[regime, node],
+                regime,
                 node,
                 adjacency[regime, :, node],
-                settings.noise_mean[regime, node],
-                settings.weight_mean,
-                settings.weight_precision,
-                settings.intercept_precision,
-                settings.noise_shape,
-                settings.known_variance[regime, node],
-                0.0,
+                tables.prior,
                 gammas[regime, node],
                 normals[regime, node],
                 weights[regime, :, node],
@@ -187,7 +187,7 @@ def best_parents_given(tables: CandidateTables, at: Located) -> tuple[BoolArray,
     total = 0.0
     for regime in range(len(tables.n_free)):
         for node in range(n):
-            if regime >= tables.settings.regimes[node]:
+            if regime >= tables.prior.regimes[node]:
                 continue
             start, before = at.start[regime, node], at.before[regime, node]
             scores = tables.scores[regime, node]

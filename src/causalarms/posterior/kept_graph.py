@@ -16,16 +16,13 @@ import numpy.typing as npt
 
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_ORDERED_NODES
-from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.base import Posterior
 from causalarms.posterior.feedback_order import feedback_order
 from causalarms.posterior.orders import best_order
-from causalarms.posterior.sampled import SampledPosterior
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
-
-Posterior = ExactPosterior | SampledPosterior
 
 ABOVE = 1e6  # how much more an edge above the tolerance counts than one below
 

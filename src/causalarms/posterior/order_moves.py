@@ -10,6 +10,7 @@ is a swap of neighbours.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,15 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
+class Chain(NamedTuple):
+    """Where a chain is, changed in place."""
+
+    order: IntArray  # (N,)
+    place: IntArray  # (N,) its inverse
+    terms: FloatArray  # (N,) what nodes contribute at present, without the tail
+    room: FloatArray  # (3, N) to work
+
+
 @kernel
 def places_of(order: IntArray, place: IntArray) -> None:
     for position in range(len(order)):
@@ -30,18 +40,16 @@ def places_of(order: IntArray, place: IntArray) -> None:
 @kernel
 def relocate(
     tables: CandidateTables,
-    order: IntArray,  # (N,) changed in place
-    place: IntArray,  # (N,) its inverse
-    terms: FloatArray,  # (N,) what nodes contribute at present, without the tail
+    chain: Chain,
     low: int,
     high: int,
     home: int,  # present position of the node
     uniform: float,
-    room: FloatArray,  # (3, N)
 ) -> bool:
     """Draw a position in [low, high]; did the node move?"""
+    order, place, terms = chain.order, chain.place, chain.terms
     node = order[home]
-    weight, passed, own = room[0], room[1], room[2]
+    weight, passed, own = chain.room[0], chain.room[1], chain.room[2]
     weight[home], own[home] = 0.0, terms[node]
     for step in (-1, 1):
         others, tail, position = 0.0, 0.0, home
@@ -103,19 +111,18 @@ def sweep_chains(
     place = np.empty(n, dtype=np.int64)
     terms, room = np.empty(n), np.empty((3, n))
     moved = 0
-    for chain in range(n_chains):
-        order = orders[chain]
+    for c in range(n_chains):
+        order = orders[c]
         places_of(order, place)
         for node in range(n):
             terms[node] = term(tables, node, place)
+        chain = Chain(order, place, terms, room)
         for sweep in range(n_sweeps):
-            for draw in uniforms[chain, sweep]:
+            for draw in uniforms[c, sweep]:
                 width = widest[int(draw[0] * len(widest))]
                 low = int(draw[1] * (n - width + 1))
                 home = low + int(draw[2] * width)
-                moved += relocate(
-                    tables, order, place, terms, low, low + width - 1, home, draw[3], room
-                )
+                moved += relocate(tables, chain, low, low + width - 1, home, draw[3])
             if (sweep + 1) % every == 0:
-                kept[chain, sweep // every] = order
+                kept[c, sweep // every] = order
     return moved / max(n_chains * n_sweeps * n, 1)

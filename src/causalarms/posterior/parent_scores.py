@@ -9,17 +9,32 @@ average, where starting anew would cost O(p^3) and appending a Cholesky row O(p^
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.kernels import kernel
+from causalarms.posterior.prior import KernelPrior
 from causalarms.statistics.normal_equations import normal_equations
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 LOWEST = -1e250  # nats; finite however small the known variance, so that sums are too
+
+
+class Noise(NamedTuple):
+    """What the likelihood of a mechanism's samples depends on, besides the squares they leave."""
+
+    n_samples: float
+    shape: float  # of the prior
+    known_variance: float  # nan: inverse gamma
+
+
+@kernel
+def noise_of(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> Noise:
+    return Noise(gram[-1, -1], prior.noise_shape, prior.known_variance[regime, node])
 
 
 @kernel
@@ -33,20 +48,15 @@ def eliminate(source: FloatArray, target: FloatArray, pivot: int) -> None:
 
 
 @kernel
-def score_by_size(
-    n_samples: float,
-    log_sizes: FloatArray,
-    weight_precision: float,
-    intercept_precision: float,
-    with_intercept: bool,
-    noise_shape: float,
-    known_variance: float,
-) -> FloatArray:
+def score_by_size(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> FloatArray:
     """The part of a score that depends on the number of parents only, (N,)."""
+    n_samples, noise_shape = gram[-1, -1], prior.noise_shape
+    known_variance = prior.known_variance[regime, node]
     shape = noise_shape + 0.5 * n_samples
-    score = log_sizes + 0.5 * np.arange(len(log_sizes)) * math.log(weight_precision)
-    if with_intercept:
-        score += 0.5 * math.log(intercept_precision)
+    n_parents = np.arange(len(prior.log_sizes))
+    score = prior.log_sizes + 0.5 * n_parents * math.log(prior.weight_precision)
+    if math.isnan(prior.noise_mean[regime, node]):
+        score += 0.5 * math.log(prior.intercept_precision)
     if math.isnan(known_variance):
         score += math.lgamma(shape) - math.lgamma(noise_shape)
         score += noise_shape * math.log(noise_shape) - 0.5 * n_samples * math.log(2.0 * math.pi)
@@ -56,31 +66,27 @@ def score_by_size(
 
 
 @kernel
-def fit_score(squares: float, n_samples: float, noise_shape: float, known_variance: float) -> float:
+def fit_score(squares: float, noise: Noise) -> float:
     """The part that depends on the remaining sum of squares."""
     squares = max(squares, 0.0)  # rounding, where the parents explain everything
-    if math.isnan(known_variance):
-        shape = noise_shape + 0.5 * n_samples
-        return -shape * math.log(noise_shape + 0.5 * squares)
-    return max(-0.5 * squares / known_variance, LOWEST)
+    if math.isnan(noise.known_variance):
+        shape = noise.shape + 0.5 * noise.n_samples
+        return -shape * math.log(noise.shape + 0.5 * squares)
+    return max(-0.5 * squares / noise.known_variance, LOWEST)
 
 
 @kernel
 def score_parent_sets(
-    gram: FloatArray,
+    gram: FloatArray,  # (N+1, N+1)
+    regime: int,
     node: int,
     allowed: BoolArray,  # (N,) possible parents
     required: BoolArray,  # (N,) certain parents
-    noise_mean: float,  # nan: an intercept is part of every regression
-    log_sizes: FloatArray,
-    weight_precision: float,
-    intercept_precision: float,
-    noise_shape: float,
-    known_variance: float,  # nan: inverse gamma
+    prior: KernelPrior,
     scores: FloatArray,  # (2^(N-1),) out, by the bits of the other nodes; -inf where impossible
 ) -> None:
     n = len(gram) - 1
-    n_samples = gram[n, n]
+    noise_mean = prior.noise_mean[regime, node]
     with_intercept = math.isnan(noise_mean)
     regressors = np.empty(n, dtype=np.int64)
     forced = 0
@@ -102,18 +108,10 @@ def score_parent_sets(
         node,
         regressors[:size],
         0.0 if with_intercept else noise_mean,
-        weight_precision,
-        intercept_precision,
+        prior.weight_precision,
+        prior.intercept_precision,
     )
-    by_size = score_by_size(
-        n_samples,
-        log_sizes,
-        weight_precision,
-        intercept_precision,
-        with_intercept,
-        noise_shape,
-        known_variance,
-    )
+    by_size = score_by_size(gram, regime, node, prior)
     n_free = size - forced
     bits = np.empty(n_free, dtype=np.int64)
     for a in range(n_free):
@@ -124,12 +122,10 @@ def score_parent_sets(
         equations,
         forced,
         by_size[forced - with_intercept :],
-        weight_precision,
+        prior.weight_precision,
         bits,
         mask,
-        n_samples,
-        noise_shape,
-        known_variance,
+        noise_of(gram, regime, node, prior),
         scores,
     )
 
@@ -142,9 +138,7 @@ def score_supersets(
     least: float,  # precision of the prior: no later pivot is below it, but for rounding
     bits: npt.NDArray[np.int64],  # of the free ones in `scores`
     mask: int,  # of the forced ones in `scores`
-    n_samples: float,
-    noise_shape: float,
-    known_variance: float,
+    noise: Noise,
     scores: FloatArray,
 ) -> None:
     """All sets that contain the forced regressors."""
@@ -162,11 +156,7 @@ def score_supersets(
     masks = np.empty(n_free + 1, dtype=np.int64)
     log_dets[0], masks[0] = log_det, mask
     depth = 0
-    scores[mask] = (
-        by_size[0]
-        - 0.5 * log_det
-        + fit_score(stack[0, n_free, n_free], n_samples, noise_shape, known_variance)
-    )
+    scores[mask] = by_size[0] - 0.5 * log_det + fit_score(stack[0, n_free, n_free], noise)
     while depth >= 0:
         added = following[depth]
         if added == n_free:
@@ -180,7 +170,5 @@ def score_supersets(
         depth += 1
         following[depth], log_dets[depth], masks[depth] = added + 1, log_det, mask
         scores[mask] = (
-            by_size[depth]
-            - 0.5 * log_det
-            + fit_score(stack[depth, n_free, n_free], n_samples, noise_shape, known_variance)
+            by_size[depth] - 0.5 * log_det + fit_score(stack[depth, n_free, n_free], noise)
         )

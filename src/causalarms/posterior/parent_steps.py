@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.kernels import kernel
-from causalarms.posterior.refresh import Settings
-from causalarms.posterior.swept import equations_of_all, sizes_of, toggle_gain
+from causalarms.posterior.parent_scores import noise_of, score_by_size
+from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.swept import equations_of_all, toggle_gain
 from causalarms.statistics.normal_equations import sweep
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,18 +25,18 @@ BoolArray = npt.NDArray[np.bool_]
 @kernel
 def step_parents(
     gram: FloatArray,
-    node: int,
-    settings: Settings,
     regime: int,
+    node: int,
+    prior: KernelPrior,
     possible: BoolArray,  # (N,)
     uniforms: FloatArray,  # (rounds, N)
     inside: BoolArray,  # (N,) changed in place
     chances: FloatArray,  # (N,) out: mean of the odds over the later half of the rounds, as chances
 ) -> None:
     n, n_rounds = len(possible), len(uniforms)
-    n_samples = gram[n, n]
-    by_size = sizes_of(settings, regime, node, n_samples)
-    matrix = equations_of_all(gram, node, settings, regime, inside)
+    noise = noise_of(gram, regime, node, prior)
+    by_size = score_by_size(gram, regime, node, prior)
+    matrix = equations_of_all(gram, regime, node, prior, inside)
     size = inside.sum()
     chances[:] = 0.0
     for t in range(n_rounds):
@@ -44,16 +45,7 @@ def step_parents(
                 if inside[j]:
                     chances[j] = 1.0
                 continue
-            gain = toggle_gain(
-                matrix,
-                j,
-                not inside[j],
-                size,
-                by_size,
-                n_samples,
-                settings.noise_shape,
-                settings.known_variance[regime, node],
-            )
+            gain = toggle_gain(matrix, j, not inside[j], size, by_size, noise)
             chance = 1.0 / (1.0 + math.exp(gain if inside[j] else -gain))
             if t >= n_rounds // 2:
                 chances[j] += chance / (n_rounds - n_rounds // 2)

@@ -8,6 +8,7 @@ posterior where all nodes are candidates, and close to it otherwise (`candidate_
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,19 @@ from causalarms.checks import whole
 from causalarms.errors import DataError, ModelError
 from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior import given_order, refresh
+from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.candidate_tables import EMPTY, CandidateTables, table_bytes
 from causalarms.posterior.candidates import choose_candidates
 from causalarms.posterior.chain_state import check_chains
 from causalarms.posterior.convergence import Diagnostics, diagnose
-from causalarms.posterior.exact import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.first_orders import order_by_spread
 from causalarms.posterior.memory import table_bytes as exact_bytes
 from causalarms.posterior.order_moves import sweep_chains
 from causalarms.posterior.prior import MechanismPrior
-from causalarms.posterior.settings import edge_masks, kernel_settings, regimes_of
+from causalarms.posterior.settings import edge_masks, kernel_prior, regimes_of
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
+from causalarms.state_entries import BITS, FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.statistics.moments import Moments
 
 FloatArray = npt.NDArray[np.float64]
@@ -89,8 +91,6 @@ class SampledPosterior:
     ) -> None:
         self.n_nodes = n_nodes
         self.prior = prior or MechanismPrior()
-        if self.prior.weight_mean > 0:
-            raise ModelError("weight_mean above 0 needs the exact posterior: 3^N steps")
         counts = {
             "n_candidates": n_candidates,
             "n_beside_core": n_beside_core,
@@ -103,8 +103,9 @@ class SampledPosterior:
             whole(name, value, least=1)
         self.regimes = regimes_of(n_nodes, moments, regimes)
         self._exist = existing(self.regimes)
-        self.allowed, self.required = edge_masks(self.regimes, allowed, required)
-        self.settings = kernel_settings(self.regimes, self.prior, noise_mean, noise_std)
+        self._edge_mask = edge_masks(self.regimes, allowed, required)
+        self.allowed, self.required = self._edge_mask
+        self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std)
         self.n_candidates = max(min(n_candidates, n_nodes - 1), 1)
         self.n_chains, self.n_orders = n_chains, n_orders
         self.update_sweeps = update_sweeps
@@ -116,7 +117,7 @@ class SampledPosterior:
         _check_memory(n_nodes, self.n_candidates, self.n_bytes, memory_limit)
         self._tables = CandidateTables(
             gram=np.full((*shape, n_nodes + 1, n_nodes + 1), np.nan),
-            settings=self.settings,
+            prior=self.kernel_prior,
             members=np.zeros((*shape, n_nodes), dtype=np.int64),
             n_free=np.zeros(shape, dtype=np.int64),
             n_core=np.zeros(shape, dtype=np.int64),
@@ -142,7 +143,7 @@ class SampledPosterior:
         if moments.counts.any():
             errors[0] = 0.0
         self._orders = np.array(
-            [order_by_spread(self.gram, self.settings, self.required, e) for e in errors]
+            [order_by_spread(self.gram, self.kernel_prior, self.required, e) for e in errors]
         )
         if (self._orders < 0).any():
             raise ModelError("no order of the nodes fits the required and forbidden edges")
@@ -194,8 +195,7 @@ class SampledPosterior:
         choose_candidates(
             self._tables,
             which,
-            self.allowed,
-            self.required,
+            self._edge_mask,
             self._orders,
             self.n_candidates,
             self._beside_core,
@@ -204,6 +204,8 @@ class SampledPosterior:
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs to continue with the same orders and the same next draws."""
+        # as text: the numbers of a generator are longer than 64 bits
+        text = json.dumps(self._rng.bit_generator.state).encode()
         return {
             "gram": self.gram.copy(),
             "allowed": self.allowed.copy(),
@@ -212,8 +214,25 @@ class SampledPosterior:
             "acceptance": self._acceptance,
             "step_seed": self._step_seed,
             "chosen_at": self._chosen_at.copy(),
-            "rng": self._rng.bit_generator.state,
+            "rng": np.frombuffer(text, dtype=np.uint8).copy(),
             **{name: getattr(self._tables, name).copy() for name in CHOICE},
+        }
+
+    def entries(self) -> dict[str, Entry]:
+        """What the state of a fresh posterior does not show; chains check their own ranges."""
+        n, most = self.n_nodes, len(self._exist)
+        return {
+            "orders": Entry(INTEGERS, (self.n_chains, n), 0, n - 1),
+            "kept": Entry(INTEGERS, (self.n_chains, None, n), 0, n - 1),
+            "acceptance": Entry(REAL, low=0, high=1),
+            "step_seed": Entry(WHOLE, low=0, high=LARGEST_SEED),
+            "members": Entry(INTEGERS, (most, n, n), 0, n - 1),
+            "n_free": Entry(INTEGERS, (most, n), 0, n),
+            "n_core": Entry(INTEGERS, (most, n), 0, n),
+            "needed": Entry(INTEGERS, (most, n), 0),
+            "log_odds": Entry(FLOATS, (most, n, n), finite=False),
+            "allowed": Entry(FLAGS, (most, n, n)),
+            "rng": Entry(BITS, (None,), 1, 127),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -233,7 +252,8 @@ class SampledPosterior:
             getattr(self._tables, name)[:] = state[name]
         self._tables.tags[:] = EMPTY
         self._orders = np.array(state["orders"])
-        self._rng.bit_generator.state = state["rng"]
+        text = np.asarray(state["rng"], dtype=np.uint8).tobytes()
+        self._rng.bit_generator.state = json.loads(text)
         self._keep(np.array(state["kept"]), state["acceptance"], state["step_seed"])
 
     def retire(self, regime: int, node: int) -> None:
@@ -263,6 +283,11 @@ class SampledPosterior:
     def orders(self) -> IntArray:
         """The kept orders, (chains, orders, N)."""
         return self._kept
+
+    @property
+    def tables(self) -> None:
+        """Parent sets are not all scored."""
+        return None
 
     @property
     def log_evidence(self) -> float:
@@ -316,7 +341,7 @@ class SampledPosterior:
         shape = (*self._exist.shape, self.n_nodes)
         adjacency, weights = np.empty((n, *shape), dtype=bool), np.empty((n, *shape))
         intercept, noise_std = np.empty((n, *shape[:2])), np.empty((n, *shape[:2]))
-        gamma_shapes = self.settings.noise_shape + 0.5 * self.gram[:, :, -1, -1]
+        gamma_shapes = self.kernel_prior.noise_shape + 0.5 * self.gram[:, :, -1, -1]
         for t in range(n):
             adjacency[t] = self.draw_parents(order[t], rng)[0]
             given_order.draw_weights_given(
@@ -340,11 +365,12 @@ class SampledPosterior:
         given_order.draw_parents_given(
             self._tables,
             self._located(order),
-            self.required,
-            self.allowed,
-            rng.random(shape[:2]),
-            rng.random(shape),
-            rng.random((*shape[:2], rounds, self.n_nodes)),
+            self._edge_mask,
+            given_order.Uniforms(
+                rng.random(shape[:2]),
+                rng.random(shape),
+                rng.random((*shape[:2], rounds, self.n_nodes)),
+            ),
             adjacency,
             chances,
         )
@@ -353,7 +379,7 @@ class SampledPosterior:
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
         edges = np.ascontiguousarray(adjacency)
-        return PointEstimate(*refresh.estimate_all(self.gram, *self.settings, edges))
+        return PointEstimate(*refresh.estimate_all(self.gram, self.kernel_prior, edges))
 
     def _fewest_free(self) -> int:
         """Mechanisms with few possible parents have small tables, and a pool of many."""

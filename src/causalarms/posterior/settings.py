@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError, SettingError
-from causalarms.posterior.prior import MechanismPrior
-from causalarms.posterior.refresh import Settings
+from causalarms.posterior.prior import EdgeMask, KernelPrior, MechanismPrior
 from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.statistics.moments import Moments
 
@@ -29,8 +28,8 @@ def regimes_of(n_nodes: int, moments: Moments | None, given: npt.ArrayLike | Non
 
 def edge_masks(
     regimes: Counts, allowed: npt.ArrayLike | None, required: npt.ArrayLike | None
-) -> tuple[BoolArray, BoolArray]:
-    """Allowed and required edges, (R, N, N) each; none of regimes that a node does not have."""
+) -> EdgeMask:
+    """Allowed and required edges; none of regimes that a node does not have."""
     n_nodes = len(regimes)
     shape = (int(regimes.max()), n_nodes, n_nodes)
     every = np.ones(shape, dtype=bool) if allowed is None else _mask("allowed", allowed, shape)
@@ -46,7 +45,7 @@ def edge_masks(
         raise SettingError(
             f"edge {parent} -> {child} is required and forbidden ({regime=}): allowed says no"
         )
-    return possible, certain
+    return EdgeMask(possible, certain)
 
 
 def _mask(name: str, given: npt.ArrayLike, shape: tuple[int, int, int]) -> BoolArray:
@@ -62,17 +61,16 @@ def _mask(name: str, given: npt.ArrayLike, shape: tuple[int, int, int]) -> BoolA
     return mask.astype(bool)
 
 
-def kernel_settings(
+def kernel_prior(
     regimes: Counts,
     prior: MechanismPrior,
     noise_mean: npt.ArrayLike | None,
     noise_std: npt.ArrayLike | None,
-) -> Settings:
-    return Settings(
+) -> KernelPrior:
+    return KernelPrior(
         noise_mean=per_mechanism(noise_mean, regimes),
         known_variance=per_mechanism(noise_std, regimes) ** 2,
         log_sizes=prior.log_sizes(len(regimes)),
-        weight_mean=float(prior.weight_mean),
         weight_precision=prior.weight_scale**-2.0,
         intercept_precision=prior.intercept_scale**-2.0,
         noise_shape=float(prior.noise_shape),

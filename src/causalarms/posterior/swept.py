@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.kernels import kernel
-from causalarms.posterior.parent_scores import fit_score, score_by_size
-from causalarms.posterior.refresh import Settings
+from causalarms.posterior.parent_scores import Noise, fit_score, noise_of, score_by_size
+from causalarms.posterior.prior import KernelPrior
 from causalarms.statistics.normal_equations import normal_equations, sweep
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,19 +26,19 @@ WORTH_A_STEP = 1e-6  # nats; steps that gain less may run in circles by rounding
 
 @kernel
 def equations_of_all(
-    gram: FloatArray, node: int, settings: Settings, regime: int, inside: BoolArray
+    gram: FloatArray, regime: int, node: int, prior: KernelPrior, inside: BoolArray
 ) -> FloatArray:
     """Normal equations of all nodes, the constant and the target, swept by what is inside."""
     n = len(gram) - 1
-    noise_mean = settings.noise_mean[regime, node]
+    noise_mean = prior.noise_mean[regime, node]
     with_intercept = math.isnan(noise_mean)
     matrix = normal_equations(
         gram,
         node,
         np.arange(n + 1),
         0.0 if with_intercept else noise_mean,
-        settings.weight_precision,
-        settings.intercept_precision,
+        prior.weight_precision,
+        prior.intercept_precision,
     )
     if with_intercept:
         sweep(matrix, n)
@@ -55,9 +55,7 @@ def toggle_gain(
     enters: bool,
     size: int,  # number of parents at present
     by_size: FloatArray,
-    n_samples: float,
-    noise_shape: float,
-    known_variance: float,
+    noise: Noise,
 ) -> float:
     """By how much the score rises where node j enters, or leaves."""
     target = len(matrix) - 1
@@ -68,10 +66,8 @@ def toggle_gain(
         by_size[size + 1 if enters else size - 1]
         - by_size[size]
         - 0.5 * math.log(abs(pivot))
-        + fit_score(
-            squares - matrix[j, target] ** 2 / pivot, n_samples, noise_shape, known_variance
-        )
-        - fit_score(squares, n_samples, noise_shape, known_variance)
+        + fit_score(squares - matrix[j, target] ** 2 / pivot, noise)
+        - fit_score(squares, noise)
     )
 
 
@@ -80,29 +76,12 @@ def toggle_gains(
     matrix: FloatArray,
     inside: BoolArray,
     by_size: FloatArray,
-    n_samples: float,
-    noise_shape: float,
-    known_variance: float,
+    noise: Noise,
     gains: FloatArray,  # (N,) out
 ) -> None:
     size = inside.sum()
     for j in range(len(inside)):
-        gains[j] = toggle_gain(
-            matrix, j, not inside[j], size, by_size, n_samples, noise_shape, known_variance
-        )
-
-
-@kernel
-def sizes_of(settings: Settings, regime: int, node: int, n_samples: float) -> FloatArray:
-    return score_by_size(
-        n_samples,
-        settings.log_sizes,
-        settings.weight_precision,
-        settings.intercept_precision,
-        math.isnan(settings.noise_mean[regime, node]),
-        settings.noise_shape,
-        settings.known_variance[regime, node],
-    )
+        gains[j] = toggle_gain(matrix, j, not inside[j], size, by_size, noise)
 
 
 @kernel
@@ -111,15 +90,13 @@ def climb(
     inside: BoolArray,
     possible: BoolArray,
     by_size: FloatArray,
-    n_samples: float,
-    noise_shape: float,
-    known_variance: float,
+    noise: Noise,
     gains: FloatArray,
 ) -> float:
     """Parents enter or leave, each time the one with the largest gain, to the top; the gain."""
     n, total = len(possible), 0.0
     for _ in range(3 * n):
-        toggle_gains(matrix, inside, by_size, n_samples, noise_shape, known_variance, gains)
+        toggle_gains(matrix, inside, by_size, noise, gains)
         best, gain = -1, WORTH_A_STEP
         for j in range(n):
             if possible[j] and gains[j] > gain:
@@ -135,9 +112,9 @@ def climb(
 @kernel
 def parent_log_odds(
     gram: FloatArray,
-    node: int,
-    settings: Settings,
     regime: int,
+    node: int,
+    prior: KernelPrior,
     possible: BoolArray,  # (N,) may be parents
     required: BoolArray,  # (N,) are parents, and not among the possible
     log_odds: FloatArray,  # (N,) out
@@ -149,30 +126,23 @@ def parent_log_odds(
     Nodes that are not possible get them too, as if they alone were.
     """
     n = len(possible)
-    n_samples, noise_shape = gram[n, n], settings.noise_shape
-    known_variance = settings.known_variance[regime, node]
-    by_size = sizes_of(settings, regime, node, n_samples)
+    noise = noise_of(gram, regime, node, prior)
+    by_size = score_by_size(gram, regime, node, prior)
     inside = required.copy()
-    matrix = equations_of_all(gram, node, settings, regime, inside)
+    matrix = equations_of_all(gram, regime, node, prior, inside)
     other_inside, other, ahead = inside.copy(), matrix.copy(), 0.0
     for j in range(n):
         if possible[j]:
-            toggle_gains(
-                other, other_inside, by_size, n_samples, noise_shape, known_variance, log_odds
-            )
+            toggle_gains(other, other_inside, by_size, noise, log_odds)
             if log_odds[j] > -np.inf:
                 ahead -= log_odds[j]
                 sweep(other, j)
                 other_inside[j] = True
-    ahead -= climb(
-        other, other_inside, possible, by_size, n_samples, noise_shape, known_variance, log_odds
-    )
-    ahead += climb(
-        matrix, inside, possible, by_size, n_samples, noise_shape, known_variance, log_odds
-    )
+    ahead -= climb(other, other_inside, possible, by_size, noise, log_odds)
+    ahead += climb(matrix, inside, possible, by_size, noise, log_odds)
     if ahead < 0.0:
         matrix, inside, other_inside, ahead = other, other_inside, inside, -ahead
-        toggle_gains(matrix, inside, by_size, n_samples, noise_shape, known_variance, log_odds)
+        toggle_gains(matrix, inside, by_size, noise, log_odds)
     for j in range(n):
         if inside[j]:
             log_odds[j] = -log_odds[j]
@@ -185,7 +155,7 @@ def parent_log_odds(
         exchanged = matrix.copy()
         sweep(exchanged, j)
         inside[j] = False
-        toggle_gains(exchanged, inside, by_size, n_samples, noise_shape, known_variance, after)
+        toggle_gains(exchanged, inside, by_size, noise, after)
         inside[j] = True
         loss = after[j]
         for k in range(n):

@@ -56,24 +56,17 @@ class Solved(NamedTuple):
 
 def solve(posed: Posed, start: Levels, m: int, distinct: bool, budget: int) -> Solved:
     """The m best settings; `start` (F,) is one that is allowed."""
-    return Solved(*_solve(*posed, start, m, distinct, budget))
+    return Solved(*_solve(posed, start, m, distinct, budget))
 
 
 @kernel
 def _solve(
-    weights: FloatArray,
-    mean: FloatArray,
-    order: IntArray,
-    reward: int,
-    rules: Rules,
-    keep_all: bool,
-    start: Levels,
-    m: int,
-    distinct: bool,
-    budget: int,
+    posed: Posed, start: Levels, m: int, distinct: bool, budget: int
 ) -> tuple[Levels, FloatArray, float, int, float, bool]:
     """One call for everything: the problem never becomes Python objects."""
-    problem = pose(weights, mean, order, reward, rules, keep_all)
+    problem = pose(
+        posed.weights, posed.mean, posed.order, posed.reward, posed.rules, posed.keep_all
+    )
     n, n_depths = len(problem.root), len(problem.factor)
     reserve = min(budget // 5, LAST_NODES)
     random = np.array([SEED])

@@ -110,12 +110,6 @@ class NamedFactors:
         )
         return cls(nodes, factors, numbers)
 
-    @classmethod
-    def switches(cls, nodes: tuple[str, ...], switched: Iterable[str] | None = None) -> Self:
-        """One factor off/on per node (of these), called like it."""
-        chosen = nodes if switched is None else tuple(switched)
-        return cls.of({node: {} for node in chosen}, nodes)
-
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(factor.name for factor in self.factors)

@@ -1,7 +1,7 @@
 """Normal equations of one node on others: assembled, factored, solved, swept.
 
-A = X^T X + prior precision = L L^T and L z = X^T y + what the prior mean adds; the mean is L^-T z,
-a draw L^-T (z + s normal). The sweep operator takes regressors in and out in O(N^2) each.
+A = X^T X + prior precision = L L^T and L z = X^T y; the mean is L^-T z, a draw
+L^-T (z + s normal). The sweep operator takes regressors in and out in O(N^2) each.
 """
 
 from __future__ import annotations
@@ -85,16 +85,12 @@ def cholesky(
 
 
 @kernel
-def whiten(
-    equations: FloatArray, n_weights: int, mean: float, pull: float, pattern: int, z: FloatArray
-) -> float:
-    """L z = right-hand side; bit a of the pattern makes weight a negative. Returns the squares."""
+def whiten(equations: FloatArray, z: FloatArray) -> float:
+    """L z = right-hand side. Returns the squares that are left."""
     size = len(z)
-    squares = equations[size, size] + n_weights * mean * pull
+    squares = equations[size, size]
     for a in range(size):
         value = equations[size, a]
-        if a < n_weights:
-            value += -pull if pattern >> a & 1 else pull
         for c in range(a):
             value -= equations[a, c] * z[c]
         z[a] = value / equations[a, a]

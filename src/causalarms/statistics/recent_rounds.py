@@ -82,4 +82,4 @@ class RecentRounds:
         self._values[:] = state["values"]
         self._regimes[:] = state["regimes"]
         self._rounds[:] = state["rounds"]
-        self._made[:] = state.get("made", state["rounds"])
+        self._made[:] = state["made"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from operator import itemgetter
 from typing import Any
 
@@ -67,24 +68,22 @@ def choose(
     for number, worker in enumerate(workers, start=len(ledger.trials)):
         if chosen and time.perf_counter() > until:
             break
-        choice = learner.choose(number, pending)
-        pending.append(choice.wanted)
+        suggestion = learner.choose(number, pending)
+        pending.append(suggestion.intervention)
         data: dict[str, Any] = {
             "trial": number,
             "worker": worker,
-            "intervention": choice.intervention.tolist(),
-            "reason": choice.suggestion.reason,
+            "intervention": suggestion.intervention.tolist(),
+            "reason": suggestion.reason,
             "learned": learner.policy.n_told,
         }
-        if choice.suggestion.why:
-            data["why"] = learner.by_name(choice.suggestion.why)
-        if learner.settings.idle.any():
-            data["wanted"] = choice.wanted.tolist()
+        if suggestion.why:
+            data["why"] = learner.by_name(suggestion.why)
         for name, value in (
-            ("mean", learner.settings.sign * choice.suggestion.mean),
-            ("width", choice.suggestion.width),
+            ("mean", learner.settings.sign * suggestion.mean),
+            ("width", suggestion.width),
         ):
-            if value == value and abs(value) != float("inf"):
+            if isfinite(value):
                 data[name] = float(value)
         if learner.problem is not None:
             data["problem"] = f"trial {learner.problem.trial}: {learner.problem.message}"

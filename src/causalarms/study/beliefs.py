@@ -19,7 +19,6 @@ from causalarms.models.likely_graph import likely_graph
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
 from causalarms.sem.factors import NamedFactors
-from causalarms.sem.regimes import regime_counts
 from causalarms.study.limits import Limits
 from causalarms.study.settings import Settings
 from causalarms.study.trials import Ledger
@@ -85,10 +84,9 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
 
 
 def graph(beliefs: Beliefs) -> Graph:
-    """The likely edges; of nodes that this study never switches only the natural ones."""
+    """The likely edges."""
     settings = beliefs.settings
-    regimes = np.where(settings.idle, 1, settings.named.regimes)
-    return likely_graph(beliefs.known, settings.nodes, regime_counts(regimes, settings.n_nodes))
+    return likely_graph(beliefs.known, settings.nodes, settings.named.regimes)
 
 
 def edges(graph: Graph, named: NamedFactors) -> list[dict[str, Any]]:

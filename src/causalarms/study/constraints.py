@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -40,17 +39,6 @@ def constraints_of(
             for kind, number in error.conflict
         ]
         raise StudyError(f"nothing satisfies {', '.join(dict.fromkeys(culprits))}") from None
-
-
-def with_idle_switches(played: Constraints, idle: set[int]) -> Constraints:
-    """Of older studies, a switch per node: these may be in any position and do not count."""
-    own = sorted(set(range(played.n_nodes)) - idle)
-    forbidden: list[dict[int, Any]] = [
-        dict(group) for group in played.forbidden if not {factor for factor, _ in group} <= idle
-    ]
-    if played.at_most is not None:
-        forbidden += [dict.fromkeys(group, 1) for group in combinations(own, played.at_most + 1)]
-    return Constraints(played.regimes, forbidden=forbidden, cost=played.level_cost)
 
 
 def refuse_unreachable(allowed: Constraints, named: NamedFactors, movable: set[str]) -> None:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from causalarms.errors import CausalArmsError, DataError
-from causalarms.policies.base import Policy
+from causalarms.policies.base import Policy, Suggestion
 from causalarms.rng import stream
-from causalarms.study.limits import Bits, Choice, Limits
+from causalarms.study.limits import Bits, Limits
 from causalarms.study.settings import Settings
 from causalarms.study.state_codec import pack, unpack
 from causalarms.study.store import Snapshot
@@ -87,14 +87,14 @@ class Learner:
             self._learn(record)
         return self.policy
 
-    def choose(self, trial: int, pending: Sequence[Bits]) -> Choice:
+    def choose(self, trial: int, pending: Sequence[Bits]) -> Suggestion:
         """What to play in a new trial; the same whoever asks and however often."""
         rng = stream(self.settings.seed, "policy", trial)
         return self.limits.choose(self.policy, rng, pending)
 
     def pending(self, ledger: Ledger) -> list[Bits]:
-        """Interventions without a result, as the policy will be told them, oldest first."""
-        return [self.limits.as_told(ledger.trials[number]) for number in ledger.pending]
+        """Interventions without a result, oldest first."""
+        return [played(ledger.trials[number]) for number in ledger.pending]
 
     @property
     def wants_snapshot(self) -> bool:
@@ -169,14 +169,13 @@ class Learner:
         self._restored = False  # from a snapshot
 
     def _learn(self, record: Record) -> None:
-        told = self.limits.as_told(record)
         values = np.array(record.values, dtype=float)
         values[self.settings.reward_index] *= self.settings.sign
         self._unsaved += 1
         self.problem = None
         try:
             with np.errstate(all="ignore"):
-                self.policy.tell(told, values, made=self.limits.made(record))
+                self.policy.tell(played(record), values, made=record.number)
         except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
             # the round is in the log and in the policy's data; the policy goes on without a new fit
             self.problem = Problem(record.number, self.by_name(str(error)))
@@ -185,6 +184,10 @@ class Learner:
         """Policies number their nodes; people know their names."""
         nodes = self.settings.nodes
         return re.sub(r"'x(\d+)'", lambda found: repr(nodes[int(found[1])]), message)
+
+
+def played(record: Record) -> Bits:
+    return np.array(record.intervention, dtype=np.uint8)
 
 
 @cache

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean
@@ -26,7 +25,6 @@ from causalarms.study.constraints import (
     checked_required,
     constraints_of,
     refuse_unreachable,
-    with_idle_switches,
 )
 from causalarms.study.events import canonical
 from causalarms.study.knowledge import MASKS, checked_knowledge, known_edges, refuse_knowledge
@@ -57,7 +55,7 @@ class Settings:
     noise_mean: Any = None  # a number, (N,) or (R, N)
     seed: int = 0
     knowledge: dict[str, Any] = field(default_factory=dict)  # of edges: tiers, forbidden, required
-    factors: Any = None  # as `NamedFactors.as_list`; None: an older study, see `idle`
+    factors: Any = None  # as `NamedFactors.as_list`; every study has some
     required: tuple[dict[str, Any], ...] = ()  # levels that are set together or not at all
 
     @property
@@ -75,21 +73,8 @@ class Settings:
 
     @cached_property
     def named(self) -> NamedFactors:
-        """What is set, by name. In older studies every node has a switch."""
-        if self.factors is None:
-            return NamedFactors.switches(self.nodes)
+        """What is set, by name."""
         return NamedFactors.of(self.factors, self.nodes)
-
-    @cached_property
-    def idle(self) -> npt.NDArray[np.bool_]:
-        """Of older studies: nodes that have a switch for the policy and are never switched, (N,).
-
-        Studies that were created with factors have none: a node without a factor has one regime.
-        """
-        movable = self.nodes
-        if self.factors is None and self.intervenable is not None:
-            movable = self.intervenable
-        return np.array([node not in movable for node in self.nodes])
 
     @property
     def constrained(self) -> bool:
@@ -110,12 +95,6 @@ class Settings:
             costs=self.costs,
         )
 
-    @cached_property
-    def for_policy(self) -> Constraints:
-        """What the policy may ask for: the same, with idle switches in any position."""
-        idle = set(np.flatnonzero(self.idle).tolist())
-        return with_idle_switches(self.constraints, idle) if idle else self.constraints
-
     @property
     def known_edges(self) -> dict[str, Any]:
         """`allowed` and `required` edges, (R, N, N) each, as learners take them; or nothing."""
@@ -134,9 +113,6 @@ class Settings:
             dict(group) if isinstance(group, Mapping) else list(group) for group in self.forbidden
         ]
         record["required"] = [dict(group) for group in self.required]
-        for name in ("factors", "required"):  # older studies say nothing of them
-            if not record[name]:
-                del record[name]
         return record
 
     @classmethod
@@ -157,12 +133,6 @@ class Settings:
                 f"a study of {len(record['nodes']):,} nodes does not fit into memory: {error}"
             ) from error
 
-    @property
-    def _as_of_old(self) -> dict[str, Any]:
-        """What policies did when older studies were created."""
-        watches = self.policy == BEST + WATCHING
-        return {"alarm_units": "measured"} if self.factors is None and watches else {}
-
     def make_policy(self) -> Policy:
         """A policy that knows nothing yet."""
         regimes = self.named.regimes
@@ -176,16 +146,15 @@ class Settings:
             noise_mean=mean,
             horizon=self.horizon,
             **({} if all_two(regimes) else {"regimes": regimes}),
-            **self._as_of_old,
             **self.known_edges,
             **self.policy_settings,
         )
-        policy.kept(self.for_policy)  # refuse what it cannot keep
+        policy.kept(self.constraints)  # refuse what it cannot keep
         return policy
 
 
 def refuse_odd_names(settings: Settings) -> None:
-    """For new studies only: older ones with such a name can still be opened."""
+    """Names that no screen shows, and those that a table takes for columns of factors."""
     try:
         for node in settings.nodes:
             checked_name("node", node)
@@ -265,8 +234,9 @@ def _checked(given: Settings) -> Settings:
         raise StudyError(f"seed is a whole number from 0 on, not {shown(given.seed)}")
     if not isinstance(given.policy, str) or given.policy == "oracle":
         raise StudyError(f"policy {shown(given.policy)} cannot run a study: it knows the truth")
-    factors = None if given.factors is None else NamedFactors.of(given.factors, nodes)
-    named = NamedFactors.switches(nodes) if factors is None else factors
+    if given.factors is None:
+        raise StudyError("factors are missing: say which there are, e.g. {'heat': {}}")
+    named = NamedFactors.of(given.factors, nodes)
     mean = as_noise_mean(given.noise_mean, nodes, int(named.regimes.max()))
     settings = dataclasses.replace(
         given,
@@ -274,7 +244,7 @@ def _checked(given: Settings) -> Settings:
         reward=reward,
         horizon=horizon,
         policy_settings=_plain(given.policy_settings),
-        factors=None if factors is None else factors.as_list(),
+        factors=named.as_list(),
         intervenable=checked_movable(given.intervenable, named),
         max_interventions=_limit(given.max_interventions),
         forbidden=checked_forbidden(given.forbidden, named),

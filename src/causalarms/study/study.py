@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from causalarms.errors import (
     FarValueWarning,
     LearningWarning,
@@ -393,18 +391,14 @@ class Study(Reader):
 
     def _warn_of_left_out(self, number: int) -> None:
         with self._lock:
-            record, idle = self._ledger.trials[number], self.settings.idle
-        if record.values is None:
-            return
-        if None in record.values and not self.settings.learns_from_gaps:
-            reason = f"{self.nodes[record.values.index(None)]!r} not measured"
-        else:
-            moved = np.flatnonzero(idle & (np.array(record.intervention) != 0))
-            if not len(moved):
-                return
-            node = self.nodes[moved[0]]
-            reason = f"{node!r} was switched, which is not intervenable in this study"
-        self._warn(f"trial {number} is kept and left out of learning: {reason}")
+            record = self._ledger.trials[number]
+        if (
+            record.values is not None
+            and None in record.values
+            and not self.settings.learns_from_gaps
+        ):
+            node = self.nodes[record.values.index(None)]
+            self._warn(f"trial {number} is kept and left out of learning: {node!r} not measured")
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
         """What the user should know of a result that was kept, at the line of the user."""

@@ -45,7 +45,6 @@ class Record:
     number: int
     state: str  # asked | told | failed | abandoned | imported | lost
     intervention: Bits  # what was played; until there is a result, what was asked
-    wanted: Bits | None = None  # what the policy is told where it differs
     worker: str = ""
     values: Values | None = None
     asked: Mapping[str, Any] = field(default_factory=lambda: NOT_ASKED)  # with diagnostics
@@ -163,7 +162,6 @@ class Ledger:
         if data["trial"] != len(self.trials):
             raise StudyError(f"trial {data['trial']} instead of {len(self.trials)}")
         bits = self._bits(data["intervention"])
-        wanted = self._bits(data["wanted"]) if "wanted" in data else None
         number = data["trial"]
         asked = {
             intern(name): intern(value) if type(value) is str else value
@@ -172,7 +170,7 @@ class Ledger:
         } | {"intervention": bits}
         worker = intern(str(data["worker"]))
         self.trials.append(
-            Record(number, PENDING, bits, wanted, worker, asked=asked, asked_at=intern(event.at))
+            Record(number, PENDING, bits, worker, asked=asked, asked_at=intern(event.at))
         )
         self.pending[number] = None
 
@@ -205,7 +203,7 @@ class Ledger:
         values = self._all_values(data["values"])
         source, begin = str(data.get("source", "")), len(self.trials)
         self.trials += [
-            Record(number, kinds.IMPORTED, bits, None, "", row, NOT_ASKED, "", event.at, source)
+            Record(number, kinds.IMPORTED, bits, "", row, NOT_ASKED, "", event.at, source)
             for number, (bits, row) in enumerate(zip(interventions, values, strict=True), begin)
         ]
         self.order += range(begin, len(self.trials))

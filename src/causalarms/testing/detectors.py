@@ -10,10 +10,17 @@ import numpy.typing as npt
 
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector, checked_alarms
-from causalarms.changes.view import KINDS, MODEL, PREDICTION, MechanismRounds, Model, Prediction
+from causalarms.changes.view import (
+    KINDS,
+    MODEL,
+    PREDICTION,
+    DatasetView,
+    MechanismRounds,
+    Model,
+    Prediction,
+)
 from causalarms.graphs.units import Units
 from causalarms.models.weights import MechanismWeights
-from causalarms.policies.detector_views import DatasetView
 from causalarms.policies.state_check import check_state
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM

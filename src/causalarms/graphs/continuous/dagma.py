@@ -5,7 +5,7 @@ Sec. VI-A of Peng, Zhang, Mitra; Bello et al. 2022.
 
 from collections.abc import Sequence
 from math import inf, isfinite, log
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,16 +79,22 @@ def _penalised_score(
     return mu * value
 
 
+class Stage(NamedTuple):
+    """One weight of the barrier, and how it is descended."""
+
+    mu: float
+    s: float
+    steps: int
+    learning_rate: float
+
+
 @kernel
 def _descend_stage(
     weights: Matrix,
     covariance: Matrix,
     likelihood: bool,
     l1: float,
-    mu: float,
-    s: float,
-    steps: int,
-    learning_rate: float,
+    stage: Stage,
     betas: tuple[float, float],
     tolerance: float,
 ) -> tuple[int, int, float]:
@@ -98,10 +104,10 @@ def _descend_stage(
     moments = np.zeros((2, size, size))
     gradient = np.zeros((size, size))
     direction = np.zeros((size, size))
-    rate = learning_rate
+    s, rate = stage.s, stage.learning_rate
     previous = inf
     objective = inf
-    for step in range(1, steps + 1):
+    for step in range(1, stage.steps + 1):
         barrier = _barrier(weights, s, work[0])
         while barrier == inf:
             if step == 1 or s <= RESTART_BELOW:
@@ -113,7 +119,7 @@ def _descend_stage(
             move(weights, direction, rate)
             barrier = _barrier(weights, s, work[0])
         objective = barrier + _penalised_score(
-            weights, covariance, likelihood, l1, mu, gradient, work
+            weights, covariance, likelihood, l1, stage.mu, gradient, work
         )
         if step % CHECK_EVERY == 0:
             if abs(previous - objective) < tolerance * abs(previous) < inf:
@@ -121,7 +127,7 @@ def _descend_stage(
             previous = objective
         adam_direction(gradient, moments, direction, step, betas[0], betas[1])
         move(weights, direction, rate)
-    return REACHED_LIMIT, steps, objective
+    return REACHED_LIMIT, stage.steps, objective
 
 
 def dagma_objective(
@@ -177,12 +183,15 @@ def dagma(
         limit = last_steps if stage == len(mu) - 1 else steps
         for restart in range(MOST_RESTARTS):
             trial = weights.copy()
-            stage_s = float(start_s + restart * S_INCREASE)
-            rate = float(learning_rate * RATE_FACTOR**restart)
+            posed = Stage(
+                float(weight),
+                float(start_s + restart * S_INCREASE),
+                limit,
+                float(learning_rate * RATE_FACTOR**restart),
+            )
             ending, taken, objective = _descend_stage(
-                trial, matrix, loss == "likelihood", l1, weight, stage_s, limit, rate, betas,
-                tolerance,
-            )  # fmt: skip
+                trial, matrix, loss == "likelihood", l1, posed, betas, tolerance
+            )
             total += taken
             if ending != LEFT_DOMAIN:
                 break

@@ -4,6 +4,7 @@ Sec. VI-A of Peng, Zhang, Mitra; Ng et al. 2020.
 """
 
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,18 +56,21 @@ def _add_penalties(
     return value
 
 
+class Objective(NamedTuple):
+    """What is minimised."""
+
+    covariance: Matrix
+    equal_variances: bool
+    l1: float
+    acyclicity: float
+
+
 @kernel
-def _evaluate(
-    weights: Matrix,
-    covariance: Matrix,
-    equal_variances: bool,
-    l1: float,
-    acyclicity: float,
-    gradient: Matrix,
-    work: Matrix,
-) -> float:
-    value = negative_log_likelihood(weights, covariance, equal_variances, gradient, work)
-    return value + _add_penalties(weights, l1, acyclicity, gradient, work)
+def _evaluate(weights: Matrix, objective: Objective, gradient: Matrix, work: Matrix) -> float:
+    value = negative_log_likelihood(
+        weights, objective.covariance, objective.equal_variances, gradient, work
+    )
+    return value + _add_penalties(weights, objective.l1, objective.acyclicity, gradient, work)
 
 
 @kernel
@@ -76,10 +80,7 @@ def _descend_window(
     average: Matrix,
     first_step: int,
     count: int,
-    covariance: Matrix,
-    equal_variances: bool,
-    l1: float,
-    acyclicity: float,
+    objective: Objective,
     learning_rate: float,
 ) -> float:
     """Take ``count`` steps in place; return the objective before the last of them."""
@@ -90,7 +91,7 @@ def _descend_window(
     value = inf
     average[:] = 0.0
     for step in range(first_step, first_step + count):
-        value = _evaluate(weights, covariance, equal_variances, l1, acyclicity, gradient, work)
+        value = _evaluate(weights, objective, gradient, work)
         adam_direction(gradient, moments, direction, step, FIRST_BETA, SECOND_BETA)
         move(weights, direction, learning_rate)
         move(average, weights, -1.0 / count)
@@ -99,14 +100,7 @@ def _descend_window(
 
 @kernel
 def _descend(
-    weights: Matrix,
-    covariance: Matrix,
-    equal_variances: bool,
-    l1: float,
-    acyclicity: float,
-    learning_rate: float,
-    steps: int,
-    tolerance: float,
+    weights: Matrix, objective: Objective, learning_rate: float, steps: int, tolerance: float
 ) -> tuple[int, bool]:
     """Run Adam in place from ``weights``; return the steps taken and whether they settled."""
     moments = np.zeros((2, *weights.shape))
@@ -116,10 +110,7 @@ def _descend(
     settled = 0
     while taken < steps:
         count = min(WINDOW, steps - taken)
-        _descend_window(
-            weights, moments, average, taken + 1, count,
-            covariance, equal_variances, l1, acyclicity, learning_rate,
-        )  # fmt: skip
+        _descend_window(weights, moments, average, taken + 1, count, objective, learning_rate)
         taken += count
         settled = settled + 1 if np.abs(average - earlier).max() < tolerance else 0
         if settled == SETTLED_WINDOWS:
@@ -141,7 +132,8 @@ def golem_objective(
     at = checked_weights(weights, matrix.shape[0])
     gradient = np.empty_like(at)
     work = np.empty((WORK_MATRICES, *at.shape))
-    return _evaluate(at, matrix, equal_variances, l1, acyclicity, gradient, work), gradient
+    objective = Objective(matrix, bool(equal_variances), float(l1), float(acyclicity))
+    return _evaluate(at, objective, gradient, work), gradient
 
 
 def check_golem(
@@ -191,9 +183,8 @@ def golem(
         weights = np.zeros_like(matrix)
     else:
         weights = checked_weights(initial, matrix.shape[0])
-    taken, converged = _descend(
-        weights, matrix, equal_variances, l1, acyclicity, learning_rate, steps, tolerance
-    )
+    posed = Objective(matrix, bool(equal_variances), l1, acyclicity)
+    taken, converged = _descend(weights, posed, learning_rate, steps, tolerance)
     if not np.isfinite(weights).all():
         raise DataError("the descent diverged: lower learning_rate or acyclicity")
     objective, _ = golem_objective(

@@ -1,9 +1,8 @@
-"""`posterior` that looks ahead: what it refuses, keeps, tests and says."""
+"""`posterior` by the knowledge gradient: what it refuses, keeps, tests and says."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +10,10 @@ import pytest
 from causalarms import make_policy, random_sem
 from causalarms.changes.alarm import Alarm
 from causalarms.errors import SettingError
-from causalarms.models.lookahead.late import looks_ahead
-from causalarms.models.lookahead.situation import Chosen, Lookahead
+from causalarms.models.knowledge_gradient import Chosen, KnowledgeGradientSettings, is_judged
 from causalarms.policies.base import EXPLOIT, EXPLORE
-from causalarms.policies.looking_ahead import in_units, in_words, too_many, why_not
-from causalarms.policies.posterior import Posterior
+from causalarms.policies.posterior import PosteriorPolicy
+from causalarms.policies.posterior.decide import in_words
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.linear_sem import LinearSEM
@@ -26,14 +24,14 @@ SEM = random_sem(5, seed=4)
 MIXED = random_sem(5, seed=2, regimes=(3, 1, 2, 2, 2))
 
 
-def looking(sem: LinearSEM = SEM, **settings: Any) -> Posterior:
+def looking(sem: LinearSEM = SEM, **settings: Any) -> PosteriorPolicy:
     told: dict[str, Any] = {"n_nodes": 5, "noise_mean": sem.noise_mean, "regimes": sem.regimes}
     made = make_policy("posterior", **(told | {"decide": "lookahead"} | settings))
-    assert isinstance(made, Posterior)
+    assert isinstance(made, PosteriorPolicy)
     return made
 
 
-def told(n_rounds: int, sem: LinearSEM = SEM, **settings: Any) -> Posterior:
+def told(n_rounds: int, sem: LinearSEM = SEM, **settings: Any) -> PosteriorPolicy:
     policy = looking(sem, **settings)
     noise = stream(1, "noise")
     for t in range(n_rounds):
@@ -46,35 +44,14 @@ def told(n_rounds: int, sem: LinearSEM = SEM, **settings: Any) -> Posterior:
     ("settings", "words"),
     [
         ({"decide": "guess"}, "decide"),
-        ({"weights": "learned"}, "weights='given'"),
-        ({"weight_mean": 1.0}, "weight_mean=0"),
+        ({"method": "sampled"}, "method 'exact', not 'sampled'; take decide='quantile'"),
+        ({"n_nodes": 17}, "method 'exact', not 'sampled'; take decide='quantile'"),
+        ({"n_nodes": 16}, r"at most 2\^15 = 32768, .* 16 nodes have 65536; take decide='quantile'"),
     ],
 )
 def test_what_it_cannot_do_is_refused_by_name(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(SettingError, match=words):
-        looking(**settings)
-
-
-def test_costs_of_what_is_searched_are_in_units_of_the_posterior() -> None:
-    dear = Constraints([2] * 3, at_most=2, cost=[[0.0, 1.0], [0.0, 2.0], [0.5, 0.0]])
-    rows = all_interventions(3)
-    scaled = in_units(dear, 4.0)
-    np.testing.assert_allclose(scaled.cost(rows), dear.cost(rows) / 4.0)
-    np.testing.assert_array_equal(scaled.allows(rows), dear.allows(rows))
-    assert in_units(dear, 1.0) is dear
-    free = Constraints([2] * 3)
-    assert in_units(free, 4.0) is free
-
-
-def test_the_most_nodes_are_welcome() -> None:
-    def obstacle(n_nodes: int) -> str:
-        return why_not(
-            cast(Posterior, SimpleNamespace(weights="given", weight_mean=0, n_nodes=n_nodes))
-        )
-
-    assert obstacle(62) == ""
-    assert "at most 62 nodes, not 63" in obstacle(63)
-    assert [too_many(np.full(n, 2)) for n in (15, 16)] == [False, True]
+        looking(**({"regimes": None, "noise_mean": None} | settings))
 
 
 @pytest.mark.parametrize(
@@ -82,17 +59,15 @@ def test_the_most_nodes_are_welcome() -> None:
     [
         ({}, True),
         ({"method": "sampled"}, False),
-        ({"weights": "learned"}, False),
-        ({"weight_mean": 1.0}, False),
         ({"n_nodes": 15, "regimes": None, "noise_mean": None}, True),
         ({"n_nodes": 16, "regimes": None, "noise_mean": None}, False),
     ],
 )
 def test_auto_looks_ahead_where_that_is_better(settings: dict[str, Any], ahead: bool) -> None:
-    assert (looking(**settings, decide="auto")._lookahead is not None) is ahead
+    assert (looking(**settings, decide="auto")._knowledge_gradient is not None) is ahead
 
 
-def test_what_is_best_on_average_is_computed_anew_when_more_is_known() -> None:
+def test_what_is_best_on_average_is_computed_again_when_more_is_known() -> None:
     """The same round, by a policy that was asked before and by one that was not."""
     asked, fresh = told(70), looking()
     rng = stream(3, "noise")
@@ -106,11 +81,11 @@ def test_what_is_best_on_average_is_computed_anew_when_more_is_known() -> None:
 
 def test_it_is_computed_once_while_nothing_more_is_known() -> None:
     policy = told(70)
-    assert policy._lookahead is not None
+    assert policy._knowledge_gradient is not None
     policy.suggest(stream(2, "policy"))
-    first = policy._lookahead._average
+    first = policy._knowledge_gradient._average
     policy.suggest(stream(3, "policy"))
-    assert policy._lookahead._average is first
+    assert policy._knowledge_gradient._average is first
 
 
 @pytest.mark.parametrize(
@@ -120,7 +95,6 @@ def test_it_is_computed_once_while_nothing_more_is_known() -> None:
         (SEM, {"noise_mean": None, "noise_scale": "estimate"}),
         (SEM, {"noise_std": SEM.noise_std}),
         (MIXED, {}),
-        (SEM, {"method": "sampled"}),
     ],
 )
 def test_the_best_intervention_is_found_and_kept(sem: LinearSEM, settings: dict[str, Any]) -> None:
@@ -182,7 +156,7 @@ def test_costs_are_in_the_units_of_the_data() -> None:
     assert np.abs(means - expected).max() < 5.0  # a prediction of rewards, not of rewards less cost
 
 
-def known_of_one_regime_only() -> Posterior:
+def known_of_one_regime_only() -> PosteriorPolicy:
     """So late that not every round is judged."""
     policy, rng = looking(), np.random.default_rng(0)
     ones = np.ones(5, dtype=np.uint8)
@@ -248,12 +222,12 @@ def test_a_reason_is_short(changed: list[int], words: str) -> None:
 
 
 def test_judged_rounds_get_rarer() -> None:
-    settings = Lookahead()
-    judged = [t for t in range(settings.early, 3000) if looks_ahead(t, settings)]
+    settings = KnowledgeGradientSettings()
+    judged = [t for t in range(settings.early_rounds, 3000) if is_judged(t, settings)]
     gaps = np.diff(judged)
-    assert gaps[0] <= settings.early // settings.spacing + 1
-    assert gaps.max() <= settings.most_held + settings.spacing
-    assert (gaps[-20:] == settings.most_held).all()
+    assert gaps[0] <= settings.early_rounds // settings.spacing + 1
+    assert gaps.max() <= settings.longest_gap + settings.spacing
+    assert (gaps[-20:] == settings.longest_gap).all()
 
 
 def test_a_test_between_refreshes_is_learned_at_once() -> None:
@@ -287,40 +261,3 @@ def test_after_a_change_every_round_is_judged_again() -> None:
     said = [policy.suggest(np.random.default_rng(s)) for s in range(6)]
     assert not any(np.isnan(s.width) for s in said)
     assert set(held) == {EXPLOIT}
-
-
-@pytest.fixture(scope="module")
-def many() -> Posterior:
-    """After five rounds of 17 nodes: interventions are searched for, orders are sampled."""
-    sem = random_sem(17, seed=3, expected_degree=3)
-    policy = looking(sem, n_nodes=17, noise_scale="estimate", noise_mean=None)
-    rng = np.random.default_rng(0)
-    for a in rng.integers(0, 2, (64, 17)).astype(np.uint8):
-        policy.tell(a, 100.0 * sem.sample(a[None], rng)[0])
-    return policy
-
-
-@pytest.mark.parametrize("early", [True, False])
-def test_with_many_nodes_constraints_and_costs_are_kept(many: Posterior, early: bool) -> None:
-    assert many._lookahead is not None
-    settings = many._lookahead.settings
-    many._lookahead.settings = settings._replace(early=100 if early else 60)
-    try:
-        free = many.suggest(stream(1, "policy"))
-        again = many.suggest(stream(1, "policy"))
-        np.testing.assert_array_equal(free.intervention, again.intervention)
-        assert free.mean == again.mean
-        node = int(np.flatnonzero(free.intervention)[0])
-        dear = [[0.0, 1e5 if i == node else 0.0] for i in range(17)]
-        for allowed in (
-            Constraints([2] * 17, allowed={node: [0]}, at_most=9),
-            Constraints([2] * 17, cost=dear),
-        ):
-            arm = many.suggest(stream(1, "policy"), allowed=allowed).intervention
-            assert arm[node] == 0
-            assert allowed.allows(arm[None])[0]
-        cheap = Constraints([2] * 17, cost=[[c / 1e12 for c in of_node] for of_node in dear])
-        same = many.suggest(stream(1, "policy"), allowed=cheap).intervention
-        np.testing.assert_array_equal(same, free.intervention)
-    finally:
-        many._lookahead.settings = settings

@@ -1,4 +1,4 @@
-"""Looking ahead, piece by piece: each against a computation that shares no code with it."""
+"""The knowledge gradient, piece by piece, against computations that share no code with it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,25 @@ import pytest
 from scipy import stats
 
 from causalarms import random_sem
-from causalarms.models.lookahead.losses import (
+from causalarms.models.knowledge_gradient.losses import (
     Decisions,
-    Truths,
-    answer,
+    Learned,
+    Outcome,
+    PosteriorDraws,
     expected_rewards,
-    imagine,
     losses_after,
-    reweigh,
+    sample_outcome,
+    score_parent_sets,
+    update_order_weights,
 )
-from causalarms.models.lookahead.model import Model, averages, model_of
-from causalarms.models.lookahead.regressions import copied, surprise, take_in
+from causalarms.models.knowledge_gradient.model import (
+    Model,
+    averages,
+    copied,
+    model_of,
+    predictive_log_density,
+    rank_one_update,
+)
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.orders import with_gap, without
 from causalarms.sem.rewards import all_interventions, expected_values
@@ -60,6 +68,13 @@ def posterior_of(X: Array, A: Rows, regimes: Any = None, **settings: Any) -> Exa
 
 def model_with(posterior: ExactPosterior, orders: Any, points: int) -> Model:
     return model_of(posterior, np.array(orders, dtype=np.int64), np.random.default_rng(0), points)
+
+
+def outcome_of(model: Model, arm: Any, x: Any) -> Outcome:
+    """A round that no parent set was told of."""
+    n_sets = len(model.sets.parents)
+    x = np.ascontiguousarray(x, dtype=float)
+    return Outcome(arm.astype(np.uint8), x, np.empty(n_sets), np.zeros((n_sets, len(x) - 1)))
 
 
 class Fit:
@@ -124,7 +139,7 @@ def test_one_more_round_is_a_regression_with_one_more_round(name: str) -> None:
         rows = A[:, node] == regime
         for m in range(old.sets.first[regime, node], old.sets.end[regime, node]):
             target = X[-1, node] - taken.target_mean[regime, node]
-            h, e, density = surprise(taken, m, x, target, 1.0, direction)
+            h, e, density = predictive_log_density(taken, m, x, target, 1.0, direction)
             spread = np.sqrt(taken.variance[m] * (1 + h))
             law = (
                 stats.norm(scale=spread)
@@ -133,7 +148,7 @@ def test_one_more_round_is_a_regression_with_one_more_round(name: str) -> None:
             )
             laws.append(law.logpdf(e))
             densities.append(density)
-            take_in(taken, m, h, e, direction)
+            rank_one_update(taken, m, h, e, direction)
             parents = nodes_of(old, m, node)
             fit = Fit(X[rows][:, parents], X[rows, node], **SETTINGS[name])
             size = taken.size[m]
@@ -156,15 +171,15 @@ def test_a_round_played_often_is_that_many_rounds_of_the_average() -> None:
     sets, regressions = model.sets, model.regressions
     arm = np.array([0, 1, 0], dtype=np.uint8)
     x = np.array([0.7, -1.1, 2.0, 1.0])
-    density, step = np.empty(len(regressions.size)), np.zeros((len(regressions.size), 3))
-    answer(sets, regressions, arm, x, 5.0, density, step, False)
+    outcome = outcome_of(model, arm, x)
+    score_parent_sets(sets, regressions, 5.0, outcome, False)
     for node in range(3):
         rows = A[:, node] == arm[node]
         for m in range(sets.first[arm[node], node], sets.end[arm[node], node]):
             parents, size = nodes_of(model, m, node), regressions.size[m]
             told = np.vstack([X[rows][:, parents], np.repeat(x[None, parents], 5, axis=0)])
             fit = Fit(told, np.append(X[rows, node], np.full(5, x[node])))
-            moved = regressions.mean[m, :size] + step[m, :size]
+            moved = regressions.mean[m, :size] + outcome.step[m, :size]
             np.testing.assert_allclose(moved, fit.mean, rtol=1e-8, atol=1e-10)
 
 
@@ -179,7 +194,7 @@ def test_a_set_is_named_as_often_as_it_is_likely() -> None:
             for regime in (0, 1):
                 count = sets.n_named[o, regime, node]
                 which = sets.which[o, regime, node, :count]
-                share = sets.share[o, regime, node, :count]
+                share = sets.fraction[o, regime, node, :count]
                 assert len(set(which)) == count
                 assert share.sum() == pytest.approx(1.0)
                 parents = sets.parents[which]
@@ -231,15 +246,16 @@ def test_average_weights_and_decisions_after_a_round_are_those_of_listing_all_gr
     orders = [[0, 1, 2], [2, 1, 0], [1, 2, 0]]
     model = model_with(posterior_of(X[:-1], A[:-1], regimes), orders, MANY)
     arm, x = A[-1].astype(np.uint8), np.append(X[-1], 1.0)
-    density, step = np.empty(len(model.regressions.size)), np.zeros((len(model.sets.parents), 3))
-    answer(model.sets, model.regressions, arm, x, 1.0, density, step, False)
+    outcome = outcome_of(model, arm, x)
+    score_parent_sets(model.sets, model.regressions, 1.0, outcome, False)
     arms = all_interventions(3, np.array(regimes))
     chosen = (arms.T[:, None, :] == np.arange(3)[None, :, None]).astype(float)
     cost = np.linspace(0.0, 0.3, len(arms))
-    found = expected_rewards(
-        model, model.regressions, model.sets.share, model.weights, model.intercept,
-        np.ones(3), arm, density, step, Decisions(np.ascontiguousarray(chosen), cost, 2),
-    )  # fmt: skip
+    learned = Learned(
+        model.regressions, model.sets.fraction, model.weights, model.intercept, np.ones(3)
+    )
+    decisions = Decisions(np.ascontiguousarray(chosen), cost, 2)
+    found = expected_rewards(model, learned, outcome, decisions)
     rewards, logs = [], []
     for o, order in enumerate(orders):
         weights, intercept, before = averages_by_listing(X[:-1], A[:-1], order, 3)
@@ -254,7 +270,9 @@ def test_average_weights_and_decisions_after_a_round_are_those_of_listing_all_gr
     np.testing.assert_allclose(found + cost, share @ np.array(rewards), atol=0.02)
 
 
-def truths_of(posterior: ExactPosterior, n: int, n_rounds: int, arms: Any, reward: int) -> Truths:
+def drawn(
+    posterior: ExactPosterior, n: int, n_rounds: int, arms: Any, reward: int
+) -> PosteriorDraws:
     rng = np.random.default_rng(1)
     draws = posterior.draw(rng, n)
     earned = np.stack(
@@ -264,7 +282,7 @@ def truths_of(posterior: ExactPosterior, n: int, n_rounds: int, arms: Any, rewar
         ]
     )
     normals = rng.standard_normal((n, n_rounds, posterior.n_nodes))
-    return Truths(
+    return PosteriorDraws(
         draws.order, draws.weights, draws.intercept, draws.noise_std, normals, earned,
         earned.max(axis=1),
     )  # fmt: skip
@@ -274,22 +292,22 @@ def test_a_pending_round_counts_as_one_that_was_told() -> None:
     X, A = rounds(3, 8, 6)
     posterior = posterior_of(X, A)
     arms = all_interventions(3)
-    truths = truths_of(posterior, 6, 2, arms, 2)
+    draws = drawn(posterior, 6, 2, arms, 2)
     order = [[0, 1, 2]]
     model = model_with(posterior, order, MANY)
     chosen = (arms.T[:, None, :] == np.arange(2)[None, :, None]).astype(float)
     decisions = Decisions(np.ascontiguousarray(chosen), np.zeros(len(arms)), 2)
     pending, candidates = arms[5:6], arms[[0, 3, 6]]
     kept = [array.copy() for array in model.regressions]
-    found = losses_after(model, truths, pending, candidates, 1.0, decisions)
+    found = losses_after(model, draws, pending, candidates, 1.0, decisions)
     for array, before in zip(model.regressions, kept, strict=True):
         np.testing.assert_array_equal(array, before)
-    x = np.ones(4)
+    outcome = outcome_of(model, pending[0], np.ones(4))
     for d in range(6):
-        imagine(truths, d, 0, pending[0], 1.0, x)
-        told = posterior_of(np.vstack([X, x[:3]]), np.vstack([A, pending]))
-        rows: list[Any] = [array[d : d + 1] for array in truths]
-        one = Truths(*rows)
+        sample_outcome(draws, d, 0, 1.0, outcome)
+        told = posterior_of(np.vstack([X, outcome.x[:3]]), np.vstack([A, pending]))
+        rows: list[Any] = [array[d : d + 1] for array in draws]
+        one = PosteriorDraws(*rows)
         later = one._replace(normals=np.ascontiguousarray(one.normals[:, 1:]))
         expected = losses_after(
             model_with(told, order, MANY), later, pending[:0], candidates, 1.0, decisions
@@ -297,33 +315,31 @@ def test_a_pending_round_counts_as_one_that_was_told() -> None:
         np.testing.assert_allclose(found[d], expected[0], atol=1e-12)
 
 
-def test_what_is_imagined_is_what_the_system_does() -> None:
+def test_sampled_outcomes_are_what_the_system_does() -> None:
     X, A = rounds(3, 8, 7)
     arm = np.array([1, 0, 1], dtype=np.uint8)
-    truths = truths_of(posterior_of(X, A), 4, 1, all_interventions(3), 2)
-    x = np.ones(4)
+    posterior = posterior_of(X, A)
+    draws = drawn(posterior, 4, 1, all_interventions(3), 2)
+    outcome = outcome_of(model_with(posterior, [[0, 1, 2]], 8), arm, np.ones(4))
     for d in range(4):
-        imagine(truths, d, 0, arm, 4.0, x)
+        sample_outcome(draws, d, 0, 4.0, outcome)
         nodes = np.arange(3)
-        noise = truths.noise_std[d, arm, nodes] * truths.normals[d, 0] / 2.0
-        mechanisms = truths.weights[d, arm, :, nodes].T
-        expected = np.linalg.solve(
-            np.eye(3) - mechanisms.T, truths.intercept[d, arm, nodes] + noise
-        )
-        np.testing.assert_allclose(x[:3], expected)
+        noise = draws.noise_std[d, arm, nodes] * draws.normals[d, 0] / 2.0
+        mechanisms = draws.weights[d, arm, :, nodes].T
+        expected = np.linalg.solve(np.eye(3) - mechanisms.T, draws.intercept[d, arm, nodes] + noise)
+        np.testing.assert_allclose(outcome.x[:3], expected)
 
 
 def test_orders_are_weighed_by_what_they_predicted() -> None:
     X, A = rounds(3, 10, 8)
     orders = [[0, 1, 2], [2, 0, 1]]
     model = model_with(posterior_of(X[:-1], A[:-1]), orders, MANY)
-    shares, weight = model.sets.share.copy(), np.ones(2)
-    density, step = np.empty(len(model.sets.parents)), np.zeros((len(model.sets.parents), 3))
+    fraction, weight = model.sets.fraction.copy(), np.ones(2)
     taken = copied(model.regressions)
-    arm = A[-1].astype(np.uint8)
-    answer(model.sets, taken, arm, np.append(X[-1], 1.0), 1.0, density, step, True)
-    reweigh(model.sets, shares, arm, density, weight)
-    weights, _ = averages(model.sets, shares, taken)
+    outcome = outcome_of(model, A[-1], np.append(X[-1], 1.0))
+    score_parent_sets(model.sets, taken, 1.0, outcome, True)
+    update_order_weights(model.sets, fraction, outcome, weight)
+    weights, _ = averages(model.sets, fraction, taken)
     logs = []
     for o, order in enumerate(orders):
         expected, _, after = averages_by_listing(X, A, order, 2)

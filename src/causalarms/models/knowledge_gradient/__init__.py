@@ -1,0 +1,341 @@
+"""The knowledge gradient: a round is worth its reward, and what its result saves afterwards.
+
+A candidate's outcome is sampled in draws of the posterior, a small model learns it (`model.py`),
+and what the best decision then still loses is averaged over the draws (`losses.py`). Among the
+first rounds (`early_round`) every round is chosen as the best of
+    expected reward - rounds to come * loss per round after it.
+Later (`late_round`) the intervention with the best expected reward is played, unless a test is
+worth more than it costs; tests are looked for at rounds further and further apart. How many rounds
+are to come is not known: a multiple of those played. Derivation and measurements are in
+docs/posterior.md#knowledge-gradient, rules that did not beat it in docs/what-was-tried.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.models.knowledge_gradient.losses import Decisions, PosteriorDraws, losses_after
+from causalarms.models.knowledge_gradient.model import Model, model_of
+from causalarms.models.over_draws import upper_values
+from causalarms.posterior.base import Draws, Posterior
+from causalarms.sem.rewards import indices_of, intervention_of, reward_tables
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.uint8]
+
+LATE_TABLE_CELLS = 2**22  # draws times interventions that a late round compares: 32 MiB
+BEST_BY_MEAN = 10  # interventions that may always be decided on: nearly as good as the best
+
+
+class KnowledgeGradientSettings(NamedTuple):
+    """How much is computed, and how much what is learned counts; measured differences between
+    most of these values are within chance (docs/what-was-tried.md#looking-ahead)."""
+
+    early_rounds: int = 60  # every round is judged; with 20 of them regret was the same
+    orders: int = 6  # of the model; 8 orders, 7 points and 90 draws took twice the time for nothing
+    points: int = 6  # parent sets per mechanism and order
+    early_draws: int = 48  # in which the outcome of a candidate is sampled
+    first_draws: int = 16  # of them judge all candidates, the others only the finalists
+    finalists: int = 6
+    candidates: int = 18  # a third each by mean, by upper value and by being the best of a draw
+    decisions: int = 40  # interventions that may be decided on after the outcome
+    horizon: float = 1.0  # early rounds to come, as a multiple of those played; 2 was no better
+    late_draws: int = 300  # hold one that disagrees with probability 1 % with 95 %
+    disagreeing_draws: int = 20  # at most so many of those are looked at
+    tests: int = 10  # candidates of a late round
+    late_horizon: float = 5.0  # rounds to come per root of those played; t / 2 tested too much
+    repeats: tuple[int, ...] = (1, 6)  # plays of a test: one may be too few to change a decision
+    average_orders: int = 8  # for the expected rewards of a round that is not judged
+    negligible: float = 1e-3  # of the spread of rewards: less is no reason to disagree or to move
+    spacing: int = 15  # a judged round every age / spacing rounds
+    longest_gap: int = 30  # rounds between judged rounds, at most
+
+
+class Situation(NamedTuple):
+    """What is asked: which interventions may be played, and what is being played."""
+
+    reward: int
+    regimes: IntArray  # (N,)
+    arms: IntArray | None  # (A,) allowed ones by their index; None: all
+    cost: FloatArray | None  # (A,), in units of the posterior's reward
+    pending: Rows  # (n, N)
+    recent: Rows  # (m, N), the last rounds told, the last one last
+    age: int  # rounds played or being played since the last change
+
+
+class Chosen(NamedTuple):
+    """In the units of the posterior."""
+
+    intervention: npt.NDArray[np.uint8]
+    mean: float
+    width: float  # of the draws above the mean; nan if there are none
+    saved: float = 0.0  # by what is learned, over `rounds` rounds
+    rounds: int = 0
+    paid: float = 0.0  # by not playing the best on average
+    instead_of: npt.NDArray[np.uint8] | None = None  # that one, if it is not played
+
+
+class AverageRewards(NamedTuple):
+    """What is expected of every intervention, as long as the posterior stays as it is."""
+
+    model: Model
+    rewards: FloatArray  # of all interventions, costs not counted
+
+    def net(self, asked: Situation) -> FloatArray:
+        """Of those that are allowed, (A,)."""
+        rewards = self.rewards if asked.arms is None else self.rewards[asked.arms]
+        return rewards if asked.cost is None else rewards - asked.cost
+
+
+class Compared(NamedTuple):
+    """A allowed interventions in draws of the posterior."""
+
+    tables: FloatArray  # (draws, A) net
+    mean: FloatArray  # (A,) net
+    best: IntArray  # (draws,) the arm that is best in each
+
+
+def average_rewards(
+    posterior: Posterior,
+    rng: np.random.Generator,
+    reward: int,
+    settings: KnowledgeGradientSettings,
+) -> AverageRewards:
+    orders = posterior.draw(rng, settings.average_orders).order
+    model = model_of(posterior, orders, rng, settings.points)
+    tables = reward_tables(model.weights, model.intercept, model.orders, reward, model.regimes)
+    return AverageRewards(model, tables.mean(axis=0))
+
+
+def early_round(
+    posterior: Posterior,
+    rng: np.random.Generator,
+    asked: Situation,
+    quantile: float,
+    settings: KnowledgeGradientSettings,
+) -> Chosen:
+    """The best of expected reward - rounds to come * loss after it.
+
+    All candidates are judged by a few draws, and the most promising of them by all.
+    """
+    n = settings.early_draws
+    draws = posterior.draw(rng, n)
+    orders = posterior.draw(rng, settings.orders).order
+    model = model_of(posterior, orders, rng, settings.points)
+    compared = _compare(draws, model, asked)
+    incumbent = int(compared.mean.argmax())
+    candidates = _candidates(compared, settings.candidates)
+    by_mean = np.argsort(-compared.mean, kind="stable")
+    decided = _first_distinct(
+        settings.decisions, by_mean[:BEST_BY_MEAN], _by_frequency(compared.best), by_mean
+    )
+    decisions = _decisions(asked, decided)
+    normals = rng.standard_normal((n, len(asked.pending) + 1, len(asked.regimes)))
+    rounds = settings.horizon * max(asked.age, 1)
+
+    def losses(arms: IntArray, rows: IntArray) -> FloatArray:
+        drawn = _posterior_draws(draws, rows, compared, decided, normals[rows])
+        return losses_after(model, drawn, asked.pending, _rows(asked, arms), 1.0, decisions)
+
+    first = np.arange(settings.first_draws)
+    loss = losses(candidates, first)
+    value = compared.mean[candidates] - rounds * loss.mean(axis=0)
+    left = np.sort(np.argsort(-value, kind="stable")[: settings.finalists])
+    loss = np.vstack([loss[:, left], losses(candidates[left], np.arange(len(first), n))])
+    lost = loss.mean(axis=0)
+    finalists = candidates[left]
+    best = int((compared.mean[finalists] - rounds * lost).argmax())
+    now = compared.tables.max(axis=1) - compared.tables[:, incumbent]
+    drawn = _posterior_draws(draws, np.arange(n), compared, decided, normals)
+    saved = rounds * (_loss_so_far(model, drawn, asked, decisions, now) - float(lost[best]))
+    return _chosen(asked, compared, int(finalists[best]), incumbent, saved, int(rounds), quantile)
+
+
+def late_round(
+    posterior: Posterior,
+    average: AverageRewards,
+    rng: np.random.Generator,
+    asked: Situation,
+    quantile: float,
+    settings: KnowledgeGradientSettings,
+) -> Chosen:
+    """The best on average, unless a test is worth more than it costs.
+
+    A test is for the draws that disagree: those in which another intervention is better. It is
+    looked for at some rounds (`is_judged`), and after a round that played something else.
+    """
+    model, mean = average.model, average.net(asked)
+    incumbent = _incumbent(mean, asked, settings)
+    row = _rows(asked, np.array([incumbent]))[0]
+    tested = len(asked.recent) > 0 and not np.array_equal(asked.recent[-1], row)
+    if not tested and not is_judged(asked.age, settings):
+        cost = 0.0 if asked.cost is None else float(asked.cost[incumbent])
+        return Chosen(row, float(mean[incumbent]) + cost, float("nan"))
+    n_draws = int(
+        np.clip(LATE_TABLE_CELLS // len(mean), settings.disagreeing_draws, settings.late_draws)
+    )
+    draws = posterior.draw(rng, n_draws)
+    compared = _compare(draws, model, asked)
+    incumbent = _incumbent(compared.mean, asked, settings)
+    gain = compared.tables.max(axis=1) - compared.tables[:, incumbent]
+    spread = max(float(compared.mean[incumbent] - compared.mean.mean()), 0.0)
+    disagree = np.flatnonzero(gain > settings.negligible * spread)
+    hold = _chosen(asked, compared, incumbent, incumbent, 0.0, 0, quantile)
+    if len(disagree) == 0 or len(mean) == 1:
+        return hold
+    fraction = len(disagree) / n_draws
+    rows = disagree[: settings.disagreeing_draws]
+    theirs = compared._replace(tables=compared.tables[rows], best=compared.best[rows])
+    candidates = _candidates(theirs, settings.tests)
+    candidates = candidates[candidates != incumbent]
+    by_mean = np.argsort(-compared.mean, kind="stable")
+    decided = _first_distinct(
+        settings.decisions,
+        np.array([incumbent]),
+        _by_frequency(theirs.best),
+        by_mean[:BEST_BY_MEAN],
+    )
+    normals = rng.standard_normal((len(rows), len(asked.pending) + 1, len(asked.regimes)))
+    drawn = _posterior_draws(draws, rows, compared, decided, normals)
+    decisions = _decisions(asked, decided)
+    lost = _loss_so_far(model, drawn, asked, decisions, gain[rows])
+    rounds = settings.late_horizon * math.sqrt(asked.age)
+    paid = compared.mean[incumbent] - compared.mean[candidates]
+    best, top, saved = -1, 0.0, 0.0
+    for plays in settings.repeats:
+        loss = losses_after(
+            model, drawn, asked.pending, _rows(asked, candidates), float(plays), decisions
+        ).mean(axis=0)
+        worth = rounds * fraction * (lost - loss)
+        value = worth - plays * paid
+        if value.max() > top:
+            best, top = int(value.argmax()), float(value.max())
+            saved = float(worth[best]) / plays
+    if best < 0:
+        return hold
+    return _chosen(asked, compared, int(candidates[best]), incumbent, saved, int(rounds), quantile)
+
+
+def is_judged(age: int, settings: KnowledgeGradientSettings) -> bool:
+    """Whether tests are looked for in this late round, by its number alone."""
+    return age % int(np.clip(age // settings.spacing, 1, settings.longest_gap)) == 0
+
+
+def _incumbent(mean: FloatArray, asked: Situation, settings: KnowledgeGradientSettings) -> int:
+    """The best on average, or the one that is being played if it is hardly worse."""
+    best = int(mean.argmax())
+    if len(asked.recent) == 0:
+        return best
+    usual = _usual_arm(asked)
+    if usual is None:
+        return best
+    least = mean[best] - settings.negligible * float(mean[best] - mean.mean())
+    return usual if mean[usual] >= least else best
+
+
+def _usual_arm(asked: Situation) -> int | None:
+    """The one played most lately; None if it is not allowed."""
+    played = Counter(sorted(indices_of(asked.recent, asked.regimes).tolist()))
+    index = played.most_common(1)[0][0]
+    if asked.arms is None:
+        return index
+    at = int(np.searchsorted(asked.arms, index))
+    return at if at < len(asked.arms) and asked.arms[at] == index else None
+
+
+def _compare(draws: Draws, model: Model, asked: Situation) -> Compared:
+    tables = _net_rewards(draws.weights, draws.intercept, draws.order, asked)
+    mean = _net_rewards(model.weights, model.intercept, model.orders, asked).mean(axis=0)
+    return Compared(tables, 0.5 * (mean + tables.mean(axis=0)), tables.argmax(axis=1))
+
+
+def _net_rewards(
+    weights: FloatArray, intercept: FloatArray, order: IntArray, asked: Situation
+) -> FloatArray:
+    tables = reward_tables(weights, intercept, order, asked.reward, asked.regimes)
+    if asked.arms is not None:
+        tables = np.ascontiguousarray(tables[:, asked.arms])
+    return tables if asked.cost is None else tables - asked.cost
+
+
+def _candidates(compared: Compared, n: int) -> IntArray:
+    by_mean = np.argsort(-compared.mean, kind="stable")[: n // 3]
+    upper = upper_values(compared.tables, max(len(compared.tables) // 8, 1))
+    by_upper = np.argsort(-upper, kind="stable")[: n // 3]
+    often_best = _by_frequency(compared.best)[: n // 2]
+    return _first_distinct(n, by_mean[:1], by_upper, often_best, by_mean)
+
+
+def _first_distinct(most: int, *lists: IntArray) -> IntArray:
+    """The first different ones, in this order."""
+    together = np.concatenate(lists)
+    _, at = np.unique(together, return_index=True)
+    return together[np.sort(at)[:most]]
+
+
+def _by_frequency(arms: IntArray) -> IntArray:
+    found, count = np.unique(arms, return_counts=True)
+    return found[np.argsort(-count, kind="stable")]
+
+
+def _rows(asked: Situation, arms: IntArray) -> Rows:
+    indices = arms if asked.arms is None else asked.arms[arms]
+    return np.ascontiguousarray(intervention_of(indices, len(asked.regimes), asked.regimes))
+
+
+def _posterior_draws(
+    draws: Draws, rows: IntArray, compared: Compared, decided: IntArray, normals: FloatArray
+) -> PosteriorDraws:
+    tables = compared.tables[rows]
+    return PosteriorDraws(
+        draws.order[rows],
+        draws.weights[rows],
+        draws.intercept[rows],
+        draws.noise_std[rows],
+        normals,
+        np.ascontiguousarray(tables[:, decided]),
+        tables.max(axis=1),
+    )
+
+
+def _decisions(asked: Situation, decided: IntArray) -> Decisions:
+    rows = _rows(asked, decided)
+    regimes = np.arange(int(asked.regimes.max()))
+    chosen = (rows.T[:, None, :] == regimes[None, :, None]).astype(float)
+    cost = np.zeros(len(decided)) if asked.cost is None else asked.cost[decided]
+    return Decisions(np.ascontiguousarray(chosen), cost, asked.reward)
+
+
+def _loss_so_far(
+    model: Model, draws: PosteriorDraws, asked: Situation, decisions: Decisions, now: FloatArray
+) -> float:
+    """On average, when nothing more will be known than what is pending; `now` without that."""
+    if len(asked.pending) == 0:
+        return float(now.mean())
+    others, last = asked.pending[:-1], asked.pending[-1:]
+    return float(losses_after(model, draws, others, last, 1.0, decisions).mean())
+
+
+def _chosen(
+    asked: Situation,
+    compared: Compared,
+    arm: int,
+    incumbent: int,
+    saved: float,
+    rounds: int,
+    quantile: float,
+) -> Chosen:
+    cost = 0.0 if asked.cost is None else float(asked.cost[arm])
+    mean = float(compared.mean[arm])
+    width = max(float(np.quantile(compared.tables[:, arm], quantile)) - mean, 0.0)
+    row = _rows(asked, np.array([arm, incumbent]))
+    if arm == incumbent:
+        return Chosen(row[0], mean + cost, width)
+    paid = float(compared.mean[incumbent]) - mean
+    return Chosen(row[0], mean + cost, width, saved, rounds, paid, row[1])

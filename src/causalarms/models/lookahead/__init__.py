@@ -1,1 +1,0 @@
-"""What a round is worth: what would be decided after it, over draws of what is true."""

@@ -1,0 +1,196 @@
+"""`posterior` and `posterior-cd`: optimism over draws of the posterior over graphs.
+
+Nobody tells it the topology: it holds the posterior over orders, parent sets, weights and noise of
+all mechanisms (`causalarms.posterior`). Every round it draws the whole system `draws` times and
+plays the intervention whose expected reward is highest by the `quantile` of the draws. Arms whose
+upper quantile is below the best are never played; uncertain arms keep being played until their
+interval shrinks. Or it plays by the knowledge gradient (`decide`).
+
+With a detector (`changes/evidence.py`) each round is first predicted from the posterior; a
+mechanism that no longer produces what it should forgets all rounds from before its change, and a
+few random interventions, each followed by its opposite (by all other regimes, one after the other),
+then look for other mechanisms that changed with it.
+
+If the noise means are unknown, values are taken relative to each node's median over the first
+rounds: the prior of the intercepts lies around it, and adding a constant to a node changes no
+choice.
+
+Beyond 16 nodes orders are sampled instead of summed (`posterior/sampled.py`), and beyond 15 the
+best intervention is searched for instead of enumerated: no certificate.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.changes.alarm import starts_after
+from causalarms.changes.view import PREDICTION
+from causalarms.models.belief import Belief
+from causalarms.models.over_draws import Recommendation, recommend
+from causalarms.policies.base import FloatArray, Intervention, LeftOut, Policy, Suggestion
+from causalarms.policies.posterior.decide import (
+    Progress,
+    by_quantile,
+    knowledge_gradient_of,
+    random_round,
+)
+from causalarms.policies.posterior.rounds import Round
+from causalarms.policies.posterior.system import LEARN, LearnedSystem, PosteriorConfig, n_draws
+from causalarms.policies.state_check import WHOLE, Entry, nested, unnested
+from causalarms.search.constraints import Constraints
+
+# Rounds in which the posterior is refreshed each time; later every `refresh`. By then a round
+# changes little, and a run of 1500 rounds is refreshed 540 times.
+EVERY_ROUND = 300
+
+
+def _signature() -> inspect.Signature:
+    """Of the constructor, with the settings by name: registries read it."""
+    named, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature(
+        [
+            inspect.Parameter("n_nodes", named, annotation=int),
+            inspect.Parameter("reward", named, default=-1, annotation=int),
+            *(
+                inspect.Parameter(f.name, keyword, default=f.default, annotation=f.type)
+                for f in fields(PosteriorConfig)
+            ),
+            inspect.Parameter("regimes", keyword, default=None),
+        ]
+    )
+
+
+class PosteriorPolicy(Policy):
+    """Is told nothing but, if they are known, the noise means (and standard deviations).
+
+    `regimes` says how many each node has (two); 1: a node without a switch, learned once. All other
+    settings are those of `PosteriorConfig`.
+    """
+
+    offers = (PREDICTION,)
+    __signature__: ClassVar[inspect.Signature] = _signature()
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        regimes: npt.ArrayLike | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(n_nodes, reward, regimes=regimes)
+        self.config = PosteriorConfig(**settings)
+        self._use_detector(self.config.detector)
+        self.learns_from_gaps = self.config.gaps == LEARN
+        self._system = LearnedSystem(self.config, self.regimes, self._nodes)
+        self._knowledge_gradient = knowledge_gradient_of(self._system, self.reward)
+        self._refreshed = 0
+        self._probes_left = 0
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        outliers = self._system.rounds.outliers
+        return [] if outliers is None else outliers.left_out
+
+    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+        return self._system.belief(rng, draws, starts_after(self.alarms, self.regimes))
+
+    @property
+    def edge_probability(self) -> FloatArray:
+        """Probability of every edge as of the last refresh, (R, N, N)."""
+        return self._system.posterior.edge_probability
+
+    @property
+    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+        """The edges that are more likely present than absent."""
+        return self.edge_probability > 0.5
+
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        kept, system = self.kept(allowed), self._system
+        if self._probes_left or system.units is None:
+            return random_round(
+                rng, self.regimes, kept, probes_left=self._probes_left,
+                last=system.rounds.recent.last_regimes(), pending=pending,
+            )  # fmt: skip
+        if self._knowledge_gradient is not None:
+            last_alarm = self.alarms[-1].round if self.alarms else 0
+            progress = Progress(self.n_told, last_alarm, self._refreshed)
+            return self._knowledge_gradient.suggest(rng, pending, kept, progress)
+        return by_quantile(system, self.reward, rng, kept)
+
+    def recommend(
+        self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
+    ) -> Recommendation:
+        """The intervention to settle on now, how likely it is the best, and what stopping costs."""
+        system = self._system
+        found = recommend(
+            system.draw(rng, n_draws(draws)), self.reward, tolerance=tolerance, regimes=self.regimes
+        )
+        return found._replace(mean=found.mean + float(system.rounds.origin[self.reward]))
+
+    def learn(self, a: Intervention, x: FloatArray) -> None:
+        system = self._system
+        rounds = system.rounds
+        stale = rounds.stale(a, self.made)  # from before a known change
+        view = system.view(x, stale) if self._predicts else None
+        alarms = [] if view is None else self._watch(a, x, view)
+        # the result of a test is worth a refresh: the next decision waits for it
+        tested = self._knowledge_gradient is not None and not np.array_equal(
+            a, rounds.recent.last_regimes()
+        )
+        n_gaps = rounds.take_in(
+            Round(self.n_told, a, x), self.made, stale,
+            changed=bool(self.alarms), view=view, predictors=system.predictors,
+        )  # fmt: skip
+        self._probes_left = max(self._probes_left - 1, 0)
+        zero = system.settle(self.n_told, changed=bool(self.alarms))
+        if zero is None:
+            return
+        for alarm in alarms:
+            self.alarms.append(alarm)
+            n_gaps += system.forget(alarm, self.n_told, self.made)
+            for regime, node in alarm.mechanisms(self.regimes):
+                self.detector.forget(regime, node)
+            self._probes_left = self.config.probes
+        system.fill_gaps(self.n_told, n_gaps, zero, starts_after(self.alarms, self.regimes))
+        due = self.n_told % self.config.refresh == 0
+        if alarms or self.n_told <= EVERY_ROUND or due or tested:
+            system.refresh()
+            self._refreshed = self.n_told
+            if self._predicts and (alarms or due):
+                system.judge_predictors()
+
+    @property
+    def _predicts(self) -> bool:
+        """Whether rounds are predicted before they are learned from."""
+        return self.watches or self._system.rounds.outliers is not None
+
+    def own_state(self) -> dict[str, Any]:
+        return {
+            **self._system.state(),
+            **nested("detector", self.detector.state()),
+            "refreshed": self._refreshed,
+            "probes_left": self._probes_left,
+        }
+
+    def state_entries(self, n_told: int) -> dict[str, Entry]:
+        probes = Entry(WHOLE, low=0, high=self.config.probes)
+        return self._system.entries() | {"probes_left": probes}
+
+    def restore_own(self, state: dict[str, Any]) -> None:
+        self._system.restore(state, self.n_told, self.alarms)
+        self.detector.restore(unnested("detector", state))
+        self._refreshed = int(state["refreshed"])
+        self._probes_left = int(state["probes_left"])

@@ -1,0 +1,204 @@
+"""How `posterior` decides: at random, by a quantile of the draws, or by the knowledge gradient.
+
+Rounds are random at first, if units are to be estimated, and after an alarm. Probes then come in
+groups of R, with two regimes in pairs of opposites: each moves every node to its next regime, so
+that a group plays every mechanism. The knowledge gradient starts with one random intervention and
+its opposite in every node, so that each mechanism of a pair has been seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.errors import SettingError
+from causalarms.limits import MAX_TABLE_NODES
+from causalarms.models.knowledge_gradient import (
+    AverageRewards,
+    Chosen,
+    KnowledgeGradientSettings,
+    Situation,
+    average_rewards,
+    early_round,
+    late_round,
+)
+from causalarms.models.over_draws import most_optimistic
+from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
+from causalarms.policies.posterior.rounds import FIRST_ROUNDS
+from causalarms.policies.posterior.system import AUTO, EXACT, LOOKAHEAD, LearnedSystem
+from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.posterior.base import Posterior
+from causalarms.rng import stream
+from causalarms.search.constraints import Constraints
+from causalarms.sem.best_regimes import allowed_arms
+from causalarms.sem.regimes import Counts, n_interventions
+
+NODES_IN_A_REASON = 4  # in a reason
+MAX_PENDING = 8  # results that are sampled before a candidate's own
+RECENT_ROUNDS = 20  # whose usual intervention is kept unless another is clearly better
+
+TO_FIND_CHANGES = "a mechanism has changed: random settings look for others that changed with it"
+TO_SEE_SCALES = f"the first {FIRST_ROUNDS} rounds are random: they show the scale of every node"
+OPTIMISM = "it is the best, or may well be the best, by what is known so far"
+STEADY = "it is the best by what is known so far, and no test is worth its price"
+FIRST = "the first two rounds show every node in two of its regimes"
+
+
+class Progress(NamedTuple):
+    """Where a policy is."""
+
+    n_told: int
+    last_alarm: int  # its round; 0: there was none
+    refreshed: int  # the round whose result the posterior learned last
+
+
+def random_round(
+    rng: np.random.Generator,
+    regimes: Counts,
+    kept: Constraints | None,
+    *,
+    probes_left: int,
+    last: Intervention,  # told
+    pending: Sequence[Intervention],
+) -> Suggestion:
+    """A probe while some are left, else one of the first rounds."""
+    why = TO_FIND_CHANGES if probes_left else TO_SEE_SCALES
+    if not probes_left or (probes_left + len(pending)) % max(int(regimes.max()), 2) == 0:
+        return Suggestion(random_intervention(rng, regimes, kept), EXPLORE, why=why)
+    probe = next_regimes(pending[-1] if len(pending) else last, regimes, rng, kept)
+    return Suggestion(probe, EXPLORE, why=why)
+
+
+def next_regimes(
+    played: Intervention, regimes: Counts, rng: np.random.Generator, kept: Constraints | None
+) -> Intervention:
+    """Every node in its next regime, of two the opposite one, or as near to that as may be."""
+    moved = ((played.astype(np.int64) + 1) % regimes).astype(np.uint8)
+    return moved if kept is None else nearest_allowed(moved, kept, rng)
+
+
+def by_quantile(
+    system: LearnedSystem, reward: int, rng: np.random.Generator, kept: Constraints | None
+) -> Suggestion:
+    """The intervention whose reward has the largest quantile over draws of the system."""
+    config = system.config
+    best = most_optimistic(
+        system.draw(rng, config.draws), reward, config.quantile,
+        regimes=system.regimes, allowed=kept,
+    )  # fmt: skip
+    width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
+    mean = best.mean + float(system.rounds.origin[reward])
+    return Suggestion(best.intervention, EXPLOIT, mean, width, OPTIMISM)
+
+
+def why_not_lookahead(method: str, regimes: Counts) -> str:
+    """What keeps a policy from the knowledge gradient; empty if nothing does."""
+    if method != EXACT:
+        return f"needs the exact posterior, method 'exact', not {method!r}"
+    if n_interventions(regimes) > 2**MAX_TABLE_NODES:
+        return (
+            f"compares all interventions, at most 2^{MAX_TABLE_NODES} = {2**MAX_TABLE_NODES}, "
+            f"and these {len(regimes)} nodes have {n_interventions(regimes)}"
+        )
+    return ""
+
+
+def knowledge_gradient_of(system: LearnedSystem, reward: int) -> KnowledgeGradient | None:
+    """None if a policy is to decide, or has to, by its quantile."""
+    decide, obstacle = system.config.decide, why_not_lookahead(system.method, system.regimes)
+    if decide == LOOKAHEAD and obstacle:
+        raise SettingError(f"decide='lookahead' {obstacle}; take decide='quantile'")
+    ahead = decide in (LOOKAHEAD, AUTO) and not obstacle
+    return KnowledgeGradient(system, reward) if ahead else None
+
+
+class KnowledgeGradient:
+    """Decides from what is learned alone; nothing here is state."""
+
+    def __init__(self, system: LearnedSystem, reward: int) -> None:
+        self.system = system
+        self.reward = reward
+        self.settings = KnowledgeGradientSettings()
+        self._average: tuple[Posterior, int, AverageRewards] | None = None
+
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        pending: Sequence[Intervention],
+        kept: Constraints | None,
+        progress: Progress,
+    ) -> Suggestion:
+        system, settings = self.system, self.settings
+        if progress.n_told + len(pending) < 2:
+            return Suggestion(self._first(rng, pending, kept), EXPLORE, why=FIRST)
+        posterior, scale = system.posterior, system.scale_of(self.reward)
+        arms, cost = (None, None) if kept is None else allowed_arms(kept)
+        asked = Situation(
+            reward=self.reward,
+            regimes=system.regimes,
+            arms=arms,
+            cost=None if cost is None else cost / scale,
+            pending=_rows(pending, len(system.regimes)),
+            recent=system.rounds.recent.regimes(RECENT_ROUNDS),
+            age=progress.n_told - progress.last_alarm + len(pending),
+        )
+        quantile = system.config.quantile
+        if asked.age < settings.early_rounds:
+            chosen = early_round(posterior, rng, asked, quantile, settings)
+        else:
+            average = self._average_rewards(progress.refreshed)
+            chosen = late_round(posterior, average, rng, asked, quantile, settings)
+        return Suggestion(
+            chosen.intervention,
+            EXPLOIT if chosen.instead_of is None else EXPLORE,
+            system.in_data(chosen.mean, self.reward),
+            chosen.width * scale,
+            in_words(chosen, scale),
+        )
+
+    def _average_rewards(self, as_of: int) -> AverageRewards:
+        """Computed once for all rounds in which the posterior is the same."""
+        posterior = self.system.posterior
+        if self._average is None or self._average[0] is not posterior or self._average[1] != as_of:
+            rng = stream(0, "lookahead", as_of)
+            found = average_rewards(posterior, rng, self.reward, self.settings)
+            self._average = posterior, as_of, found
+        return self._average[2]
+
+    def _first(
+        self,
+        rng: np.random.Generator,
+        pending: Sequence[Intervention],
+        kept: Constraints | None,
+    ) -> Intervention:
+        regimes = self.system.regimes
+        played = [*self.system.rounds.recent.regimes(1), *pending]
+        if not played:
+            return random_intervention(rng, regimes, kept)
+        return next_regimes(played[-1], regimes, rng, kept)
+
+
+def in_words(chosen: Chosen, scale: float) -> str:
+    """Nodes as 'x3', which a study replaces by their names."""
+    if chosen.instead_of is None:
+        return STEADY
+    differs = [f"'x{i}'" for i in np.flatnonzero(chosen.intervention != chosen.instead_of)]
+    if len(differs) > NODES_IN_A_REASON:
+        differs[NODES_IN_A_REASON - 1 :] = [f"{len(differs) - NODES_IN_A_REASON + 1} other nodes"]
+    nodes = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
+    return (
+        f"tests whether {nodes} should change: expected to save {_short(chosen.saved * scale)} "
+        f"over the next {chosen.rounds} rounds, costs {_short(max(chosen.paid, 0.0) * scale)}"
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.2g}"
+
+
+def _rows(pending: Sequence[Intervention], n_nodes: int) -> npt.NDArray[np.uint8]:
+    rows = np.array(list(pending)[-MAX_PENDING:], dtype=np.uint8)
+    return np.ascontiguousarray(rows.reshape(-1, n_nodes))

@@ -1,0 +1,400 @@
+"""What `posterior` is told before the first round, and what it has learned of the system since.
+
+Values reach the posterior relative to the origin of the rounds and in units of its own; whatever is
+read from it here is in those of the data again. Detectors see each round predicted from the rounds
+before it (`PredictiveView`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Detector
+from causalarms.changes.predictive import predictive_scores
+from causalarms.changes.view import PREDICTION, Prediction, View
+from causalarms.checks import choice, optional, share, whole
+from causalarms.errors import DataError
+from causalarms.graphs.inputs import as_noise_mean, as_noise_std
+from causalarms.graphs.units import Units
+from causalarms.limits import MAX_EXACT_NODES
+from causalarms.models.belief import Belief, in_units_of_data
+from causalarms.policies.base import FloatArray, Intervention
+from causalarms.policies.posterior.rounds import (
+    DRAWS_TO_FILL,
+    FIRST_ROUNDS,
+    LATEST_ROUND,
+    ToldRounds,
+    show_units,
+    units_shown_by,
+    with_gaps,
+)
+from causalarms.policies.state_check import FLOATS, Entry, nested, unnested
+from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.noise_units import given_units, moments_in
+from causalarms.posterior.prior import MechanismPrior
+from causalarms.posterior.sampled import SampledPosterior
+from causalarms.posterior.settings import edge_masks, per_mechanism
+from causalarms.rng import stream
+from causalarms.sem.regimes import Counts
+from causalarms.statistics.moments import Moments
+
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
+QUANTILE, LOOKAHEAD, AUTO = DECIDE = ("quantile", "lookahead", "auto")
+LEARN, DROP = GAPS = ("learn", "drop")
+KEPT, LEFT_OUT = TYPING_ERRORS = ("kept", "left out")
+MAX_DRAWS = 10_000
+FIRST_SWEEPS = 20  # of chains that have seen nothing yet
+NO_EDGE = 0.05  # probability of an edge that is taken not to be there when rounds are predicted
+OPEN_DIRECTION = 0.3  # a node is not tested if both directions of one of its edges are likelier
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorConfig:
+    """The settings of `posterior`, as they are given; those of one kind are checked here."""
+
+    noise_mean: npt.ArrayLike | None = None
+    """Means of the noise if they are known, a number, (N,) or (R, N)."""
+    noise_std: npt.ArrayLike | None = None
+    """Standard deviations of the noise if they are known, likewise."""
+    method: str = AUTO
+    """ "exact" sums over all orders, "sampled" runs chains over them; "auto": exact up to 16 nodes,
+    with which a refresh takes 0.1 s; two nodes more take four times that."""
+    draws: int = 20
+    """Draws of the whole system in every round; `quantile` of 20 draws is the third best."""
+    quantile: float = 0.9
+    """The upper value of an intervention is this quantile of its reward over the draws."""
+    decide: str = QUANTILE
+    """ "quantile": the intervention of the highest upper value. "lookahead": the one whose reward
+    and whose result together are worth most to the rounds that follow
+    (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions. "auto":
+    "lookahead" if it can."""
+    refresh: int = 5
+    """After 300 rounds the posterior learns rounds in groups of this size."""
+    edge_probability: float | str = 0.5
+    """Prior probability of an edge, or "adaptive" (`MechanismPrior`)."""
+    weight_scale: float = 1.5
+    """Prior spread of weights, in units of the noise."""
+    noise_shape: float = 0.5
+    """Half of how many samples the prior of the noise's variance counts as."""
+    noise_scale: npt.ArrayLike | str = 1.0
+    """About what the noise's standard deviation is, a number or one per node: the units of the
+    prior. "estimate": from 8 random rounds, for measurements in units of their own; costs some
+    regret if the noise is of order one."""
+    gaps: str = DROP
+    """ "learn": of rounds with missing values (nan), what the others say; "drop": refused."""
+    memory_limit: int | None = None
+    """Bytes for the tables; None: 1 GiB."""
+    allowed: npt.ArrayLike | None = None
+    """Edges that may be, (N, N) or (R, N, N) as [.., from, to]."""
+    required: npt.ArrayLike | None = None
+    """Edges that must be, likewise."""
+    detector: Detector | str | None = None
+    """One that looks at predictions, or its name; None if nothing changes."""
+    probes: int = 0
+    """Interventions after an alarm, random ones and their opposites in turn."""
+    typing_errors: str = KEPT
+    """ "kept", or "left out": nothing is learned from a round with a value that is probably a
+    typing error, until others like it come."""
+
+    def __post_init__(self) -> None:
+        choice("typing_errors", self.typing_errors, TYPING_ERRORS)
+        self.prior()
+        n_draws(self.draws)
+        share("quantile", self.quantile, ends="[]")
+        whole("refresh", self.refresh, least=1)
+        whole("probes", self.probes, least=0)
+        choice("method", self.method, METHODS)
+        choice("gaps", self.gaps, GAPS)
+        choice("decide", self.decide, DECIDE)
+        optional(whole, "memory_limit", self.memory_limit, least=1)
+
+    def prior(self) -> MechanismPrior:
+        return MechanismPrior(
+            edge_probability=self.edge_probability,
+            weight_scale=self.weight_scale,
+            noise_shape=self.noise_shape,
+        )
+
+    def method_for(self, n_nodes: int) -> str:
+        """ "exact" or "sampled"."""
+        if self.method != AUTO:
+            return self.method
+        return EXACT if n_nodes <= MAX_EXACT_NODES else SAMPLED
+
+
+def n_draws(value: object) -> int:
+    return whole("draws", value, least=1, most=MAX_DRAWS)
+
+
+class LearnedSystem:
+    """Rounds, the units they show (None until then), and the posterior."""
+
+    def __init__(self, config: PosteriorConfig, regimes: Counts, nodes: tuple[str, ...]) -> None:
+        n, most = len(nodes), int(regimes.max())
+        self.config = config
+        self.regimes = regimes
+        self.method = config.method_for(n)
+        self._edges = edge_masks(regimes, config.allowed, config.required)
+        self._noise_mean = as_noise_mean(config.noise_mean, nodes, most)  # (R, N) or None
+        self._noise_std = as_noise_std(config.noise_std, nodes, n_regimes=most)
+        units = given_units(config.noise_scale, nodes)
+        self.rounds = ToldRounds(regimes, wary=config.typing_errors == LEFT_OUT)
+        # which nodes predict which, as [node, predictor], and whose predictions are tested:
+        # none before the posterior is judged for the first time
+        self.predictors: BoolArray = np.zeros((n, n), dtype=bool)
+        self.tested: BoolArray = np.zeros(n, dtype=bool)
+        self._use(units)
+
+    def _use(self, units: Units | None) -> None:
+        """These units from now on, by a posterior that has seen nothing."""
+        self.units = units
+        self.posterior = self._fresh_posterior(units)
+
+    def _fresh_posterior(self, units: Units | None) -> Posterior:
+        n_nodes, scale = len(self.regimes), 1.0 if units is None else units.scale
+        told: dict[str, Any] = {
+            "allowed": self._edges.allowed,
+            "required": self._edges.required,
+            "noise_mean": None if self._noise_mean is None else self._noise_mean / scale,
+            "noise_std": None if self._noise_std is None else self._noise_std / scale,
+            "regimes": self.regimes,
+            "memory_limit": self.config.memory_limit,
+            "prior": self.config.prior(),
+        }
+        if self.method == EXACT:
+            return ExactPosterior(n_nodes, **told)
+        return SampledPosterior(n_nodes, **told, n_sweeps=FIRST_SWEEPS)
+
+    def settle(self, n_told: int, *, changed: bool) -> FloatArray | None:
+        """Middle and units, if the rounds so far show them; None while units are unknown.
+
+        Else what draws of the posterior are relative to until it is refreshed. With a change among
+        the rounds they show no middle.
+        """
+        rounds = self.rounds
+        zero = rounds.origin
+        centers = self._noise_mean is None
+        if centers and (n_told <= FIRST_ROUNDS or self.units is None) and not changed:
+            rounds.center(n_told)
+        if self.units is not None:
+            return zero
+        first = rounds.recent.values(n_told) - rounds.origin
+        if not show_units(first):
+            return None
+        self._use(units_shown_by(first, center=centers))
+        if not len(rounds.gaps):
+            return zero
+        self._see(rounds.moments)
+        return rounds.origin
+
+    def refresh(self) -> None:
+        """The posterior learns all rounds."""
+        self._see(self.rounds.evidence)
+
+    def _see(self, moments: Moments) -> None:
+        assert self.units is not None
+        self.posterior.update(moments_in(self.units, moments))
+
+    def fill_gaps(self, n_told: int, n_new: int, zero: FloatArray, starts: IntArray) -> None:
+        """By draws of the posterior before this round, which are relative to `zero`."""
+        rounds = self.rounds
+        due = rounds.gaps.due(n_told) or n_new > 1
+        if due or n_new:
+            draws = self.draw(stream(0, "gaps", n_told), DRAWS_TO_FILL)
+            if due:
+                rounds.gaps.fill(n_told, draws, starts, zero, rounds.origin)
+            else:
+                rounds.gaps.fill_last(draws, starts, rounds.origin)
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Of values relative to the origin."""
+        drawn = self.posterior.draw(rng, n)
+        if self.units is None:
+            return drawn
+        return in_units_of_data(self.units, drawn, self.regimes)
+
+    def belief(self, rng: np.random.Generator, draws: int, starts: IntArray) -> Belief | None:
+        if self.units is None:
+            return None
+        moved = Units(shift=self.units.shift + self.rounds.origin, scale=self.units.scale)
+        return Belief(
+            in_units_of_data(moved, self.posterior.draw(rng, draws), self.regimes),
+            self.posterior.edge_probability,
+            self.rounds.counts,
+            starts,
+            weighs_graphs=True,
+        )
+
+    def scale_of(self, node: int) -> float:
+        """One unit of the posterior in those of the data."""
+        return 1.0 if self.units is None else float(self.units.scale[node])
+
+    def in_data(self, value: float, node: int) -> float:
+        """A value of the posterior in units of the data."""
+        shift = 0.0 if self.units is None else float(self.units.shift[node])
+        return value * self.scale_of(node) + shift + float(self.rounds.origin[node])
+
+    def judge_predictors(self) -> None:
+        """Which nodes predict which, by what the posterior knows now.
+
+        A node is predicted from the nodes before it in the most probable order, but for those that
+        may be its children and are hardly its parents. If a node may well be either, nothing can be
+        said.
+        """
+        edge = self.posterior.edge_probability.max(axis=0)  # (from, to)
+        position = np.argsort(self.posterior.most_probable().order)
+        before = position[None, :] < position[:, None]  # (node, earlier node)
+        self.predictors = before & ((edge <= NO_EDGE) | (edge.T > NO_EDGE))
+        self.tested = (np.minimum(edge, edge.T) <= OPEN_DIRECTION).all(axis=1)
+
+    def view(self, x: FloatArray, stale: BoolArray) -> PredictiveView | None:
+        """What predicts a round before it is learned from; None while units are unknown."""
+        if self.units is None:
+            return None
+        missing = np.isnan(x)
+        return PredictiveView(
+            self.units,
+            self.rounds.origin,
+            self.rounds.evidence,
+            self.predictors,
+            self.tested & ~stale & ~missing & ~(self.predictors & missing).any(axis=1),
+            per_mechanism(self._noise_mean, self.regimes),
+            per_mechanism(self._noise_std, self.regimes),
+        )
+
+    @property
+    def _holds_gaps(self) -> bool:
+        return self.config.gaps == LEARN
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays and scalars."""
+        rounds, units = self.rounds, self.units
+        state = {
+            **rounds.moments.state(),
+            **nested("posterior", self.posterior.state()),
+            **nested("recent", rounds.recent.state()),
+            "scale": np.zeros(0) if units is None else units.scale,
+            "shift": np.zeros(0) if units is None else units.shift,
+            "origin": rounds.origin.copy(),
+            "began": rounds.began.copy(),
+            "predictors": self.predictors.copy(),
+            "settled": self.tested.copy(),
+        }
+        if rounds.outliers is not None:
+            state |= nested("suspects", rounds.outliers.state())
+        return state | (nested("gaps", rounds.gaps.state()) if self._holds_gaps else {})
+
+    def entries(self) -> dict[str, Entry]:
+        """What the state of a fresh system does not show."""
+        rounds, n_nodes = self.rounds, len(self.regimes)
+        n_units = None if self.units is None else n_nodes
+        own: dict[str, Entry] = {
+            **nested("posterior", self.posterior.entries()),
+            "scale": Entry(FLOATS, (n_units,), np.finfo(float).tiny),
+            "shift": Entry(FLOATS, (n_units,)),
+        }
+        if self._holds_gaps:
+            own |= nested("gaps", rounds.gaps.entries())
+            own["recent.values"] = with_gaps((None, n_nodes))
+        if rounds.outliers is not None:
+            own |= nested("suspects", rounds.outliers.entries(gaps=self._holds_gaps))
+        return own
+
+    def restore(self, state: dict[str, Any], n_told: int, alarms: Sequence[Alarm]) -> None:
+        """Into a system made with the same settings that knows nothing yet."""
+        rounds = self.rounds
+        rounds.moments.restore(state)
+        rounds.origin = np.array(state["origin"])
+        self._use(self._units_of(state, n_told))
+        posterior = unnested("posterior", state)
+        if "retired" in posterior:  # every alarm retires its mechanism
+            mechanisms = [list(m) for alarm in alarms for m in alarm.mechanisms(self.regimes)]
+            if np.asarray(posterior["retired"]).tolist() != mechanisms:
+                raise DataError("the retired mechanisms are not those of the alarms")
+        self.posterior.restore(posterior)
+        rounds.recent.restore(unnested("recent", state))
+        recent = np.asarray(state["recent.rounds"]), np.asarray(state["recent.values"])
+        if self._holds_gaps:
+            rounds.gaps.restore(unnested("gaps", state))
+            rounds.gaps.check_recent(*recent)
+        rounds.began = np.array(state["began"])
+        if rounds.outliers is not None:
+            rounds.outliers.restore(unnested("suspects", state))
+            rounds.outliers.check_recent(n_told, *recent)
+        self.predictors = np.array(state["predictors"])
+        self.tested = np.array(state["settled"])
+
+    def _units_of(self, state: dict[str, Any], n_told: int) -> Units | None:
+        """None if they are not known yet, which is so among the first rounds only."""
+        n_nodes, latest = len(self.regimes), LATEST_ROUND if self._holds_gaps else FIRST_ROUNDS
+        scale, shift = np.array(state["scale"]), np.array(state["shift"])
+        lengths = {len(scale), len(shift)}
+        if lengths != {n_nodes} and (lengths != {0} or n_told >= latest):
+            raise DataError(f"the units of {n_nodes} nodes are missing or too many")
+        return Units(shift=shift, scale=scale) if len(scale) else None
+
+    def forget(self, alarm: Alarm, last: int, made: int) -> int:
+        """Only rounds after a change count for its mechanisms, but for the order of the nodes.
+
+        `last` is the round told last, and `made` when that was made. How many rounds with gaps are
+        taken back.
+        """
+        n_gaps, after = 0, alarm.change_point
+        for regime, node in alarm.mechanisms(self.regimes):
+            n_gaps += self.rounds.take_back(regime, node, after=after, last=last, made=made)
+            self.posterior.retire(regime, node)
+            self.rounds.forget(regime, node, after=after)
+        return n_gaps
+
+
+class PredictiveView(View):
+    """Each round as predicted from the moments of all rounds before it, in units of the noise."""
+
+    def __init__(
+        self,
+        units: Units,
+        origin: FloatArray,
+        moments: Moments,
+        predictors: BoolArray,  # (N, N) as [node, predictor]
+        tested: BoolArray,  # (N,)
+        noise_mean: FloatArray,  # (R, N), nan where unknown, as below
+        noise_std: FloatArray,
+    ) -> None:
+        super().__init__(moments.n_regimes)
+        self._units = units
+        self._origin = origin
+        self._moments = moments
+        self._predictors = predictors
+        self._tested = tested
+        self._noise_mean = noise_mean
+        self._noise_std = noise_std
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        return (PREDICTION,)
+
+    def scaled(self, values: FloatArray) -> FloatArray:
+        return self._units.apply(values - self._origin)
+
+    def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
+        scale = self._units.scale
+        scores, stds, leverages, degrees = predictive_scores(
+            moments_in(self._units, self._moments).gram,
+            self._predictors,
+            self._tested,
+            intervention,
+            self.scaled(values),
+            self._noise_mean / scale,
+            (self._noise_std / scale) ** 2,
+        )
+        return Prediction(scores, stds, self._predictors, leverages, degrees)

@@ -1,0 +1,100 @@
+"""What every posterior can be asked, however it sums over orders, and how it answers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.posterior.convergence import Diagnostics
+from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.refresh import ScoreTables
+from causalarms.sem.regimes import Counts
+from causalarms.state_entries import Entry
+from causalarms.statistics.moments import Moments
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+class Draws(NamedTuple):
+    """n draws of everything that is unknown, jointly; unknown noise means are the intercepts."""
+
+    order: IntArray  # (n, N)
+    adjacency: BoolArray  # (n, R, N, N)
+    weights: FloatArray  # (n, R, N, N)
+    intercept: FloatArray  # (n, R, N)
+    noise_std: FloatArray  # (n, R, N)
+
+
+class OrderedGraph(NamedTuple):
+    """An order and a graph per regime inside it, with their joint log posterior probability."""
+
+    order: IntArray  # (N,)
+    adjacency: BoolArray  # (R, N, N)
+    log_probability: float
+
+
+class PointEstimate(NamedTuple):
+    """Posterior means of weights and intercepts given a graph; 1/noise_std^2 is that of 1/s^2."""
+
+    weights: FloatArray  # (R, N, N)
+    intercept: FloatArray  # (R, N)
+    noise_std: FloatArray  # (R, N)
+
+
+class Posterior(Protocol):
+    """The posterior over orders, graphs, weights and noise of all mechanisms, given moments."""
+
+    n_nodes: int
+    regimes: Counts
+    kernel_prior: KernelPrior
+
+    @property
+    def gram(self) -> FloatArray:
+        """The moments this is the posterior of, (R, N, N+1, N+1)."""
+
+    @property
+    def tables(self) -> ScoreTables | None:
+        """Scores of all parent sets; None if orders are sampled."""
+
+    @property
+    def diagnostics(self) -> Diagnostics | None:
+        """How well the chains agree; None if nothing is sampled."""
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability density of the data; nan if orders are sampled."""
+
+    @property
+    def edge_probability(self) -> FloatArray:
+        """Posterior probability of every edge, (R, N, N)."""
+
+    def update(self, moments: Moments) -> int:
+        """Take over these moments; returns how many mechanisms have changed."""
+
+    def retire(self, regime: int, node: int) -> None:
+        """The mechanism was replaced: another one produces what comes next."""
+
+    def probability_within(self, kept: BoolArray) -> float:
+        """Posterior probability that no edge lies outside `kept` (R, N, N)."""
+
+    def most_probable(self) -> OrderedGraph:
+        """The most probable order and graphs, jointly."""
+
+    def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
+        """Draws of order, parents, weights, intercepts and noise."""
+
+    def estimate(self, adjacency: BoolArray) -> PointEstimate:
+        """Posterior means of weights and intercepts given the graphs (R, N, N)."""
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays and scalars from which `restore` continues with the same bits."""
+
+    def entries(self) -> dict[str, Entry]:
+        """What the state of a fresh posterior does not show of later ones."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over the state of a posterior made with the same settings."""
