@@ -21,14 +21,14 @@ from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.state_entries import WHOLE, Entry
 from causalarms.statistics.dataset import Dataset
-from causalarms.testing.detectors import (
+from causalarms.testing.parts import (
     DETECTOR_PROMISES,
     DetectorCase,
     detector_case,
     known_weights,
 )
-from causalarms.testing.policies import check_policy
 from causalarms.testing.promises import stored
+from causalarms.testing.policies import check_policy
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in detector_names()} | {
     "evidence with outliers": ("evidence", {"outliers": True}),

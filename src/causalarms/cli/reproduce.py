@@ -9,10 +9,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from causalarms.cli.options import PROCESSES, SEED
 from causalarms.cli.terminal import err, out, print_json, say, table
-from causalarms.paper.parts import Part
 from causalarms.paper.report import COLUMNS, table_rows
+from causalarms.paper.run import Part, start_over
 from causalarms.paper.run import reproduce as run
-from causalarms.paper.run import start_over
 from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
 from causalarms.simulation.monte_carlo import ENGINES, Engine
 

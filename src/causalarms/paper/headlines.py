@@ -1,26 +1,23 @@
-"""The numbers the paper states, each beside ours.
+"""The numbers the paper states, each next to ours.
 
 "agrees" means: the paper's value lies within our 95 % interval or within the stated tolerance of
-our value. Ratios are ratios of means over systems, resampled in pairs; medians stand beside them.
+our value. Ratios are ratios of means over systems, resampled in pairs; medians stand next to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import FloatArray
 from causalarms.paper import sample_complexity
 from causalarms.paper.settings import Settings
-from causalarms.simulation.detection import detection
-from causalarms.simulation.intervals import Interval, bootstrap, mean, ratio_of_means
+from causalarms.simulation.results import Record
+from causalarms.simulation.summary import Interval, bootstrap, detection, mean, ratio_of_means
 
-FloatArray = npt.NDArray[np.float64]
-Record = dict[str, Any]
-
-POINTS = 100.0
+PERCENT = 100.0
 
 
 class Headline(NamedTuple):
@@ -36,12 +33,16 @@ class Headline(NamedTuple):
 
     @property
     def agrees(self) -> bool:
+        """Whether the paper's value is within our interval or the tolerance."""
         inside = self.measured.low <= self.paper <= self.measured.high
         return bool(inside or abs(self.paper - self.measured.value) <= self.tolerance)
 
 
-def graph_headlines(records: Sequence[Record], settings: Settings) -> list[Headline]:
-    """Averages over sizes and sample sizes (Sec. VI-A)."""
+def graph_headlines(records: Sequence[Record]) -> list[Headline]:
+    """Averages over sizes and sample sizes (Sec. VI-A).
+
+    records   of graph identification
+    """
     found = []
     for metric, tolerance, stated in (
         ("recall", 3.0, {"GOLEM": 92.7, "DAGMA": 93.8, "CSL": 99.6}),
@@ -53,7 +54,7 @@ def graph_headlines(records: Sequence[Record], settings: Settings) -> list[Headl
                     f"{metric} {method}",
                     f"{metric} of {method}, averaged over sizes and T",
                     value,
-                    mean(POINTS * _per_repetition(records, method, metric)),
+                    mean(PERCENT * _per_repetition(records, method, metric)),
                     tolerance,
                 )
             )
@@ -68,18 +69,21 @@ def graph_headlines(records: Sequence[Record], settings: Settings) -> list[Headl
                 _lower(csl, other),
                 8.0,
                 beside=f"{csl.mean():.3f} against {other.mean():.3f}, "
-                f"{POINTS * (other.mean() - csl.mean()):.0f} points",
+                f"{PERCENT * (other.mean() - csl.mean()):.0f} points",
             )
         )
     nw = _per_repetition(records, "CSL-nw", "false_negative")
     found.append(
-        Headline("graph-FN CSL-nw", "graph-FN rate of CSL-nw", 100.0, mean(POINTS * nw), 1)
+        Headline("graph-FN CSL-nw", "graph-FN rate of CSL-nw", 100.0, mean(PERCENT * nw), 1)
     )
     return found
 
 
-def reward_headlines(records: Sequence[Record], settings: Settings) -> list[Headline]:
-    """How much lower the error is without false negatives (Sec. VI-B)."""
+def reward_headlines(records: Sequence[Record]) -> list[Headline]:
+    """How much lower the error is without false negatives (Sec. VI-B).
+
+    records   of the error of rewards
+    """
     errors = np.array([r["error"] for r in records])  # (system, time)
     missing = np.array([r["missing"] for r in records])
 
@@ -88,7 +92,7 @@ def reward_headlines(records: Sequence[Record], settings: Settings) -> list[Head
         e, m = errors[index], missing[index]  # (..., system, time)
         without = np.nanmean(np.where(m, np.nan, e), axis=-2)
         with_fn = np.nanmean(np.where(m, e, np.nan), axis=-2)
-        return POINTS * (1 - np.nanmean(without, axis=-1) / np.nanmean(with_fn, axis=-1))
+        return PERCENT * (1 - np.nanmean(without, axis=-1) / np.nanmean(with_fn, axis=-1))
 
     interval = bootstrap(lower, np.arange(len(records)))
     n_missing = int(missing.any(axis=1).sum())
@@ -105,13 +109,16 @@ def reward_headlines(records: Sequence[Record], settings: Settings) -> list[Head
 
 
 def stationary_headlines(records: Sequence[Record]) -> list[Headline]:
-    """Sec. VI-B."""
+    """Optimal fractions and regret without changes (Sec. VI-B).
+
+    records   of the stationary bandits
+    """
     found = [
         Headline(
             f"final share {name}",
             f"optimal share of {name} at the end",
             value,
-            mean(POINTS * _of(records, name, "final_optimal_share")),
+            mean(PERCENT * _of(records, name, "final_optimal_share")),
             8.0,
         )
         for name, value in (
@@ -130,13 +137,17 @@ def stationary_headlines(records: Sequence[Record]) -> list[Headline]:
 
 
 def changing_headlines(records: Sequence[Record], horizon: int) -> list[Headline]:
-    """Sec. VI-C."""
+    """Optimal fractions, regret and detection with changes (Sec. VI-C).
+
+    records   of the non-stationary bandits
+    horizon   their rounds
+    """
     found = [
         Headline(
             f"average share {name}",
             f"optimal share of {name}, average over time",
             value,
-            mean(POINTS * _of(records, name, "optimal_share")),
+            mean(PERCENT * _of(records, name, "optimal_share")),
             6.0,
         )
         for name, value in (
@@ -162,7 +173,7 @@ def changing_headlines(records: Sequence[Record], horizon: int) -> list[Headline
             "detected",
             "sub-graph changes detected",
             89.3,
-            _scaled(ratio_of_means(detected, played), POINTS),
+            _scaled(ratio_of_means(detected, played), PERCENT),
             4.0,
             beside=f"{int(detected.sum())} of {int(played.sum())} played; "
             f"{sum(d.unplayed for d in runs)} never played; "
@@ -181,7 +192,11 @@ def changing_headlines(records: Sequence[Record], horizon: int) -> list[Headline
 
 
 def sample_headlines(records: Sequence[Record], settings: Settings) -> list[Headline]:
-    """Rounds needed for the same graph accuracy (conclusions)."""
+    """Rounds needed for the same graph accuracy (conclusions).
+
+    records    of the sample complexity
+    settings   of the reproduction
+    """
     recall = {
         method: np.array([r["recall"] for r in records if r["policy"] == method])
         for method in sample_complexity.METHODS
@@ -189,7 +204,7 @@ def sample_headlines(records: Sequence[Record], settings: Settings) -> list[Head
 
     def lower(rows: FloatArray) -> FloatArray:
         index = rows.astype(int)
-        return POINTS * sample_complexity.fewer(
+        return PERCENT * sample_complexity.fewer(
             recall["CSL"][index], recall["GOLEM"][index], settings
         )
 
@@ -210,7 +225,10 @@ def sample_headlines(records: Sequence[Record], settings: Settings) -> list[Head
 
 
 def abstract_headlines(headlines: Sequence[Headline]) -> list[Headline]:
-    """The 85 % of the abstract: the mean of the two numbers against the GOLEM-MAB family."""
+    """The 85 % of the abstract: the mean of the two numbers against the GOLEM-MAB family.
+
+    headlines   all others; nothing comes of it if the two are not among them
+    """
     by_key = {h.key: h for h in headlines}
     keys = ("stationary regret GOLEM-MAB", "changing regret GOLEM-MAB-CD")
     if not all(key in by_key for key in keys):
@@ -232,7 +250,7 @@ def _regret(
     records: Sequence[Record], name: str, other: str, paper: float, tolerance: float, *, key: str
 ) -> Headline:
     ours, theirs = _of(records, name, "regret"), _of(records, other, "regret")
-    medians = POINTS * (1 - np.median(ours) / np.median(theirs))
+    medians = PERCENT * (1 - np.median(ours) / np.median(theirs))
     return Headline(
         f"{key} regret {other}",
         f"regret of {name} below that of {other}" + (" (changing)" if key == "changing" else ""),
@@ -246,7 +264,7 @@ def _regret(
 def _lower(ours: FloatArray, theirs: FloatArray) -> Interval:
     """By how many per cent one mean is below another."""
     ratio = ratio_of_means(ours, theirs)
-    return Interval(*(POINTS * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
+    return Interval(*(PERCENT * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
 
 
 def _scaled(interval: Interval, factor: float) -> Interval:

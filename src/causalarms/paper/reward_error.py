@@ -9,8 +9,6 @@ learned B_a is cyclic have no estimate and are left out.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from causalarms.graphs.csl import csl
@@ -21,19 +19,29 @@ from causalarms.paper.settings import Settings
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.rewards import all_interventions
+from causalarms.simulation.experiment import Unit
+from causalarms.simulation.results import Record
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
 LABEL = "CSL"
-Record = dict[str, Any]
 
 
-def units(settings: Settings, runs: int) -> list[tuple[tuple[str, int], tuple[Any, ...]]]:
+def units(settings: Settings, runs: int) -> list[Unit]:
+    """One unit per repetition.
+
+    settings   of the reproduction
+    runs       repetitions
+    """
     return [((LABEL, repetition), (settings, repetition)) for repetition in range(runs)]
 
 
 def run(settings: Settings, repetition: int) -> Record:
-    """Normalised errors and false negatives of one system at all times."""
+    """Normalised errors and false negatives of one system at all times.
+
+    settings     of the reproduction
+    repetition   number of the system
+    """
     n_nodes = settings.n_nodes
     sem = random_sem(
         n_nodes, seed=stream(settings.seed, "system", repetition), weights=settings.weights
@@ -61,7 +69,11 @@ def run(settings: Settings, repetition: int) -> Record:
 
 
 def collect(records: list[Record], settings: Settings) -> list[Record]:
-    """One row per time and group."""
+    """One row per time and group.
+
+    records    of the units
+    settings   of the reproduction
+    """
     rows = []
     for number, n_rounds in enumerate(settings.error_rounds):
         for group in (False, True):
