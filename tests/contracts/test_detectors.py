@@ -27,8 +27,8 @@ from causalarms.testing.parts import (
     detector_case,
     known_weights,
 )
-from causalarms.testing.promises import stored
 from causalarms.testing.policies import check_policy
+from causalarms.testing.promises import stored
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in detector_names()} | {
     "evidence with outliers": ("evidence", {"outliers": True}),

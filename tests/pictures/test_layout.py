@@ -108,7 +108,7 @@ def test_heights_judged_at_once_cost_what_each_of_them_costs(
         near = layout._surroundings(node, across, edges, 0.2)
         together = layout._costs(near, choices, across, heights)
         one_by_one = [layout._costs(near, choices[k : k + 1], across, heights)[0] for k in range(6)]
-        assert together.tolist() == one_by_one
+        np.testing.assert_allclose(together, one_by_one, rtol=1e-12)
 
 
 def test_layouts_need_no_matplotlib() -> None:

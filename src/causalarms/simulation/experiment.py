@@ -72,8 +72,6 @@ class Entry:
 class Comparison(Worlds):
     """Worlds x contestants: what experiments with policies and with learners share."""
 
-    entries_field: ClassVar[str]  # the field that holds the contestants
-
     @property
     def entries(self) -> tuple[Any, ...]:
         """The contestants: policies or learners."""
@@ -99,10 +97,6 @@ class Comparison(Worlds):
     def settings(self) -> Record:
         """All that determines the results, as plain JSON values."""
         return self.common_settings() | {self.entries_field: [e.as_dict() for e in self.entries]}
-
-    def common_settings(self) -> Record:
-        """The settings that all contestants share."""
-        return super().settings(leave_out=(self.entries_field,))
 
     def check_entries(self) -> None:
         """ModelError if the settings of a contestant are wrong: before the first unit is run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class Worlds:
     noise              distribution of the noise, see `World`
     bend               mechanisms that are not linear, see `World`
     """
+
+    entries_field: ClassVar[str] = ""  # the field of those who are compared
 
     n_nodes: int = 10
     weights: str | WeightLaw = "separated"
@@ -148,18 +150,16 @@ class Worlds:
             ) from error
         return _checked(made, who)
 
-    def settings(self, leave_out: Sequence[str] = ()) -> Record:
-        """All that determines the results, as plain JSON values.
+    def common_settings(self) -> Record:
+        """The settings that all who are compared share, as plain JSON values.
 
         What files of earlier versions say nothing of is left out if it is as it was then.
-
-        leave_out   names of settings that the caller tells in another way
         """
         record: Record = {}
         for setting in fields(self):
             name, value = setting.name, getattr(self, setting.name)
             as_before = name in LATER and value == setting.default
-            if name != "systems" and name not in leave_out and not as_before:
+            if name not in ("systems", self.entries_field) and not as_before:
                 record[name] = plain(name, value)
         if self.own_world:
             listed = None if callable(self.systems) else self.systems
