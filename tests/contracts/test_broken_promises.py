@@ -522,7 +522,7 @@ def test_a_learner_that_keeps_its_promises() -> None:
     ("learner", "promise"),
     [
         (Silent, "fit does not return the learner"),
-        (LooseWeights, "weights_ has weights where adjacency_ has no edge"),
+        (LooseWeights, "weights_ has a weight without an edge in adjacency_"),
         (Circular, "acyclic"),
         (MoreEdges, "graph_"),
         (Random, "the same rounds give the same graph"),

@@ -34,12 +34,7 @@ STATED_FINAL = {"vanilla UCB": 47.2, "GOLEM-MAB": 71.0, "CSL-UCB": 79.0, "LinSEM
 
 
 def draw_graph_metric(rows: Sequence[Record], settings: Settings, metric: str) -> Figure:
-    """One metric against the graph size, T = 200 dashed and T = 400 solid.
-
-    rows       of graph identification
-    settings   of the reproduction
-    metric     name of the column
-    """
+    """One metric against the graph size, T = 200 dashed and T = 400 solid."""
     # CSL-nw is far off in all but the first figure; the paper states its graph-FN rate only
     shown = METHODS if metric == "false_negative" else tuple(m for m in METHODS if m != "CSL-nw")
     with style.figure_style():
@@ -71,10 +66,7 @@ def draw_graph_metric(rows: Sequence[Record], settings: Settings, metric: str) -
 
 
 def draw_reward_error(rows: Sequence[Record]) -> Figure:
-    """Error of estimated rewards against time, with and without false negatives.
-
-    rows   of the error of rewards
-    """
+    """Error of estimated rewards against time, with and without false negatives."""
     with style.figure_style():
         figure = Figure(figsize=(style.ONE_COLUMN, 2.6), layout="constrained")
         axes = figure.add_subplot()
@@ -100,11 +92,7 @@ def draw_reward_error(rows: Sequence[Record]) -> Figure:
 
 
 def draw_samples(rows: Sequence[Record], runs: int) -> Figure:
-    """Recall of both graphs against the rounds spent on them; not a figure of the paper.
-
-    rows   of the sample complexity
-    runs   systems that they are means of
-    """
+    """Recall of both graphs against the rounds spent on them; not a figure of the paper."""
     with style.figure_style():
         figure = Figure(figsize=(style.ONE_COLUMN, 2.6), layout="constrained")
         axes = figure.add_subplot()
@@ -122,12 +110,7 @@ def draw_samples(rows: Sequence[Record], runs: int) -> Figure:
 
 
 def draw_bandit(experiment: Experiment, records: Sequence[Record], what: str) -> Figure:
-    """Cumulative regret or optimal fraction; stars mark the stated final fractions.
-
-    experiment   what was compared
-    records      of its runs
-    what         `regret` or `optimal_share`
-    """
+    """Cumulative regret or optimal fraction; stars mark the stated final fractions."""
     draw = draw_regret if what == "regret" else draw_optimal_share
     figure = draw(experiment, records)
     axes = figure.axes[0]

@@ -26,11 +26,7 @@ METHODS = ("CSL", "CSL-nw", "GOLEM", "DAGMA")
 
 
 def units(settings: Settings, runs: int) -> list[Unit]:
-    """One unit: one method, size and sample size of one repetition.
-
-    settings   of the reproduction
-    runs       repetitions
-    """
+    """One unit: one method, size and sample size of one repetition."""
     return [
         (
             (label(method, size, n_rounds), repetition),
@@ -44,24 +40,12 @@ def units(settings: Settings, runs: int) -> list[Unit]:
 
 
 def label(method: str, size: int, n_rounds: int) -> str:
-    """What a unit is called in the results file.
-
-    method     one of `METHODS`
-    size       nodes
-    n_rounds   rounds it learns from
-    """
+    """What a unit is called in the results file."""
     return f"{method} N={size} T={n_rounds}"
 
 
 def run(settings: Settings, method: str, size: int, n_rounds: int, repetition: int) -> Record:
-    """Learn one graph and compare it with the truth.
-
-    settings     of the reproduction
-    method       one of `METHODS`
-    size         nodes
-    n_rounds     rounds it learns from
-    repetition   number of the system
-    """
+    """Learn one graph and compare it with the truth."""
     sem = random_sem(
         size,
         seed=stream(settings.seed, "graph system", size, repetition),
@@ -122,11 +106,7 @@ def learn_one_regime(
 
 
 def collect(records: list[Record], settings: Settings) -> list[Record]:
-    """One row per method, size and sample size: means and standard errors of the metrics.
-
-    records    of the units
-    settings   of the reproduction
-    """
+    """One row per method, size and sample size: means and standard errors of the metrics."""
     rows = []
     for n_rounds in settings.sample_sizes:
         for method in METHODS:

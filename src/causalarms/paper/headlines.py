@@ -39,10 +39,7 @@ class Headline(NamedTuple):
 
 
 def graph_headlines(records: Sequence[Record]) -> list[Headline]:
-    """Averages over sizes and sample sizes (Sec. VI-A).
-
-    records   of graph identification
-    """
+    """Averages over sizes and sample sizes (Sec. VI-A)."""
     found = []
     for metric, tolerance, stated in (
         ("recall", 3.0, {"GOLEM": 92.7, "DAGMA": 93.8, "CSL": 99.6}),
@@ -80,10 +77,7 @@ def graph_headlines(records: Sequence[Record]) -> list[Headline]:
 
 
 def reward_headlines(records: Sequence[Record]) -> list[Headline]:
-    """How much lower the error is without false negatives (Sec. VI-B).
-
-    records   of the error of rewards
-    """
+    """How much lower the error is without false negatives (Sec. VI-B)."""
     errors = np.array([r["error"] for r in records])  # (system, time)
     missing = np.array([r["missing"] for r in records])
 
@@ -109,25 +103,9 @@ def reward_headlines(records: Sequence[Record]) -> list[Headline]:
 
 
 def stationary_headlines(records: Sequence[Record]) -> list[Headline]:
-    """Optimal fractions and regret without changes (Sec. VI-B).
-
-    records   of the stationary bandits
-    """
-    found = [
-        Headline(
-            f"final share {name}",
-            f"optimal share of {name} at the end",
-            value,
-            mean(PERCENT * _of(records, name, "final_optimal_share")),
-            8.0,
-        )
-        for name, value in (
-            ("vanilla UCB", 47.2),
-            ("GOLEM-MAB", 71.0),
-            ("CSL-UCB", 79.0),
-            ("LinSEM-TS", 94.2),
-        )
-    ]
+    """Optimal fractions and regret without changes (Sec. VI-B)."""
+    stated = {"vanilla UCB": 47.2, "GOLEM-MAB": 71.0, "CSL-UCB": 79.0, "LinSEM-TS": 94.2}
+    found = _optimal(records, stated, "final share {}", "optimal share of {} at the end", 8.0)
     regrets = (
         ("CSL-UCB", "vanilla UCB", 91.6, 3.0),
         ("CSL-UCB", "GOLEM-MAB", 86.8, 5.0),
@@ -137,26 +115,10 @@ def stationary_headlines(records: Sequence[Record]) -> list[Headline]:
 
 
 def changing_headlines(records: Sequence[Record], horizon: int) -> list[Headline]:
-    """Optimal fractions, regret and detection with changes (Sec. VI-C).
-
-    records   of the non-stationary bandits
-    horizon   their rounds
-    """
-    found = [
-        Headline(
-            f"average share {name}",
-            f"optimal share of {name}, average over time",
-            value,
-            mean(PERCENT * _of(records, name, "optimal_share")),
-            6.0,
-        )
-        for name, value in (
-            ("vanilla UCB", 7.0),
-            ("GOLEM-MAB-CD", 18.3),
-            ("LinSEM-TS", 32.6),
-            ("CSL-UCB-CD", 63.8),
-        )
-    ]
+    """Optimal fractions, regret and detection with changes (Sec. VI-C)."""
+    stated = {"vanilla UCB": 7.0, "GOLEM-MAB-CD": 18.3, "LinSEM-TS": 32.6, "CSL-UCB-CD": 63.8}
+    what = "optimal share of {}, average over time"
+    found = _optimal(records, stated, "average share {}", what, 6.0)
     regrets = (
         ("CSL-UCB-CD", "vanilla UCB", 83.0, 5.0),
         ("CSL-UCB-CD", "GOLEM-MAB-CD", 83.2, 5.0),
@@ -192,11 +154,7 @@ def changing_headlines(records: Sequence[Record], horizon: int) -> list[Headline
 
 
 def sample_headlines(records: Sequence[Record], settings: Settings) -> list[Headline]:
-    """Rounds needed for the same graph accuracy (conclusions).
-
-    records    of the sample complexity
-    settings   of the reproduction
-    """
+    """Rounds needed for the same graph accuracy (conclusions)."""
     recall = {
         method: np.array([r["recall"] for r in records if r["policy"] == method])
         for method in sample_complexity.METHODS
@@ -225,10 +183,7 @@ def sample_headlines(records: Sequence[Record], settings: Settings) -> list[Head
 
 
 def abstract_headlines(headlines: Sequence[Headline]) -> list[Headline]:
-    """The 85 % of the abstract: the mean of the two numbers against the GOLEM-MAB family.
-
-    headlines   all others; nothing comes of it if the two are not among them
-    """
+    """The 85 % of the abstract: the mean of the two numbers against the GOLEM-MAB family."""
     by_key = {h.key: h for h in headlines}
     keys = ("stationary regret GOLEM-MAB", "changing regret GOLEM-MAB-CD")
     if not all(key in by_key for key in keys):
@@ -243,6 +198,22 @@ def abstract_headlines(headlines: Sequence[Headline]) -> list[Headline]:
             interval,
             5.0,
         )
+    ]
+
+
+def _optimal(
+    records: Sequence[Record], stated: dict[str, float], key: str, what: str, tolerance: float
+) -> list[Headline]:
+    column = "final_optimal_share" if key.startswith("final") else "optimal_share"
+    return [
+        Headline(
+            key.format(name),
+            what.format(name),
+            value,
+            mean(PERCENT * _of(records, name, column)),
+            tolerance,
+        )
+        for name, value in stated.items()
     ]
 
 

@@ -67,14 +67,7 @@ def write_report(
     headlines: Sequence[Headline],
     images: Mapping[str, Path],
 ) -> list[Path]:
-    """`report.md` and a self-contained `report.html`.
-
-    folder      of the reproduction
-    settings    of the reproduction
-    runs        random systems
-    headlines   the numbers of the table
-    images      the figures, by name
-    """
+    """`report.md` and a self-contained `report.html`."""
     return [
         write_output(
             folder / "report.md", _markdown(settings, runs, headlines, images), MARKDOWN, force=None
@@ -86,10 +79,7 @@ def write_report(
 
 
 def table_rows(headlines: Sequence[Headline]) -> list[tuple[str, ...]]:
-    """Cells of the headline table.
-
-    headlines   one per row
-    """
+    """Cells of the headline table."""
     return [
         (
             h.what,

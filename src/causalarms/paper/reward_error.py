@@ -28,20 +28,12 @@ LABEL = "CSL"
 
 
 def units(settings: Settings, runs: int) -> list[Unit]:
-    """One unit per repetition.
-
-    settings   of the reproduction
-    runs       repetitions
-    """
+    """One unit per repetition."""
     return [((LABEL, repetition), (settings, repetition)) for repetition in range(runs)]
 
 
 def run(settings: Settings, repetition: int) -> Record:
-    """Normalised errors and false negatives of one system at all times.
-
-    settings     of the reproduction
-    repetition   number of the system
-    """
+    """Normalised errors and false negatives of one system at all times."""
     n_nodes = settings.n_nodes
     sem = random_sem(
         n_nodes, seed=stream(settings.seed, "system", repetition), weights=settings.weights
@@ -69,11 +61,7 @@ def run(settings: Settings, repetition: int) -> Record:
 
 
 def collect(records: list[Record], settings: Settings) -> list[Record]:
-    """One row per time and group.
-
-    records    of the units
-    settings   of the reproduction
-    """
+    """One row per time and group."""
     rows = []
     for number, n_rounds in enumerate(settings.error_rounds):
         for group in (False, True):

@@ -209,11 +209,7 @@ def _settings(path: Path) -> Record:
 
 
 def write_table(rows: Sequence[Record], path: Path) -> list[Path]:
-    """CSV and, if pyarrow is installed, Parquet: the same bytes for the same settings.
-
-    rows   of equal keys
-    path   without its ending
-    """
+    """CSV and, if pyarrow is installed, Parquet: the same bytes for the same settings."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     text = columns_text(columns)
     mark = Mark(f"`{MADE_BY}`", text.partition("\n")[0].encode())
@@ -227,12 +223,7 @@ def write_table(rows: Sequence[Record], path: Path) -> list[Path]:
 
 
 def curve_rows(records: Sequence[Record], step: int, block: int) -> list[Record]:
-    """One row per policy, repetition and point of a curve.
-
-    records   of runs
-    step      rounds per point of the regret
-    block     rounds per point of the optimal fraction
-    """
+    """One row per policy, repetition and point of a curve."""
     rows = []
     for record in records:
         for number, value in enumerate(record["regret_curve"], start=1):
@@ -251,10 +242,7 @@ def curve_rows(records: Sequence[Record], step: int, block: int) -> list[Record]
 
 
 def unit_rows(records: Sequence[Record]) -> list[Record]:
-    """One row per run, without its curves.
-
-    records   of runs
-    """
+    """One row per run, without its curves."""
     return [{key: r[key] for key in RUN_COLUMNS} | {"alarms": len(r["alarms"])} for r in records]
 
 

@@ -24,21 +24,12 @@ REFERENCE = 200  # rounds of CSL
 
 
 def units(settings: Settings, runs: int) -> list[Unit]:
-    """One unit: one method of one repetition, with all numbers of rounds.
-
-    settings   of the reproduction
-    runs       repetitions
-    """
+    """One unit: one method of one repetition, with all numbers of rounds."""
     return [((m, r), (settings, m, r)) for r in range(runs) for m in METHODS]
 
 
 def run(settings: Settings, method: str, repetition: int) -> Record:
-    """Mean recall and NSHD over both regimes at every number of rounds.
-
-    settings     of the reproduction
-    method       CSL or GOLEM
-    repetition   number of the system
-    """
+    """Mean recall and NSHD over both regimes at every number of rounds."""
     sem = random_sem(
         settings.n_nodes,
         seed=stream(settings.seed, "system", repetition),
@@ -66,11 +57,7 @@ def _estimate(method: str, sem: LinearSEM, n_rounds: int, rng: np.random.Generat
 
 
 def collect(records: list[Record], settings: Settings) -> list[Record]:
-    """One row per method and number of rounds.
-
-    records    of the units
-    settings   of the reproduction
-    """
+    """One row per method and number of rounds."""
     return [
         {
             "method": method,

@@ -37,13 +37,8 @@ __all__ = [
 ]
 
 # Loaded on first use: layouts need no matplotlib, and there may be none.
-_HOME = {
+_HOME = dict.fromkeys(__all__, "curves") | {
     "draw_graph": "graph",
-    "draw_learners": "curves",
-    "draw_normalised_regret": "curves",
-    "draw_optimal_share": "curves",
-    "draw_regret": "curves",
-    "draw_results": "curves",
     "draw_sem": "graph",
     "save_figure": "style",
 }

@@ -33,6 +33,11 @@ NODE_DISTANCE = 0.07  # wanted between an arrow and a foreign node
 BORDER = 0.08  # kept free inside a panel's border
 PARALLEL_DISTANCE = 0.065  # nearer than this, two arrows look like one
 
+# Costs of a route, in no unit: an arrow that leaves the panel or touches a foreign node is wrong,
+# one along another arrow is hard to follow, a bent one is merely less pretty.
+OUTSIDE_COST, TOUCH_COST, MERGE_COST, BEND_COST = 1000, 60, 6, 3
+OTHER_BEND_COST = 25  # per bend that differs from the one chosen before the ends were spread
+
 TIP_GAP = 0.015  # between a node and the tip of an arrow
 HEAD_ROOM, TAIL_ROOM = 0.085, 0.045  # along the rim of a node
 RIM_POINTS = 240
@@ -81,24 +86,13 @@ class Edge(NamedTuple):
 
 
 def line_width(strength: float, n_edges: int) -> float:
-    """Points.
-
-    strength   |weight| as a fraction of the largest one
-    n_edges    of the panel; all are thinner if there are many
-    """
+    """Points; `strength` is |weight| as a fraction of the largest; all are thinner among many."""
     thinning = np.clip(np.sqrt(FULL_WIDTH_ARROWS / max(n_edges, 1)), 0.4, 1.0)
     return float(thinning * (THINNEST + (THICKEST - THINNEST) * strength))
 
 
 def draw_arrow(axes: Axes, line: FloatArray, look: EdgeLook, width: float, layer: float) -> None:
-    """The shaft with a white rim, and the head.
-
-    axes    of the panel
-    line    (point, 2), from tail to tip
-    look    how this kind of edge is drawn
-    width   points
-    layer   later ones pass over earlier ones, which their rims set off
-    """
+    """Later layers pass over earlier ones, which a white rim sets off."""
     head = 0.06 + 0.022 * width
     steps = np.hypot(*np.diff(line, axis=0).T)
     to_tip = steps.sum() - np.concatenate([[0], np.cumsum(steps)])
@@ -156,9 +150,10 @@ def choose_routes(
         options = [bent(ends[edge, 0], ends[edge, 1], bend) for bend in BENDS]
         obstacles = _obstacles(options, centres, half_sizes, edges[edge], room)
         tidiness = [
-            6 * _merging(option, placed) + 3 * abs(bend)
+            MERGE_COST * _merging(option, placed) + BEND_COST * abs(bend)
             for option, bend in zip(options, BENDS, strict=True)
         ]
+        # rounded, so that rounding errors do not decide between mirror images
         best = int(np.argmin(np.round(obstacles + tidiness, 9)))
         curves[edge], bends[edge] = options[best], BENDS[best]
         done.append(int(edge))
@@ -166,7 +161,7 @@ def choose_routes(
     for edge, bend in enumerate(bends):
         options = [bent(ends[edge, 0], ends[edge, 1], other) for other in BENDS]
         obstacles = _obstacles(options, centres, half_sizes, edges[edge], room)
-        change = 25 * np.abs(np.array(BENDS) - bend)
+        change = OTHER_BEND_COST * np.abs(np.array(BENDS) - bend)
         curves[edge] = options[int(np.argmin(np.round(obstacles + change, 9)))]
     return curves
 
@@ -181,19 +176,15 @@ def _obstacles(
     foreign = np.delete(np.arange(len(centres)), own)
     return np.array(
         [
-            60 * _invasion(option, centres[foreign], half_sizes[foreign])
-            + 1000 * _outside(option, room)
+            TOUCH_COST * _invasion(option, centres[foreign], half_sizes[foreign])
+            + OUTSIDE_COST * _outside(option, room)
             for option in options
         ]
     )
 
 
 def bent(begin: FloatArray, end: FloatArray, bend: float) -> FloatArray:
-    """A parabola, (POINTS, 2).
-
-    begin, end   its ends, (2,)
-    bend         how far it stands off the chord, as a fraction of the chord's length
-    """
+    """A parabola that stands off its chord by `bend` of the chord's length, (POINTS, 2)."""
     along = end - begin
     control = (begin + end) / 2 + 2 * bend * np.array([-along[1], along[0]])
     t = np.linspace(0, 1, POINTS)[:, None]
@@ -203,12 +194,7 @@ def bent(begin: FloatArray, end: FloatArray, bend: float) -> FloatArray:
 def distance_to_boxes(
     points: FloatArray, centres: FloatArray, half_sizes: FloatArray
 ) -> FloatArray:
-    """From every point to every box, (point, box); 0 inside.
-
-    points       (point, 2)
-    centres      of the boxes, (box, 2)
-    half_sizes   of the boxes, (box, 2)
-    """
+    """From every point to every box, (point, box); 0 inside."""
     beyond = np.clip(np.abs(points[:, None] - centres[None]) - half_sizes[None], 0, None)
     return np.hypot(beyond[..., 0], beyond[..., 1])
 
@@ -229,6 +215,7 @@ def _merging(curve: FloatArray, others: FloatArray) -> float:
     """The fraction of the curve along which it runs next to another one."""
     if not len(others):
         return 0.0
+    # near a common node all curves run next to each other
     middle = slice(POINTS // 6, -POINTS // 6, 3)
     heading = np.gradient(curve, axis=0)[middle]
     heading /= np.hypot(heading[:, 0], heading[:, 1])[:, None]
@@ -250,31 +237,20 @@ def visible_part(
     end: FloatArray,
     end_half: FloatArray,
 ) -> FloatArray:
-    """The route outside its two nodes, finely sampled at equal steps.
-
-    route         (point, 2)
-    begin, end    centres of the nodes, (2,)
-    begin_half    half of the first one's size, (2,)
-    end_half      half of the second one's size, (2,)
-    """
+    """The route outside its two nodes, finely sampled at equal steps."""
     fine = _resampled(route, 400)
     in_begin = np.flatnonzero(distance_to_capsule(fine, begin, begin_half) <= 0)
     in_end = np.flatnonzero(distance_to_capsule(fine, end, end_half) <= TIP_GAP)
     first = in_begin.max(initial=0)
     last = in_end[in_end > first].min(initial=len(fine) - 1)
+    # nodes that touch leave nothing: a stump in the middle shows that there is an arrow
     return _resampled(fine[first : last + 1], 100) if last - first > 1 else fine[195:205]
 
 
 def spread_ends(
     curves: FloatArray, edges: IntArray, centres: FloatArray, half_sizes: FloatArray
 ) -> FloatArray:
-    """For every edge its two ends on the rims, (edge, 2, 2); the order around a node is kept.
-
-    curves       from centre to centre, (edge, POINTS, 2)
-    edges        (edge, 2), parent and child
-    centres      of the nodes, (N, 2)
-    half_sizes   of the nodes, (N, 2)
-    """
+    """For every edge its two ends on the rims, (edge, 2, 2); the order around a node is kept."""
     ends = np.empty((len(edges), 2, 2))
     for node, (centre, half) in enumerate(zip(centres, half_sizes, strict=True)):
         touching = np.argwhere(edges == node)  # (end, [edge, 0 for its tail or 1 for its head])
@@ -316,6 +292,7 @@ def _apart(wish: FloatArray, room: FloatArray, round_trip: float) -> FloatArray:
     gaps = np.diff(wish[order], append=wish[order[0]] + round_trip)
     order = np.roll(order, -int(np.argmax(gaps)) - 1)  # cut the ring at its widest gap
     unrolled = wish[order] + round_trip * (wish[order] < wish[order[0]])
+    # less the room that is needed so far, places must only not decrease: isotonic regression
     needed = np.concatenate([[0.0], np.cumsum((room[order][1:] + room[order][:-1]) / 2)])
     places = np.empty(len(wish))
     places[order] = isotonic_regression(unrolled - needed) + needed
@@ -323,12 +300,7 @@ def _apart(wish: FloatArray, room: FloatArray, round_trip: float) -> FloatArray:
 
 
 def distance_to_capsule(points: FloatArray, centre: FloatArray, half: FloatArray) -> FloatArray:
-    """From points to a node's rim; negative inside.
-
-    points   (..., 2)
-    centre   of the node, (2,)
-    half     of the node's size, (2,)
-    """
+    """From points to a node's rim; negative inside."""
     beyond = np.abs(points - centre)
     flat = max(half[0] - half[1], 0.0)
     return np.hypot(np.clip(beyond[..., 0] - flat, 0, None), beyond[..., 1]) - half[1]

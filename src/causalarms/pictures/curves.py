@@ -162,6 +162,7 @@ def _draw(
                     at, low, high, color=line.get_color(), alpha=0.15, linewidth=0,
                     step="post" if blocks else None,
                 )  # fmt: skip
+        # only changes that all runs have: users' worlds may change at different times
         for change in _changes(records):
             axes.axvline(change, color=style.GREY, linestyle=":", linewidth=0.8)
         axes.set_xlabel("round")

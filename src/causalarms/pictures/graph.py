@@ -37,6 +37,7 @@ from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.nodes import node_index
 
 TOLERATED_OVERLAP = 0.12  # of a number's box, which is mostly air at its rim
+UNKNOWN_DASHES = (0, (2.5, 1.5))
 NODE_LAYER, LABEL_LAYER = arrows.HEAD_LAYER + 1, arrows.HEAD_LAYER + 10
 
 # inches
@@ -148,6 +149,7 @@ def _edges(graph: Graph, truth: BoolArray | None, regime: int, geometry: Geometr
             geometry.centres[child],
             geometry.half_sizes[child],
         )
+        # a missed edge has no weight: a thin line
         strength = abs(weight) / largest if largest and np.isfinite(weight) else 0.3
         edges.append(Edge(line, look, strength, weight))
     return sorted(edges, key=lambda edge: edge.strength)
@@ -223,7 +225,7 @@ def _draw_nodes(
                 facecolor=face if is_known and is_there else style.WHITE,
                 edgecolor=color if is_there else style.ABSENT,
                 linewidth=1.4 if node == reward and is_there else 0.7,
-                linestyle="-" if is_known or not is_there else (0, (2.5, 1.5)),
+                linestyle="-" if is_known or not is_there else UNKNOWN_DASHES,
                 zorder=NODE_LAYER,
             )
         )
@@ -273,12 +275,7 @@ class Geometry:
 
 
 def plan(nodes: Sequence[str], union: BoolArray, *, n_panels: int = 2) -> Geometry:
-    """Lay out the edges of all regimes together.
-
-    nodes      their names
-    union      (N, N), edges of any regime
-    n_panels   a single one has the whole width
-    """
+    """Lay out the edges of all regimes together; a single panel has the whole width."""
     n_nodes = len(nodes)
     names = tuple(shortened(node, LONGEST_NAME) for node in nodes)
     name_size = style.TEXT_SIZE if n_nodes <= MAX_LARGE_NODES else style.SMALL_TEXT_SIZE
@@ -342,25 +339,14 @@ def _legend_handles(
     handles += _width_handles(edges, per_panel)
     if reward:
         handles.append(Patch(facecolor=style.REWARD, edgecolor=style.BLACK, lw=1.2, label="reward"))
+    pale = {"facecolor": style.WHITE, "lw": 0.8}
     if unknown:
+        label = "mechanism unknown: no data"
         handles.append(
-            Patch(
-                facecolor=style.WHITE,
-                edgecolor=style.UNKNOWN,
-                lw=0.8,
-                linestyle=(0, (2.5, 1.5)),
-                label="mechanism unknown: no data",
-            )
+            Patch(edgecolor=style.UNKNOWN, linestyle=UNKNOWN_DASHES, label=label, **pale)
         )
     if absent:
-        handles.append(
-            Patch(
-                facecolor=style.WHITE,
-                edgecolor=style.ABSENT,
-                lw=0.8,
-                label="node without this regime",
-            )
-        )
+        handles.append(Patch(edgecolor=style.ABSENT, label="node without this regime", **pale))
     return handles
 
 

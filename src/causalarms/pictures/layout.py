@@ -49,10 +49,7 @@ def layered_layout(
 
 
 def assign_layers(edges: BoolArray) -> IntArray:
-    """The longest path from a source, (N,); nodes without any edge fill the emptiest layers.
-
-    edges   (N, N), parent by child
-    """
+    """The longest path from a source, (N,); nodes without any edge fill the emptiest layers."""
     forward = edges & without_cycles(edges)
     n_nodes = len(edges)
     layers = np.zeros(n_nodes, dtype=np.int64)
@@ -71,10 +68,7 @@ def assign_layers(edges: BoolArray) -> IntArray:
 
 
 def without_cycles(edges: BoolArray) -> BoolArray:
-    """The edges that go forward in the order of Eades, Lin and Smyth (1993): all, if acyclic.
-
-    edges   (N, N), parent by child
-    """
+    """The edges that go forward in the order of Eades, Lin and Smyth (1993): all, if acyclic."""
     left = np.ones(len(edges), dtype=bool)
     head: list[int] = []
     tail: list[int] = []
@@ -90,6 +84,7 @@ def without_cycles(edges: BoolArray) -> BoolArray:
             node = int(sinks[0])
             tail.append(node)
         else:
+            # every node left is on a cycle or between cycles: put first the one that causes most
             node = int(np.argmax(np.where(left, n_children - n_parents, -len(edges))))
             head.append(node)
         left[node] = False
@@ -112,6 +107,7 @@ def _order_layers(edges: BoolArray, layers: IntArray, across: FloatArray) -> Flo
             centre = np.where(n_links > 0, links @ heights / np.maximum(n_links, 1), heights)
             members = layers == layer
             heights[members] = _evenly_spaced(centre[members], layers[members])
+        # a sweep may also make it worse: the best order seen is kept
         found = _crossings(across, heights, pairs)
         if found < fewest:
             best, fewest = heights.copy(), found

@@ -104,12 +104,7 @@ def figure_style() -> Iterator[None]:
 
 
 def text_size(text: str, points: float, *, bold: bool = False) -> tuple[float, float]:
-    """Width and height in inches.
-
-    text     a single line
-    points   size of its letters
-    bold     whether they are bold
-    """
+    """Width and height in inches."""
     font = FontProperties(size=points, weight="bold" if bold else "normal")
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return width / POINTS_PER_INCH, points / POINTS_PER_INCH
@@ -117,8 +112,6 @@ def text_size(text: str, points: float, *, bold: bool = False) -> tuple[float, f
 
 def number(value: float) -> str:
     """Two or three digits.
-
-    value   a weight
 
     >>> number(-0.8765), number(0.0345), number(2.0), number(12.34), number(0.999)
     ('−0.88', '0.03', '2.0', '12.3', '1.0')
@@ -134,40 +127,24 @@ def number(value: float) -> str:
 
 
 def shortened(name: str, longest: int) -> str:
-    """A name as it is written into pictures.
-
-    name      of a node or a regime
-    longest   letters; the last one of a longer name becomes an ellipsis
-    """
+    """A name as it is written into pictures, in at most `longest` letters."""
     name = printable(name)
     return name if len(name) <= longest else name[: longest - 1] + "\u2026"
 
 
 def set_title(figure: mpl.figure.Figure, title: str | None) -> None:
-    """Above the whole picture.
-
-    figure   with panels at fixed places
-    title    None: nothing
-    """
+    """Above the whole picture, at a fixed distance from its upper edge."""
     if title:
         figure.suptitle(title, y=1 - 0.08 / figure.get_figheight(), va="top", fontsize=TITLE_SIZE)
 
 
 def say_runs(figure: mpl.figure.Figure, words: str) -> None:
-    """Below the picture: how much it rests on.
-
-    figure   the picture
-    words    number of runs, kind of intervals
-    """
+    """Below the picture: how much it rests on."""
     figure.supxlabel(words, fontsize=SMALL_TEXT_SIZE, color=GREY)
 
 
 def picture_mark(path: Path, made_by: str) -> Mark:
-    """How a picture of a command is recognised, so that it may be written again.
-
-    path      of the picture
-    made_by   the command
-    """
+    """How a picture of a command is recognised, so that it may be written again."""
     if path.suffix.lower() == ".pdf":
         return Mark(f"`{made_by}`", b"%PDF", f"/Creator ({made_by})".encode())
     if path.suffix.lower() == ".svg":
@@ -176,10 +153,7 @@ def picture_mark(path: Path, made_by: str) -> Mark:
 
 
 def checked_ending(path: Path) -> str:
-    """The ending of a picture's name; DataError if there is no such kind.
-
-    path   of the picture
-    """
+    """The ending of a picture's name; DataError if there is no such kind."""
     ending = path.suffix.lower()
     if ending not in _METADATA:
         raise DataError(

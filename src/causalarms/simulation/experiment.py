@@ -84,10 +84,7 @@ class Comparison(Worlds):
         return [entry.name for entry in self.entries]
 
     def units(self, runs: int) -> list[Unit]:
-        """One unit per repetition and contestant.
-
-        runs   number of repetitions
-        """
+        """One unit per repetition and contestant."""
         return [
             ((entry.name, repetition), (self, entry, repetition))
             for repetition in range(runs)
@@ -115,12 +112,7 @@ class Comparison(Worlds):
 
 
 def run_unit(experiment: Comparison, entry: Any, repetition: int) -> Record:
-    """One unit of work, as a function that can be sent to other processes.
-
-    experiment   says which world it is and what is compared
-    entry        one of its contestants
-    repetition   number of the world
-    """
+    """One unit of work, as a function that can be sent to other processes."""
     return experiment.record(entry, repetition)
 
 
@@ -203,6 +195,7 @@ class Experiment(Comparison):
         settings = dict(contestant.settings)
         if isinstance(settings.get("learner"), str):
             settings["learner"] = part_of("learner", settings["learner"])
+        # what it is told of the truth follows from its signature: nobody is told by accident
         accepted = accepted_settings(contestant.factory)
         told: dict[str, Any] = {"horizon": self.horizon} | self.told_of(world)
         if "graph" in accepted:
@@ -252,14 +245,7 @@ class Experiment(Comparison):
 def trace_record(
     experiment: Experiment, contestant: Contestant, repetition: int, world: World, trace: Trace
 ) -> Record:
-    """What is kept of a run; one that stopped goes on with what it recommends.
-
-    experiment   says how long runs are and how they are summarised
-    contestant   the policy that played
-    repetition   number of the world
-    world        what it was played in
-    trace        the run round by round
-    """
+    """What is kept of a run; one that stopped goes on with what it recommends."""
     stopped = {} if experiment.stop is None else _stopped(experiment.stop, trace)
     trace = settled(trace, world, experiment.horizon)
     regret = trace.regret
@@ -281,6 +267,7 @@ def trace_record(
         "explored": int(trace.explored.sum()),
         "mean_last_gap": float(last.mean()),
         "linear_regret": bool(last.mean() > LOSING * spreads[-1]),
+        # systems differ a hundredfold in scale; this makes their regrets comparable
         "random_regret": _random_regret(world, spreads, experiment.horizon),
         "alarms": [
             [int(a.round), int(a.regime), int(a.node), int(a.change_point), float(a.statistic)]
@@ -298,12 +285,7 @@ def trace_record(
 
 
 def settled(trace: Trace, world: World, horizon: int) -> Trace:
-    """A run that stopped, with what it recommends in all rounds that are left.
-
-    trace     the run; values of the rounds that are added are nan, as nobody measured them
-    world     what it was played in
-    horizon   rounds that others play
-    """
+    """A run that stopped, with what it recommends in all rounds that are left."""
     left = horizon - len(trace.gap)
     if not left or trace.recommendation is None:
         return trace
@@ -443,6 +425,7 @@ class LearnerExperiment(Comparison):
     def record(self, entry: LearnerContestant, repetition: int) -> Record:
         """Errors of the graph that was learned, and the processor time of the fit."""
         world, shown = self.world(repetition), entry.rounds_shown
+        # not the contestant's: all learners that are shown the same kind see the same rounds
         rng = stream(self.seed, "learner rounds", repetition)
         A = self.interventions(world, shown, rng)
         X = world.sample(A, rng)
@@ -453,6 +436,7 @@ class LearnerExperiment(Comparison):
             "nodes": world.n_nodes,
             "failed": None,
         }
+        # processor time: other units run on the same machine
         learner, start = entry.make(), process_time()
         try:
             found = _fitted(learner, X, A, self.told_of(world), world.adjacency().shape)

@@ -151,10 +151,7 @@ def run_units(
 
 
 def refuse_unsendable(parts: dict[str, Any]) -> None:
-    """CausalArmsError if one of the parts cannot be handed to other processes.
-
-    parts   what is sent, by the name that the message has for it
-    """
+    """CausalArmsError if one of the parts cannot be handed to other processes."""
     from joblib.externals.loky.backend.reduction import dumps  # as the engines send it
 
     for name, part in parts.items():

@@ -89,7 +89,7 @@ class ResultStore:
         if b"\n" not in content and _line(self._header()).startswith(content):
             self._append(path, self._header(), mode="wb")  # killed in the first line
             return
-        settings, records, whole = _parsed(path, content)
+        settings, records, n_complete = _parsed(path, content)
         if settings != self.settings:
             names = _differences(settings, self.settings)
             raise DataError(
@@ -97,9 +97,10 @@ class ResultStore:
                 "choose another file or remove it"
             )
         self.records = records
-        if whole < len(content):
+        # a line without its end was cut off by a kill: its unit is run again
+        if n_complete < len(content):
             with path.open("r+b") as file:
-                file.truncate(whole)
+                file.truncate(n_complete)
 
     @staticmethod
     def _append(path: Path, record: Record, mode: str = "ab") -> None:
@@ -166,11 +167,11 @@ def read_results(path: str | Path) -> Results:
 
 
 def _parsed(path: Path, content: bytes) -> tuple[Record, Records, int]:
-    """Settings, records by key, and how many bytes are whole lines."""
+    """Settings, records by key, and how many bytes are complete lines."""
     lines = content.split(b"\n")
-    whole = len(content) - len(lines[-1])  # up to and with the last newline
+    n_complete = len(content) - len(lines[-1])  # up to and with the last newline
     try:
-        header = json.loads(lines[0]) if whole else None
+        header = json.loads(lines[0]) if n_complete else None
     except (ValueError, RecursionError):
         header = None
     if (
@@ -186,7 +187,7 @@ def _parsed(path: Path, content: bytes) -> tuple[Record, Records, int]:
             records[record["policy"], record["repetition"]] = record
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"{path}, line {number}: not a result ({error})") from error
-    return header["settings"], records, whole
+    return header["settings"], records, n_complete
 
 
 def _line(record: Record) -> bytes:
@@ -204,9 +205,6 @@ def _differences(theirs: Record, ours: Record) -> str:
 def plain(name: str, value: Any) -> Any:
     """What a results file says of a setting.
 
-    name    of the setting, for messages
-    value   plain values, NumPy's, functions, classes, learners or dataclasses of them
-
     >>> plain("noise", ("laplace", np.cumsum))
     ['laplace', 'numpy:cumsum']
     """
@@ -220,10 +218,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def address(made_by: Any) -> str:
-    """Where a function or class is from, as `module:name`.
-
-    made_by   the function or class, perhaps with some settings (`functools.partial`)
-    """
+    """Where a function or class is from, as `module:name`."""
     if isinstance(made_by, partial):
         return address(made_by.func)
     known = made_by if hasattr(made_by, "__qualname__") else type(made_by)
@@ -231,10 +226,7 @@ def address(made_by: Any) -> str:
 
 
 def short_name(made_by: Any) -> str:
-    """What a function or class is called in tables.
-
-    made_by   the function or class, perhaps with some settings (`functools.partial`)
-    """
+    """What a function or class is called in tables."""
     if isinstance(made_by, partial):
         return short_name(made_by.func)
     return str(getattr(made_by, "__name__", type(made_by).__name__))

@@ -109,9 +109,11 @@ def simulate(
         # one stream of noise for all rounds: what a policy does cannot change what comes later
         x = world.play(t + 1, a, noise)
         interventions[t], observations[t] = a, x
+        # results of a batch arrive together, and in the order in which they were asked for
         if (t + 1) % batch == 0 or t + 1 == horizon:
             for row in range(t - t % batch, t + 1):
                 policy.tell(interventions[row], observations[row])
+        # by exact means: measured rewards would add noise that no policy is to blame for
         gap[t] = best[number] - world.expected_reward(a[None], number)[0]
         explored[t] = suggestion.reason == "explore"
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:

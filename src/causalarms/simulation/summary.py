@@ -131,11 +131,7 @@ def summarise_learners(names: Sequence[str], records: Sequence[Record]) -> list[
 
 
 def by_name(names: Sequence[str], records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The records of every contestant that has any.
-
-    names     labels, in the order that is wanted
-    records   of all of them
-    """
+    """The records of every contestant that has any."""
     found = {name: [r for r in records if r["policy"] == name] for name in names}
     return {name: units for name, units in found.items() if units}
 
@@ -207,19 +203,12 @@ def bootstrap(
 
 
 def mean(sample: npt.ArrayLike) -> Interval:
-    """The mean over systems.
-
-    sample   one number per system
-    """
+    """The mean over systems."""
     return bootstrap(lambda x: x.mean(axis=-1), sample)
 
 
 def ratio_of_means(above: npt.ArrayLike, below: npt.ArrayLike) -> Interval:
-    """mean(above) / mean(below), resampled in pairs.
-
-    above   one number per system
-    below   numbers of the same systems
-    """
+    """mean(above) / mean(below), resampled in pairs."""
     return bootstrap(lambda a, b: a.mean(axis=-1) / b.mean(axis=-1), above, below)
 
 

@@ -228,6 +228,7 @@ class World:
         assert self.bend is not None
         found = []
         for number, sem in enumerate(self.systems):
+            # a fixed stream: the scales are part of the world, whatever the experiment's seed
             rng, shape = stream(0, "pilot", number), (PILOT_ROUNDS, sem.n_nodes)
             rows = rng.integers(0, sem.regimes, shape, dtype=np.uint8)
             exogenous = _exogenous_values(sem, rows, self._draw_noise(rng, shape))

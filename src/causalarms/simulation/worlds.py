@@ -186,10 +186,7 @@ class Worlds:
         return address(self.systems) if callable(self.systems) else "a list of systems"
 
     def told_of(self, world: World) -> dict[str, Any]:
-        """What policies and learners are told of a world.
-
-        world   of one of the repetitions
-        """
+        """What policies and learners are told of a world."""
         # nothing of regimes if all nodes have two: learners of the paper's model need not know them
         two = self.regimes is None and all_two(world.regimes)
         told: dict[str, Any] = {} if two else {"regimes": world.regimes}
@@ -203,10 +200,7 @@ def _checked(made: object, who: str) -> LinearSEM | World:
 
 
 def fingerprint(worlds: Iterable[World]) -> str:
-    """What tells worlds apart whose making nobody can compare: their systems, and some rounds.
-
-    worlds   of the first repetitions
-    """
+    """What tells worlds apart whose making nobody can compare: their systems, and some rounds."""
     found = sha256()
     for world in worlds:
         found.update(f"{world.n_nodes} {world.reward} {world.change_points}".encode())

@@ -53,11 +53,7 @@ FITTED = ("adjacency_", "weights_", "intercept_", "noise_std_")
 
 
 class SystemView(DatasetView):
-    """Of somebody who knows the system as it was before the change, and shows what is needed.
-
-    sem     the system before the change
-    needs   what the detector asks for, and nothing else is shown
-    """
+    """Of somebody who knows the system as it was before the change, and shows what is needed."""
 
     def __init__(self, sem: LinearSEM, needs: Sequence[str]) -> None:
         self._needs = tuple(needs)
@@ -115,12 +111,7 @@ def known_weights(sem: LinearSEM) -> MechanismWeights:
 
 @dataclass(frozen=True)
 class DetectorCase:
-    """A detector, the system it is told about, and rounds of it.
-
-    make     a fresh detector
-    sem      the system before the change
-    rounds   interventions and values
-    """
+    """A detector, the system it is told about, and rounds of it."""
 
     make: Callable[[], Detector]
     sem: LinearSEM
@@ -166,13 +157,7 @@ def rounds_of(sem: LinearSEM) -> list[Round]:
 def watch(
     detector: Detector, view: SystemView, rounds: Sequence[Round], *, forget: bool = True
 ) -> list[Alarm]:
-    """As a policy does: mechanisms that alarm are forgotten, the model is fitted now and then.
-
-    detector   is told every round
-    view       what the policy shows it
-    rounds     interventions and values
-    forget     whether mechanisms that alarm are forgotten
-    """
+    """As a policy does: mechanisms that alarm are forgotten, the model is fitted now and then."""
     found = []
     for a, x in rounds:
         number = view.add(a, x)
@@ -227,7 +212,8 @@ def _same_rounds_same_alarms(case: DetectorCase) -> None:
 def _restored_goes_on(case: DetectorCase) -> None:
     for n_rounds in (0, *MOMENTS):
         old, new, view = case.make(), case.make(), case.view()
-        watch(new, case.view(), case.rounds[: CHANGE // 3])  # must leave no trace
+        # what the new one saw before it was restored must leave no trace
+        watch(new, case.view(), case.rounds[: CHANGE // 3])
         watch(old, view, case.rounds[:n_rounds])
         other_view = case.view()
         watch(case.make(), other_view, case.rounds[:n_rounds])
@@ -292,7 +278,7 @@ DETECTOR_PROMISES: dict[str, Callable[[DetectorCase], None]] = {
     "a restored detector goes on as the old one": _restored_goes_on,
     "a state is plain arrays and scalars and a copy": _states_are_plain_copies,
     "a state keeps the names, kinds and lengths it starts with": _states_keep_their_form,
-    "what is forgotten is no evidence any more": _forgets,
+    "what is forgotten is no longer evidence": _forgets,
     "nothing is drawn at random": _draws_nothing,
 }
 
@@ -302,16 +288,11 @@ DETECTOR_PROMISES: dict[str, Callable[[DetectorCase], None]] = {
 
 @dataclass(frozen=True)
 class LearnerCase:
-    """A learner, and rounds to learn from: half of them with all nodes natural, half with none.
-
-    make      a fresh learner
-    values    (n, N)
-    regimes   (n, N), one per node and round
-    """
+    """A learner, and rounds to learn from: half of them with all nodes natural, half with none."""
 
     make: Callable[[], Any]
-    values: FloatArray
-    regimes: IntArray
+    values: FloatArray  # (n, N)
+    regimes: IntArray  # (n, N)
 
     def fit(self, values: Any = None, regimes: Any = None, **known: Any) -> Any:
         """A fresh learner that has learned; what is not given is the case's."""
@@ -346,10 +327,7 @@ def learner_case(factory: Callable[[], Any]) -> LearnerCase:
 
 
 def same_fit(one: Any, other: Any) -> None:
-    """All that was learned is equal; nan is equal to itself.
-
-    one, other   learners after their fits
-    """
+    """All that was learned is equal; nan is equal to itself."""
     for name in FITTED:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
@@ -364,7 +342,7 @@ def _fits(case: LearnerCase) -> None:
     assert not edges.diagonal(axis1=1, axis2=2).any(), "adjacency_ has a node that causes itself"
     assert weights.shape == shape, f"weights_ has shape {weights.shape}, not {shape}"
     assert np.isfinite(weights).all(), "weights_ of mechanisms with samples are not finite"
-    assert (weights[~edges] == 0).all(), "weights_ has weights where adjacency_ has no edge"
+    assert (weights[~edges] == 0).all(), "weights_ has a weight without an edge in adjacency_"
     for name in ("intercept_", "noise_std_"):
         found = getattr(learner, name)
         assert found.shape == shape[:2], f"{name} has shape {found.shape}, not {shape[:2]}"
@@ -440,11 +418,7 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def bad_samples(values: FloatArray, regimes: IntArray) -> dict[str, tuple[Any, Any]]:
-    """What nobody can learn from, by the words for it.
-
-    values    (n, N), good ones
-    regimes   (n, N), good ones
-    """
+    """What nobody can learn from, by the words for it."""
 
     def put(array: npt.NDArray[Any], value: object) -> npt.NDArray[Any]:
         changed = array.astype(object if isinstance(value, str) else float)

@@ -37,11 +37,7 @@ DRAWS = 5
 
 @dataclass(frozen=True)
 class PolicyCase:
-    """A policy and what it was told.
-
-    make      a fresh policy
-    history   interventions and values
-    """
+    """A policy and what it was told."""
 
     make: Callable[[], Policy]
     history: Sequence[Round]
@@ -83,11 +79,7 @@ def check_policy(
 
 
 def own_history(factory: Callable[[], Policy], n_rounds: int) -> list[Round]:
-    """What a policy plays and sees, every seventh round being somebody else's choice.
-
-    factory    makes a fresh policy
-    n_rounds   how many are played
-    """
+    """What a policy plays and sees, every seventh round being somebody else's choice."""
     policy, noise = factory(), stream(1, "noise")
     sem = random_sem(policy.n_nodes, seed=5, regimes=policy.regimes)
     world = switching_world(sem, [CHANGE], np.random.default_rng(1))
@@ -105,20 +97,12 @@ def own_history(factory: Callable[[], Policy], n_rounds: int) -> list[Round]:
 def suggest(
     policy: Policy, rng: np.random.Generator, pending: Sequence[Intervention] = ()
 ) -> Suggestion:
-    """The next intervention.
-
-    policy    is asked
-    rng       draws what it draws
-    pending   interventions that are being played
-    """
+    """The next intervention while those in `pending` are being played."""
     return policy.suggest(rng, pending=pending)
 
 
 def same_suggestion(one: Suggestion, other: Suggestion) -> None:
-    """All of it is equal; nan is equal to itself.
-
-    one, other   suggestions
-    """
+    """All of it is equal; nan is equal to itself."""
     np.testing.assert_array_equal(one.intervention, other.intervention)
     assert one.reason == other.reason, f"{one.reason!r} is not {other.reason!r}"
     np.testing.assert_array_equal(one[2:], other[2:])

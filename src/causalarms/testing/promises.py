@@ -35,20 +35,14 @@ def _words(error: Exception) -> str:
 
 
 def assert_same_state(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Bit for bit; nan is equal to itself.
-
-    one, other   states
-    """
+    """Bit for bit; nan is equal to itself."""
     assert one.keys() == other.keys(), f"entries {sorted(one)} are not {sorted(other)}"
     for name, value in one.items():
         np.testing.assert_array_equal(value, other[name], err_msg=name, strict=True)
 
 
 def assert_plain(state: Mapping[str, Any]) -> None:
-    """Names, and arrays or scalars of numbers.
-
-    state   of a policy or a detector
-    """
+    """Names, and arrays or scalars of numbers."""
     for name, value in state.items():
         assert isinstance(name, str), f"{name!r} is not a name"
         plain = isinstance(value, np.ndarray | np.generic | int | float | bool)
@@ -57,18 +51,12 @@ def assert_plain(state: Mapping[str, Any]) -> None:
 
 
 def copied(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A deep copy.
-
-    state   of a policy or a detector
-    """
+    """A deep copy."""
     return {name: np.array(value) for name, value in state.items()}
 
 
 def stored(state: Mapping[str, Any]) -> dict[str, Any]:
-    """As a study stores it: arrays of their own, numbers of Python.
-
-    state   of a policy or a detector
-    """
+    """As a study stores it: arrays of their own, numbers of Python."""
     return {
         name: value.copy() if isinstance(value, np.ndarray) else np.asarray(value).item()
         for name, value in state.items()
@@ -76,11 +64,7 @@ def stored(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def assert_kept(state: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
-    """A state that was exported before is what it was.
-
-    state   exported before more rounds were told
-    kept    a copy that was made at once
-    """
+    """A state that was exported before is what it was."""
     for name, value in state.items():
         np.testing.assert_array_equal(
             value, kept[name], err_msg=f"{name} is not a copy: it changed later"
@@ -89,10 +73,7 @@ def assert_kept(state: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
 
 @contextmanager
 def global_random_state(seed: int) -> Iterator[None]:
-    """Seeded inside; AssertionError if it is used, and the caller's again afterwards.
-
-    seed   of NumPy's global generator
-    """
+    """Seeded inside; AssertionError if it is used, and the caller's again afterwards."""
     outside = np.random.get_state(legacy=False)  # noqa: NPY002
     try:
         np.random.seed(seed)  # noqa: NPY002
