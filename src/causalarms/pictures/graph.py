@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -339,7 +340,7 @@ def _legend_handles(
     handles += _width_handles(edges, per_panel)
     if reward:
         handles.append(Patch(facecolor=style.REWARD, edgecolor=style.BLACK, lw=1.2, label="reward"))
-    pale = {"facecolor": style.WHITE, "lw": 0.8}
+    pale: dict[str, Any] = {"facecolor": style.WHITE, "lw": 0.8}
     if unknown:
         label = "mechanism unknown: no data"
         handles.append(
