@@ -387,7 +387,7 @@ def test_a_detector_that_keeps_its_promises(n_regimes: int) -> None:
         (Amnesiac, "a restored detector goes on"),
         (Shared, "is not a copy"),
         (Growing, "names, kinds and lengths"),
-        (Grudge, "what is forgotten is no evidence"),
+        (Grudge, "what is forgotten is no longer evidence"),
         (Gambler, "nothing is drawn at random"),
     ],
 )
