@@ -16,10 +16,9 @@ from rich.table import Table
 
 from causalarms.changes.evidence import ALTERNATIVES, WEIGHT_CHANGES, Evidence, add_score
 from causalarms.kernels import kernel
-from causalarms.simulation.detection import detection
 from causalarms.simulation.experiment import Contestant, Experiment
 from causalarms.simulation.monte_carlo import monte_carlo
-from causalarms.simulation.summary import summarise
+from causalarms.simulation.summary import detection, summarise
 
 N_NODES = 10
 SCORES_AT_ONCE = 1_000_000

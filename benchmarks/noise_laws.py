@@ -24,9 +24,9 @@ from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.view import PREDICTION, View
 from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.simulation import NOISE_LAWS
-from causalarms.simulation.detection import detection
 from causalarms.simulation.experiment import Contestant, Experiment, run_unit
 from causalarms.simulation.simulate import simulate
+from causalarms.simulation.summary import detection
 
 MIXED = "one law per node"
 LAWS: dict[str, str | list[str]] = {name: name for name in NOISE_LAWS} | {MIXED: list(NOISE_LAWS)}

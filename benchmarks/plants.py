@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 from causalarms.errors import CausalArmsError
-from causalarms.simulation.monte_carlo import Engine, Record, run_units
-from causalarms.simulation.store import ResultStore
+from causalarms.simulation.monte_carlo import Engine, run_units
+from causalarms.simulation.results import Record, ResultStore
 from plant_runs import CHECKPOINTS, VARIANTS, Case, create_study, run_plant
 
 WIDTH = 150

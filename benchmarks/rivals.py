@@ -30,10 +30,10 @@ from causalarms.policies.registry import accepted_settings, make_policy, policy_
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.simulation.intervals import mean, ratio_of_means
 from causalarms.simulation.monte_carlo import Engine, run_units
+from causalarms.simulation.results import ResultStore
 from causalarms.simulation.simulate import simulate
-from causalarms.simulation.store import ResultStore
+from causalarms.simulation.summary import mean, ratio_of_means
 from causalarms.simulation.world import World, deviating_world, switching_world
 from causalarms.study.settings import chosen_policy
 from posterior_policy import table

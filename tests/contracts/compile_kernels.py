@@ -19,7 +19,7 @@ import policy_cases
 from causalarms.graphs.registry import make_learner
 from causalarms.policies.registry import make_policy
 from causalarms.search import Constraints, best_intervention
-from causalarms.testing.learners import learner_case
+from causalarms.testing.parts import learner_case
 
 N_ROUNDS = 60
 

@@ -17,8 +17,7 @@ from causalarms.graphs.inputs import as_noise_mean, as_rounds
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.search.constraints import Constraints
 from causalarms.testing import check_detector, check_learner, check_policy
-from causalarms.testing.detectors import DETECTOR_PROMISES
-from causalarms.testing.learners import LEARNER_PROMISES
+from causalarms.testing.parts import DETECTOR_PROMISES, LEARNER_PROMISES
 from causalarms.testing.policies import POLICY_PROMISES
 
 
@@ -223,7 +222,7 @@ def test_a_policy_that_keeps_its_promises(regimes: Any) -> None:
         (AsksAndCounts, "asking twice gives the same and changes nothing"),
         (BelievesAndCounts, "asking twice gives the same and changes nothing"),
         (GlobalDice, "asking twice gives the same and changes nothing"),
-        (CountsPending, "asking beside pending"),
+        (CountsPending, "asking while interventions are pending"),
         (IgnoresConstraints, "what is not allowed is never suggested"),
         (TooManyRegimes, "it can be asked and told"),
         (TooWide, "a suggestion keeps to the regimes"),
@@ -380,15 +379,15 @@ def test_a_detector_that_keeps_its_promises(n_regimes: int) -> None:
         (Misspelt, "`needs`"),
         (OtherRound, "alarms name this round"),
         (OtherNode, "alarms name this round and a mechanism that exists"),
-        (Tuples, "are no alarms"),
+        (Tuples, "are not alarms"),
         (Vandal, "the values were changed"),
         (Blind, "nobody can overlook"),
         (Idle, "nobody can overlook"),
         (Moody, "the same rounds give the same alarms"),
         (Amnesiac, "a restored detector goes on"),
-        (Shared, "is no copy"),
+        (Shared, "is not a copy"),
         (Growing, "names, kinds and lengths"),
-        (Grudge, "what is forgotten is no evidence"),
+        (Grudge, "what is forgotten is no longer evidence"),
         (Gambler, "nothing is drawn at random"),
     ],
 )
@@ -398,7 +397,7 @@ def test_a_detector_that_breaks_one(detector: type[Jump], promise: str) -> None:
 
 
 def test_what_is_no_detector() -> None:
-    with pytest.raises(AssertionError, match=r"is no causalarms\.changes\.Detector"):
+    with pytest.raises(AssertionError, match=r"is not a causalarms\.changes\.Detector"):
         check_detector(lambda: "authors")  # type: ignore[arg-type, return-value]
     check_detector(lambda: MechanismGLR(1, threshold=20.0))
 
@@ -523,7 +522,7 @@ def test_a_learner_that_keeps_its_promises() -> None:
     ("learner", "promise"),
     [
         (Silent, "fit does not return the learner"),
-        (LooseWeights, "weights_ has weights where adjacency_ has no edge"),
+        (LooseWeights, "weights_ has a weight without an edge in adjacency_"),
         (Circular, "acyclic"),
         (MoreEdges, "graph_"),
         (Random, "the same rounds give the same graph"),

@@ -21,7 +21,7 @@ from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.state_entries import WHOLE, Entry
 from causalarms.statistics.dataset import Dataset
-from causalarms.testing.detectors import (
+from causalarms.testing.parts import (
     DETECTOR_PROMISES,
     DetectorCase,
     detector_case,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causalarms.graphs.registry import learner_names, make_learner
-from causalarms.testing.learners import LEARNER_PROMISES, LearnerCase, learner_case
+from causalarms.testing.parts import LEARNER_PROMISES, LearnerCase, learner_case
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in learner_names()} | {
     "csl literal": ("csl", {"joint": False}),

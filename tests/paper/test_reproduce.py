@@ -15,8 +15,7 @@ import pytest
 
 from causalarms.errors import DataError, ModelError
 from causalarms.paper import run
-from causalarms.paper.parts import FIGURES
-from causalarms.paper.run import reproduce
+from causalarms.paper.run import FIGURES, reproduce
 from causalarms.paper.settings import Settings
 from causalarms.pictures.style import save_figure
 from causalarms.simulation.monte_carlo import Engine

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from causalarms import LinearSEM, pictures, random_sem
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
-from causalarms.pictures.graph import draw_graph, draw_matrices, draw_sem
+from causalarms.pictures.graph import draw_graph, draw_sem
+from causalarms.pictures.matrices import draw_matrices
 from causalarms.pictures.style import save_figure
 
 PNG = b"\x89PNG\r\n\x1a\n"

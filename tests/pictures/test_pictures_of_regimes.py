@@ -15,7 +15,8 @@ from causalarms import LinearSEM, random_sem
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
 from causalarms.pictures import edge_table, style
-from causalarms.pictures.graph import draw_graph, draw_matrices, draw_sem
+from causalarms.pictures.graph import draw_graph, draw_sem
+from causalarms.pictures.matrices import draw_matrices
 from causalarms.pictures.style import save_figure
 
 WITHOUT = "node without this regime"

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -13,13 +14,12 @@ from distributed import LocalCluster
 from small_experiment import N_UNITS, OWN, RUNS, SMALL, reference, text
 
 from causalarms.errors import CausalArmsError
-from causalarms.simulation import engines
 from causalarms.simulation.monte_carlo import monte_carlo
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Two worker processes, each watched by a nanny that starts it anew when it dies."""
+    """Two worker processes, each watched by a nanny that starts it again when it dies."""
     with LocalCluster(
         n_workers=2,
         threads_per_worker=1,
@@ -85,6 +85,7 @@ def test_a_scheduler_that_does_not_answer_is_named_soon() -> None:
 
 
 def test_a_cluster_without_workers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    engines = import_module("causalarms.simulation.monte_carlo")  # the package has the function
     monkeypatch.setattr(engines, "WAIT_FOR_WORKERS", 1.0)
     with (
         LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as empty,

@@ -142,3 +142,29 @@ def test_wrong_settings_are_refused_before_the_first_unit(
     with pytest.raises(ModelError, match=message):
         monte_carlo(experiment, path=path, **({"runs": 1, "n_jobs": 1} | settings))
     assert not path.exists()
+
+
+def labelled(*contestants: Contestant) -> Experiment:
+    return Experiment(n_nodes=3, horizon=100, contestants=contestants)
+
+
+def test_policies_can_be_added_later(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    monte_carlo(labelled(Contestant("ucb")), runs=2, path=path, n_jobs=1)
+    first = path.read_bytes()
+    both = labelled(Contestant("ucb"), Contestant("random"))
+    records = monte_carlo(both, runs=2, path=path, n_jobs=1)
+    assert path.read_bytes().startswith(first)
+    assert [r["policy"] for r in records] == ["ucb", "ucb", "random", "random"]
+
+
+@pytest.mark.parametrize(
+    "other", [Contestant("ucb", "a", {"alpha": 2.0}), Contestant("random", "a")]
+)
+def test_a_label_keeps_its_meaning(tmp_path: Path, other: Contestant) -> None:
+    path = tmp_path / "results.jsonl"
+    monte_carlo(labelled(Contestant("ucb", "a")), runs=1, path=path, n_jobs=1)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=r"other settings for 'a'; give this one another label"):
+        monte_carlo(labelled(other), runs=1, path=path, n_jobs=1)
+    assert path.read_bytes() == before

@@ -1,4 +1,4 @@
-"""Own systems, laws of noise, bends and hidden nodes; and results files that tell them apart."""
+"""Own systems, noise, bends and hidden nodes; and results files that tell them apart."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ from causalarms.simulation import (
     monte_carlo,
     summarise,
 )
-from causalarms.simulation.bends import MONTE_CARLO
-from causalarms.simulation.fingerprint import fingerprint
-from causalarms.simulation.noise import noise_law
+from causalarms.simulation.world import MONTE_CARLO, noise_distribution
+from causalarms.simulation.worlds import fingerprint
 
 OLD = Path(__file__).parent / "data" / "version-0.1.jsonl"
 RANDOM = (Contestant("random"),)
@@ -55,16 +54,16 @@ def experiment(**settings: Any) -> Experiment:
 
 
 @pytest.mark.parametrize("name", NOISE_LAWS)
-def test_laws_have_mean_zero_and_variance_one(name: str) -> None:
-    values = noise_law(name)(stream(0, "test"), (20_000, 3))
+def test_distributions_have_mean_zero_and_variance_one(name: str) -> None:
+    values = noise_distribution(name)(stream(0, "test"), (20_000, 3))
     error = 5 / np.sqrt(values.size)  # standard errors of the mean
     assert abs(values.mean()) < error
     spread = 0.1 if name == "student-t" else 5 * error  # whose fourth moment is infinite
     assert values.var() == pytest.approx(1.0, abs=spread)
 
 
-def test_nodes_take_laws_in_turn() -> None:
-    values = noise_law(["uniform", "exponential"])(stream(0, "test"), (2000, 3))
+def test_nodes_take_distributions_in_turn() -> None:
+    values = noise_distribution(["uniform", "exponential"])(stream(0, "test"), (2000, 3))
     assert abs(values[:, [0, 2]]).max() <= np.sqrt(3)
     assert values[:, 1].min() >= -1.0
     assert values[:, 1].max() > 3.0
@@ -82,7 +81,7 @@ def test_an_experiment_plays_the_systems_it_was_given() -> None:
     assert changing.world(0).change_points == [50]
 
 
-def test_laws_of_weights_are_used_everywhere() -> None:
+def test_distributions_of_weights_are_used_everywhere() -> None:
     sem = experiment(weights=heavy).world(0).systems[0]
     assert sem == random_sem(4, seed=stream(0, "system", 0), weights=heavy)
     assert sem != random_sem(4, seed=stream(0, "system", 0))
@@ -169,7 +168,7 @@ OTHERS: dict[str, Callable[[], Experiment]] = {
     "worlds that differ in rounds only": lambda: experiment(systems=shouting),
     "a list": lambda: experiment(systems=[random_sem(4, seed=s) for s in (1, 2, 3)]),
     "another list": lambda: experiment(systems=[random_sem(4, seed=s) for s in (1, 2, 4)]),
-    "a law": lambda: experiment(noise="uniform"),
+    "a distribution": lambda: experiment(noise="uniform"),
     "own weights": lambda: experiment(weights=heavy),
     "a bend": lambda: experiment(bend="one-sided"),
     "a batch": lambda: experiment(batch=2),
@@ -234,9 +233,9 @@ def broken(rng: np.random.Generator) -> LinearSEM:
         ({"systems": skewed, "noise": "laplace"}, "noise: the systems are worlds"),
         ({"systems": skewed, "changes": (50,)}, "changes: the systems are worlds"),
         ({"noise": "cauchy"}, "unknown noise 'cauchy'; there are gaussian, uniform"),
-        ({"noise": []}, "the list of laws is empty"),
+        ({"noise": []}, "the list of distributions is empty"),
         ({"noise": lambda rng, shape: rng.exponential(1.0, shape)}, "mean 0, not about 1"),
-        ({"noise": lambda rng, shape: rng.normal(size=3)}, "the law gave"),
+        ({"noise": lambda rng, shape: rng.normal(size=3)}, "the function gave"),
         ({"noise": lambda rng, shape: np.full(shape, np.nan)}, "not finite"),
         ({"bend": "wavy"}, "unknown bend 'wavy'; there are saturates-mildly"),
         ({"weights": "wavy"}, "unknown weights 'wavy'"),

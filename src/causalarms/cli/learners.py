@@ -13,13 +13,9 @@ from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.cli.worlds import engine_options, named_settings, systems_options, worlds
 from causalarms.extras import require_extra
 from causalarms.outputs import refuse_output
-from causalarms.simulation.compare_learners import (
-    LearnerSummary,
-    compare_learners,
-    summarise_learners,
-)
-from causalarms.simulation.intervals import Interval
-from causalarms.simulation.learners import LearnerContestant, LearnerExperiment
+from causalarms.simulation.experiment import LearnerContestant, LearnerExperiment
+from causalarms.simulation.monte_carlo import compare_learners
+from causalarms.simulation.summary import Interval, LearnerSummary, summarise_learners
 
 MADE_BY = "causalarms learners"
 DEFAULT = ("posterior", "csl", "golem", "dagma")

@@ -49,7 +49,7 @@ def plot(
     require_extra("plot", "`causalarms plot`")
     from causalarms.pictures import draw_results, save_figure
     from causalarms.pictures.style import checked_ending, picture_mark
-    from causalarms.simulation.store import read_results
+    from causalarms.simulation.results import read_results
 
     checked_ending(picture)
     mark = picture_mark(picture, MADE_BY)

@@ -15,7 +15,7 @@ from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
 from causalarms.simulation.monte_carlo import ENGINES, Engine
 
 if TYPE_CHECKING:
-    from causalarms.paper.parts import Part
+    from causalarms.paper.run import Part
 
 
 @click.command()

@@ -15,8 +15,7 @@ from causalarms.extras import require_extra
 from causalarms.outputs import Mark, refuse_output, write_output
 from causalarms.policies.stopping import StopRule
 from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
-from causalarms.simulation.intervals import Interval
-from causalarms.simulation.summary import PolicySummary
+from causalarms.simulation.summary import Interval, PolicySummary
 from causalarms.tables.write import csv_text
 
 MADE_BY = "causalarms simulate"

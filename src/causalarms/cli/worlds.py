@@ -11,9 +11,8 @@ import click
 from causalarms.cli.options import NODES, PROCESSES, SEED, with_settings
 from causalarms.registry import part_of
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.simulation.bends import BENDS
 from causalarms.simulation.monte_carlo import ENGINES
-from causalarms.simulation.noise import NOISE_LAWS
+from causalarms.simulation.world import BENDS, NOISE_LAWS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 OF_THE_ENSEMBLE = ("nodes", "regimes", "weights", "edge_probability")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,8 +13,7 @@ from causalarms.paper.settings import PAPER_RUNS, Settings
 from causalarms.pictures import style
 from causalarms.pictures.curves import draw_optimal_share, draw_regret
 from causalarms.simulation.experiment import Experiment
-
-Record = dict[str, Any]
+from causalarms.simulation.results import Record
 
 COLORS = dict(
     zip(METHODS, (style.BLUE, style.SKY_BLUE, style.VERMILLION, style.GREEN), strict=True)
@@ -112,7 +110,7 @@ def draw_samples(rows: Sequence[Record], runs: int) -> Figure:
 
 
 def draw_bandit(experiment: Experiment, records: Sequence[Record], what: str) -> Figure:
-    """Cumulative regret or optimal share; stars mark the stated final shares."""
+    """Cumulative regret or optimal fraction; stars mark the stated final fractions."""
     draw = draw_regret if what == "regret" else draw_optimal_share
     figure = draw(experiment, records)
     axes = figure.axes[0]

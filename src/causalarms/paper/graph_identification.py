@@ -6,10 +6,9 @@ Metrics are of B (regime 0), as in the paper; those of B' are recorded for CSL.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from causalarms.arrays import BoolArray
 from causalarms.graphs.continuous.dagma import dagma
 from causalarms.graphs.continuous.golem import golem
 from causalarms.graphs.continuous.thresholding import threshold_to_dag
@@ -19,15 +18,14 @@ from causalarms.paper.settings import Settings
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
+from causalarms.simulation.experiment import METRICS, Unit
+from causalarms.simulation.results import Record
 from causalarms.statistics.dataset import Dataset
 
 METHODS = ("CSL", "CSL-nw", "GOLEM", "DAGMA")
-METRICS = ("false_negative", "precision", "recall", "nshd")
-
-Record = dict[str, Any]
 
 
-def units(settings: Settings, runs: int) -> list[tuple[tuple[str, int], tuple[Any, ...]]]:
+def units(settings: Settings, runs: int) -> list[Unit]:
     """One unit: one method, size and sample size of one repetition."""
     return [
         (
@@ -42,6 +40,7 @@ def units(settings: Settings, runs: int) -> list[tuple[tuple[str, int], tuple[An
 
 
 def label(method: str, size: int, n_rounds: int) -> str:
+    """What a unit is called in the results file."""
     return f"{method} N={size} T={n_rounds}"
 
 
@@ -53,7 +52,10 @@ def run(settings: Settings, method: str, size: int, n_rounds: int, repetition: i
         weights=settings.weights,
     )
     rng = stream(settings.seed, "graph rounds", size, n_rounds, repetition)
-    estimates = _estimate(method, sem, n_rounds, rng)
+    if method.startswith("CSL"):
+        estimates = learn_by_csl(sem, n_rounds, rng, edge_weighting=method == "CSL")
+    else:
+        estimates = learn_one_regime(method, sem, 0, n_rounds, rng)[None]
     record: Record = {
         "policy": label(method, size, n_rounds),
         "repetition": repetition,
@@ -68,24 +70,39 @@ def run(settings: Settings, method: str, size: int, n_rounds: int, repetition: i
     return record
 
 
-def _estimate(
-    method: str, sem: LinearSEM, n_rounds: int, rng: np.random.Generator
-) -> list[np.ndarray[Any, Any]]:
-    if method.startswith("CSL"):
-        interventions = rng.integers(0, 2, (n_rounds, sem.n_nodes), dtype=np.uint8)
-        data = Dataset(sem.n_nodes)
-        data.append(sem.sample(interventions, rng), interventions)
-        fit = csl(
-            data,
-            noise_mean=sem.mechanism_mean,
-            joint=False,
-            edge_weighting=method == "CSL",
-        )
-        return list(fit.adjacency)
-    samples = sem.sample(np.zeros((n_rounds, sem.n_nodes), dtype=np.uint8), rng)
+def learn_by_csl(
+    sem: LinearSEM, n_rounds: int, rng: np.random.Generator, *, edge_weighting: bool = True
+) -> BoolArray:
+    """The graphs of both regimes from rounds of random interventions, (2, N, N).
+
+    sem              the system that is sampled
+    n_rounds         how many rounds
+    rng              draws interventions and noise
+    edge_weighting   False: CSL-nw of the paper
+    """
+    interventions = rng.integers(0, 2, (n_rounds, sem.n_nodes), dtype=np.uint8)
+    data = Dataset(sem.n_nodes)
+    data.append(sem.sample(interventions, rng), interventions)
+    fit = csl(data, noise_mean=sem.mechanism_mean, joint=False, edge_weighting=edge_weighting)
+    return fit.adjacency
+
+
+def learn_one_regime(
+    method: str, sem: LinearSEM, regime: int, n_rounds: int, rng: np.random.Generator
+) -> BoolArray:
+    """The graph of one regime from rounds in which all nodes are in it, (N, N).
+
+    method     GOLEM or DAGMA
+    sem        the system that is sampled
+    regime     0 (natural) or 1
+    n_rounds   how many rounds
+    rng        draws the noise
+    """
+    samples = sem.sample(np.full((n_rounds, sem.n_nodes), regime, dtype=np.uint8), rng)
     covariance = np.cov(samples, rowvar=False, bias=True)
     fitted = golem(covariance) if method == "GOLEM" else dagma(covariance, loss="least-squares")
-    return [threshold_to_dag(fitted.weights) != 0]
+    found: BoolArray = threshold_to_dag(fitted.weights) != 0
+    return found
 
 
 def collect(records: list[Record], settings: Settings) -> list[Record]:

@@ -1,26 +1,23 @@
-"""The numbers the paper states, each beside ours.
+"""The numbers the paper states, each next to ours.
 
 "agrees" means: the paper's value lies within our 95 % interval or within the stated tolerance of
-our value. Ratios are ratios of means over systems, resampled in pairs; medians stand beside them.
+our value. Ratios are ratios of means over systems, resampled in pairs; medians stand next to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import FloatArray
 from causalarms.paper import sample_complexity
 from causalarms.paper.settings import Settings
-from causalarms.simulation.detection import detection
-from causalarms.simulation.intervals import Interval, bootstrap, mean, ratio_of_means
+from causalarms.simulation.results import Record
+from causalarms.simulation.summary import Interval, bootstrap, detection, mean, ratio_of_means
 
-FloatArray = npt.NDArray[np.float64]
-Record = dict[str, Any]
-
-POINTS = 100.0
+PERCENT = 100.0
 
 
 class Headline(NamedTuple):
@@ -36,11 +33,12 @@ class Headline(NamedTuple):
 
     @property
     def agrees(self) -> bool:
+        """Whether the paper's value is within our interval or the tolerance."""
         inside = self.measured.low <= self.paper <= self.measured.high
         return bool(inside or abs(self.paper - self.measured.value) <= self.tolerance)
 
 
-def graph_headlines(records: Sequence[Record], settings: Settings) -> list[Headline]:
+def graph_headlines(records: Sequence[Record]) -> list[Headline]:
     """Averages over sizes and sample sizes (Sec. VI-A)."""
     found = []
     for metric, tolerance, stated in (
@@ -53,7 +51,7 @@ def graph_headlines(records: Sequence[Record], settings: Settings) -> list[Headl
                     f"{metric} {method}",
                     f"{metric} of {method}, averaged over sizes and T",
                     value,
-                    mean(POINTS * _per_repetition(records, method, metric)),
+                    mean(PERCENT * _per_repetition(records, method, metric)),
                     tolerance,
                 )
             )
@@ -68,17 +66,17 @@ def graph_headlines(records: Sequence[Record], settings: Settings) -> list[Headl
                 _lower(csl, other),
                 8.0,
                 beside=f"{csl.mean():.3f} against {other.mean():.3f}, "
-                f"{POINTS * (other.mean() - csl.mean()):.0f} points",
+                f"{PERCENT * (other.mean() - csl.mean()):.0f} points",
             )
         )
     nw = _per_repetition(records, "CSL-nw", "false_negative")
     found.append(
-        Headline("graph-FN CSL-nw", "graph-FN rate of CSL-nw", 100.0, mean(POINTS * nw), 1)
+        Headline("graph-FN CSL-nw", "graph-FN rate of CSL-nw", 100.0, mean(PERCENT * nw), 1)
     )
     return found
 
 
-def reward_headlines(records: Sequence[Record], settings: Settings) -> list[Headline]:
+def reward_headlines(records: Sequence[Record]) -> list[Headline]:
     """How much lower the error is without false negatives (Sec. VI-B)."""
     errors = np.array([r["error"] for r in records])  # (system, time)
     missing = np.array([r["missing"] for r in records])
@@ -88,7 +86,7 @@ def reward_headlines(records: Sequence[Record], settings: Settings) -> list[Head
         e, m = errors[index], missing[index]  # (..., system, time)
         without = np.nanmean(np.where(m, np.nan, e), axis=-2)
         with_fn = np.nanmean(np.where(m, e, np.nan), axis=-2)
-        return POINTS * (1 - np.nanmean(without, axis=-1) / np.nanmean(with_fn, axis=-1))
+        return PERCENT * (1 - np.nanmean(without, axis=-1) / np.nanmean(with_fn, axis=-1))
 
     interval = bootstrap(lower, np.arange(len(records)))
     n_missing = int(missing.any(axis=1).sum())
@@ -105,22 +103,9 @@ def reward_headlines(records: Sequence[Record], settings: Settings) -> list[Head
 
 
 def stationary_headlines(records: Sequence[Record]) -> list[Headline]:
-    """Sec. VI-B."""
-    found = [
-        Headline(
-            f"final share {name}",
-            f"optimal share of {name} at the end",
-            value,
-            mean(POINTS * _of(records, name, "final_optimal_share")),
-            8.0,
-        )
-        for name, value in (
-            ("vanilla UCB", 47.2),
-            ("GOLEM-MAB", 71.0),
-            ("CSL-UCB", 79.0),
-            ("LinSEM-TS", 94.2),
-        )
-    ]
+    """Optimal fractions and regret without changes (Sec. VI-B)."""
+    stated = {"vanilla UCB": 47.2, "GOLEM-MAB": 71.0, "CSL-UCB": 79.0, "LinSEM-TS": 94.2}
+    found = _optimal(records, stated, "final share {}", "optimal share of {} at the end", 8.0)
     regrets = (
         ("CSL-UCB", "vanilla UCB", 91.6, 3.0),
         ("CSL-UCB", "GOLEM-MAB", 86.8, 5.0),
@@ -130,22 +115,10 @@ def stationary_headlines(records: Sequence[Record]) -> list[Headline]:
 
 
 def changing_headlines(records: Sequence[Record], horizon: int) -> list[Headline]:
-    """Sec. VI-C."""
-    found = [
-        Headline(
-            f"average share {name}",
-            f"optimal share of {name}, average over time",
-            value,
-            mean(POINTS * _of(records, name, "optimal_share")),
-            6.0,
-        )
-        for name, value in (
-            ("vanilla UCB", 7.0),
-            ("GOLEM-MAB-CD", 18.3),
-            ("LinSEM-TS", 32.6),
-            ("CSL-UCB-CD", 63.8),
-        )
-    ]
+    """Optimal fractions, regret and detection with changes (Sec. VI-C)."""
+    stated = {"vanilla UCB": 7.0, "GOLEM-MAB-CD": 18.3, "LinSEM-TS": 32.6, "CSL-UCB-CD": 63.8}
+    what = "optimal share of {}, average over time"
+    found = _optimal(records, stated, "average share {}", what, 6.0)
     regrets = (
         ("CSL-UCB-CD", "vanilla UCB", 83.0, 5.0),
         ("CSL-UCB-CD", "GOLEM-MAB-CD", 83.2, 5.0),
@@ -162,7 +135,7 @@ def changing_headlines(records: Sequence[Record], horizon: int) -> list[Headline
             "detected",
             "sub-graph changes detected",
             89.3,
-            _scaled(ratio_of_means(detected, played), POINTS),
+            _scaled(ratio_of_means(detected, played), PERCENT),
             4.0,
             beside=f"{int(detected.sum())} of {int(played.sum())} played; "
             f"{sum(d.unplayed for d in runs)} never played; "
@@ -189,7 +162,7 @@ def sample_headlines(records: Sequence[Record], settings: Settings) -> list[Head
 
     def lower(rows: FloatArray) -> FloatArray:
         index = rows.astype(int)
-        return POINTS * sample_complexity.fewer(
+        return PERCENT * sample_complexity.fewer(
             recall["CSL"][index], recall["GOLEM"][index], settings
         )
 
@@ -228,11 +201,27 @@ def abstract_headlines(headlines: Sequence[Headline]) -> list[Headline]:
     ]
 
 
+def _optimal(
+    records: Sequence[Record], stated: dict[str, float], key: str, what: str, tolerance: float
+) -> list[Headline]:
+    column = "final_optimal_share" if key.startswith("final") else "optimal_share"
+    return [
+        Headline(
+            key.format(name),
+            what.format(name),
+            value,
+            mean(PERCENT * _of(records, name, column)),
+            tolerance,
+        )
+        for name, value in stated.items()
+    ]
+
+
 def _regret(
     records: Sequence[Record], name: str, other: str, paper: float, tolerance: float, *, key: str
 ) -> Headline:
     ours, theirs = _of(records, name, "regret"), _of(records, other, "regret")
-    medians = POINTS * (1 - np.median(ours) / np.median(theirs))
+    medians = PERCENT * (1 - np.median(ours) / np.median(theirs))
     return Headline(
         f"{key} regret {other}",
         f"regret of {name} below that of {other}" + (" (changing)" if key == "changing" else ""),
@@ -246,7 +235,7 @@ def _regret(
 def _lower(ours: FloatArray, theirs: FloatArray) -> Interval:
     """By how many per cent one mean is below another."""
     ratio = ratio_of_means(ours, theirs)
-    return Interval(*(POINTS * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
+    return Interval(*(PERCENT * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
 
 
 def _scaled(interval: Interval, factor: float) -> Interval:

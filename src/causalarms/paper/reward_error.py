@@ -9,8 +9,6 @@ learned B_a is cyclic have no estimate and are left out.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from causalarms.graphs.csl import csl
@@ -21,14 +19,16 @@ from causalarms.paper.settings import Settings
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.rewards import all_interventions
+from causalarms.simulation.experiment import Unit
+from causalarms.simulation.results import Record
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
 LABEL = "CSL"
-Record = dict[str, Any]
 
 
-def units(settings: Settings, runs: int) -> list[tuple[tuple[str, int], tuple[Any, ...]]]:
+def units(settings: Settings, runs: int) -> list[Unit]:
+    """One unit per repetition."""
     return [((LABEL, repetition), (settings, repetition)) for repetition in range(runs)]
 
 

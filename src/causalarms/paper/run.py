@@ -1,4 +1,4 @@
-"""Run the parts, write figures, data and report into one folder.
+"""Run the parts of the reproduction; write figures, data and report into one folder.
 
 Finished units are kept in `raw/`, one file per part, so an interrupted run goes on where it was and
 more runs can be added later. A folder with results of other settings is refused.
@@ -9,30 +9,68 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
 
 from causalarms.errors import DataError, ModelError
+from causalarms.extras import has_extra
 from causalarms.files import read_text, write_atomically
 from causalarms.limits import SYSTEM_BYTES
-from causalarms.outputs import refuse_study
+from causalarms.outputs import Mark, refuse_study, write_output
+from causalarms.paper import (
+    figures,
+    graph_identification,
+    headlines,
+    reward_error,
+    sample_complexity,
+)
 from causalarms.paper.headlines import Headline, abstract_headlines
-from causalarms.paper.parts import FIGURES, PARTS, Part
 from causalarms.paper.report import write_report
-from causalarms.paper.settings import Settings
-from causalarms.paper.tidy import MADE_BY
+from causalarms.paper.settings import MADE_BY, Settings
 from causalarms.pictures.style import save_figure
+from causalarms.simulation.experiment import Experiment, Unit, run_unit
 from causalarms.simulation.monte_carlo import Engine, run_units
-from causalarms.simulation.store import ResultStore
+from causalarms.simulation.results import Record, ResultStore
+from causalarms.tables.write import columns_text, parquet_bytes
 
-Record = dict[str, Any]
-OnProgress = Callable[[Part, int, int], None]
-
-OWN = (  # what is written into the folder
+OWN_FILES = (  # what is written into the folder
     "report.md", "report.html", "raw/*.jsonl", "figures/*.png", "figures/*.pdf",
     *(f"data/*_{kind}.{ending}" for kind in ("units", "means", "curves")
       for ending in ("csv", "parquet")),
 )  # fmt: skip
+RUN_COLUMNS = (
+    "policy", "repetition", "regret", "simple_regret", "optimal_share", "final_optimal_share",
+    "lasting_optimum", "explored", "mean_last_gap", "linear_regret",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """One set of runs, and what comes of it.
+
+    name        of its file in `raw/`
+    title       for people
+    run         makes the record of a unit
+    units       of so many runs: key and arguments of each
+    figures     how each of its figures is drawn, by name
+    headlines   the numbers that the paper states
+    tables      writes the data behind the figures into a folder
+    """
+
+    name: str
+    title: str
+    run: Callable[..., Record]
+    units: Callable[[Settings, int], list[Unit]]
+    figures: dict[str, Callable[[Settings, list[Record]], Figure]]
+    headlines: Callable[[Settings, list[Record]], list[Headline]]
+    tables: Callable[[Settings, list[Record], Path], list[Path]]
+
+
+OnProgress = Callable[[Part, int, int], None]
 
 
 class Reproduction(NamedTuple):
@@ -52,7 +90,15 @@ def reproduce(
     engine: Engine | None = None,
     on_progress: OnProgress | None = None,
 ) -> Reproduction:
-    """All figures and headline numbers, or the named figures and the numbers behind them."""
+    """All figures and headline numbers, or the named figures and the numbers behind them.
+
+    folder        what is written goes here; finished units in it are not run again
+    runs          random systems; the paper uses 100
+    settings      None: the paper's
+    figures       names of figures; none: all
+    engine        where units run; None: all cores of this machine
+    on_progress   `on_progress(part, done, total)` is called at the start and after every unit
+    """
     settings = settings or Settings()
     if runs < 1:
         raise ModelError(f"runs must be at least 1, not {runs}")
@@ -88,13 +134,17 @@ def reproduce(
 
 
 def start_over(folder: Path, settings: Settings) -> None:
-    """Claim the folder of another reproduction: what that wrote is removed, and nothing else."""
+    """Claim the folder of another reproduction: what that wrote is removed, and nothing else.
+
+    folder     of the other reproduction
+    settings   of the one that begins
+    """
     path = folder / "settings.json"
     if not path.exists():
         return
     if _settings(path).keys() != Settings().as_dict().keys():
         raise DataError(f"{path} holds no settings of a reproduction; choose another folder")
-    own = [path for pattern in OWN for path in folder.glob(pattern)]
+    own = [path for pattern in OWN_FILES for path in folder.glob(pattern)]
     for found in own:
         refuse_study(found)
     for found in own:
@@ -127,7 +177,7 @@ def _claim(folder: Path, settings: Settings) -> None:
     path = folder / "settings.json"
     record = settings.as_dict()
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is no folder; choose another name")
+        raise DataError(f"{folder} is not a folder; choose another name")
     if path.exists():
         theirs = _settings(path)
         if theirs != record:
@@ -146,7 +196,7 @@ def _write_settings(path: Path, settings: Settings) -> None:
     write_atomically(path, json.dumps(settings.as_dict(), indent=1) + "\n")
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def _settings(path: Path) -> Record:
     try:
         record = json.loads(read_text(path, SYSTEM_BYTES))
     except (ValueError, RecursionError) as error:
@@ -154,3 +204,160 @@ def _settings(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise DataError(f"{path} holds no settings of a reproduction; choose another folder")
     return record
+
+
+# -- tables: the data behind the figures as CSV and Parquet ----------------------------------------
+
+
+def write_table(rows: Sequence[Record], path: Path) -> list[Path]:
+    """CSV and, if pyarrow is installed, Parquet: the same bytes for the same settings."""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    text = columns_text(columns)
+    mark = Mark(f"`{MADE_BY}`", text.partition("\n")[0].encode())
+    written = [write_output(path.with_suffix(".csv"), text, mark, force=None)]
+    if not has_extra("parquet"):
+        return written
+    content = parquet_bytes(columns, MADE_BY)
+    mark = Mark(f"`{MADE_BY}`", b"PAR1", MADE_BY.encode())
+    return [*written, write_output(path.with_suffix(".parquet"), content, mark, force=None)]
+
+
+def curve_rows(records: Sequence[Record], step: int, block: int) -> list[Record]:
+    """One row per policy, repetition and point of a curve."""
+    rows = []
+    for record in records:
+        for number, value in enumerate(record["regret_curve"], start=1):
+            rows.append(
+                {
+                    "policy": record["policy"],
+                    "repetition": record["repetition"],
+                    "round": number * step,
+                    "regret": value,
+                    "optimal_share": record["optimal_curve"][
+                        min((number * step - 1) // block, len(record["optimal_curve"]) - 1)
+                    ],
+                }
+            )
+    return rows
+
+
+def unit_rows(records: Sequence[Record]) -> list[Record]:
+    """One row per run, without its curves."""
+    return [{key: r[key] for key in RUN_COLUMNS} | {"alarms": len(r["alarms"])} for r in records]
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _graph_figure(metric: str, settings: Settings, records: list[Record]) -> Figure:
+    rows = graph_identification.collect(records, settings)
+    return figures.draw_graph_metric(rows, settings, metric)
+
+
+def _graph_tables(settings: Settings, records: list[Record], folder: Path) -> list[Path]:
+    shared = [{k: v for k, v in r.items() if not k.endswith("_intervened")} for r in records]
+    return write_table(shared, folder / "graph_units") + write_table(
+        graph_identification.collect(records, settings), folder / "graph_means"
+    )
+
+
+def _error_tables(settings: Settings, records: list[Record], folder: Path) -> list[Path]:
+    rows = [
+        {"repetition": r["repetition"], "round": t, "error": error, "false_negatives": missing}
+        for r in records
+        for t, error, missing in zip(settings.error_rounds, r["error"], r["missing"], strict=True)
+    ]
+    return write_table(rows, folder / "reward_error_units") + write_table(
+        reward_error.collect(records, settings), folder / "reward_error_means"
+    )
+
+
+def _bandit_part(
+    name: str,
+    title: str,
+    make: Callable[[Settings], Experiment],
+    figure_names: dict[str, str],
+    found: Callable[[Settings, list[Record]], list[Headline]],
+) -> Part:
+    """Policies in the systems of an experiment; figures are named by what they show."""
+
+    def tables(settings: Settings, records: list[Record], folder: Path) -> list[Path]:
+        experiment = make(settings)
+        return write_table(unit_rows(records), folder / f"{name}_units") + write_table(
+            curve_rows(records, experiment.step, experiment.block), folder / f"{name}_curves"
+        )
+
+    def draw(what: str, settings: Settings, records: list[Record]) -> Figure:
+        return figures.draw_bandit(make(settings), records, what)
+
+    return Part(
+        name,
+        title,
+        run_unit,
+        lambda settings, runs: make(settings).units(runs),
+        {figure: partial(draw, what) for figure, what in figure_names.items()},
+        found,
+        tables,
+    )
+
+
+PARTS: Sequence[Part] = (
+    Part(
+        "graphs",
+        "graph identification",
+        graph_identification.run,
+        graph_identification.units,
+        {
+            "graph_fn": partial(_graph_figure, "false_negative"),
+            "precision": partial(_graph_figure, "precision"),
+            "recall": partial(_graph_figure, "recall"),
+            "nshd": partial(_graph_figure, "nshd"),
+        },
+        lambda settings, records: headlines.graph_headlines(records),
+        _graph_tables,
+    ),
+    Part(
+        "reward_error",
+        "error of estimated rewards",
+        reward_error.run,
+        reward_error.units,
+        {
+            "reward_error": lambda settings, records: figures.draw_reward_error(
+                reward_error.collect(records, settings)
+            )
+        },
+        lambda settings, records: headlines.reward_headlines(records),
+        _error_tables,
+    ),
+    Part(
+        "samples",
+        "rounds needed",
+        sample_complexity.run,
+        sample_complexity.units,
+        {
+            "samples": lambda settings, records: figures.draw_samples(
+                sample_complexity.collect(records, settings), len(records) // 2
+            )
+        },
+        lambda settings, records: headlines.sample_headlines(records, settings),
+        lambda settings, records, folder: write_table(
+            sample_complexity.collect(records, settings), folder / "samples_means"
+        ),
+    ),
+    _bandit_part(
+        "stationary",
+        "stationary bandits",
+        Settings.stationary,
+        {"regret": "regret", "optimal_share": "optimal_share"},
+        lambda settings, records: headlines.stationary_headlines(records),
+    ),
+    _bandit_part(
+        "changing",
+        "non-stationary bandits",
+        Settings.changing,
+        {"regret_changing": "regret", "optimal_share_changing": "optimal_share"},
+        lambda settings, records: headlines.changing_headlines(records, settings.changing_horizon),
+    ),
+)
+
+FIGURES = {figure: part for part in PARTS for figure in part.figures}

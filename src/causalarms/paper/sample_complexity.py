@@ -7,28 +7,24 @@ accuracy to reach is CSL's mean recall over both regimes after 200 rounds.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from causalarms.graphs.continuous.golem import golem
-from causalarms.graphs.continuous.thresholding import threshold_to_dag
-from causalarms.graphs.csl import csl
+from causalarms.arrays import BoolArray, FloatArray
 from causalarms.graphs.metrics import graph_errors
+from causalarms.paper.graph_identification import learn_by_csl, learn_one_regime
 from causalarms.paper.settings import Settings
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.statistics.dataset import Dataset
+from causalarms.simulation.experiment import Unit
+from causalarms.simulation.results import Record
 
 METHODS = ("CSL", "GOLEM")
 REFERENCE = 200  # rounds of CSL
 
-Record = dict[str, Any]
 
-
-def units(settings: Settings, runs: int) -> list[tuple[tuple[str, int], tuple[Any, ...]]]:
+def units(settings: Settings, runs: int) -> list[Unit]:
+    """One unit: one method of one repetition, with all numbers of rounds."""
     return [((m, r), (settings, m, r)) for r in range(runs) for m in METHODS]
 
 
@@ -53,21 +49,11 @@ def run(settings: Settings, method: str, repetition: int) -> Record:
     return {"policy": method, "repetition": repetition, "recall": recall, "nshd": nshd}
 
 
-def _estimate(
-    method: str, sem: LinearSEM, n_rounds: int, rng: np.random.Generator
-) -> npt.NDArray[np.bool_]:
-    n_nodes = sem.n_nodes
+def _estimate(method: str, sem: LinearSEM, n_rounds: int, rng: np.random.Generator) -> BoolArray:
     if method == "CSL":
-        interventions = rng.integers(0, 2, (n_rounds, n_nodes), dtype=np.uint8)
-        data = Dataset(n_nodes)
-        data.append(sem.sample(interventions, rng), interventions)
-        return csl(data, noise_mean=sem.mechanism_mean, joint=False).adjacency
-    found = []
-    for regime in (0, 1):
-        samples = sem.sample(np.full((n_rounds // 2, n_nodes), regime), rng)
-        covariance = np.cov(samples, rowvar=False, bias=True)
-        found.append(threshold_to_dag(golem(covariance).weights) != 0)
-    return np.stack(found)
+        return learn_by_csl(sem, n_rounds, rng)
+    half = n_rounds // 2
+    return np.stack([learn_one_regime(method, sem, regime, half, rng) for regime in (0, 1)])
 
 
 def collect(records: list[Record], settings: Settings) -> list[Record]:
@@ -85,12 +71,13 @@ def collect(records: list[Record], settings: Settings) -> list[Record]:
     ]
 
 
-def fewer(
-    csl_recall: npt.NDArray[np.float64],  # (..., system, budget)
-    golem_recall: npt.NDArray[np.float64],
-    settings: Settings,
-) -> npt.NDArray[np.float64]:
-    """Share of GOLEM's rounds that CSL saves; at least, where GOLEM never gets there."""
+def fewer(csl_recall: FloatArray, golem_recall: FloatArray, settings: Settings) -> FloatArray:
+    """Fraction of GOLEM's rounds that CSL saves; a lower bound if GOLEM never gets there.
+
+    csl_recall     (..., system, budget)
+    golem_recall   (..., system, budget)
+    settings       of the reproduction
+    """
     budgets = np.array(settings.budgets)
     target = csl_recall.mean(axis=-2)[..., settings.budgets.index(REFERENCE)]
     reached = golem_recall.mean(axis=-2) >= target[..., None]

@@ -11,13 +11,27 @@ from typing import Any
 
 from causalarms.simulation.experiment import Contestant, Experiment
 
+MADE_BY = "causalarms reproduce"
 DEFAULT_RUNS = 25
 PAPER_RUNS = 100  # (text) M
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What can be varied from the command line, and what the paper fixes."""
+    """What can be varied from the command line, and what the paper fixes.
+
+    weights            distribution of the weights
+    seed               everything random follows from it
+    sizes              of graphs, for graph identification
+    sample_sizes       rounds, for graph identification
+    n_nodes            of all other parts
+    horizon            rounds of the stationary bandits
+    changes            rounds after which mechanisms change
+    changing_horizon   rounds of the non-stationary bandits
+    n_changed          mechanisms that change at once
+    error_rounds       times at which the error of rewards is measured
+    budgets            rounds that are tried for the sample complexity
+    """
 
     weights: str = "separated"  # (program) sign * U(0.5, 2); (text) U(-2, 2) is "uniform"
     seed: int = 0
@@ -29,10 +43,10 @@ class Settings:
     changing_horizon: int = 3000  # (ours)
     n_changed: int = 3  # (ours); drawn with replacement by the program's rule
     error_rounds: tuple[int, ...] = (100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)  # (ours)
-
     budgets: tuple[int, ...] = (100, 200, 300, 400, 600, 900, 1200)  # (ours)
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
     def stationary(self) -> Experiment:

@@ -16,13 +16,13 @@ from causalarms.extras import require_extra
 
 if TYPE_CHECKING:
     from causalarms.pictures.curves import (
+        draw_learners,
         draw_normalised_regret,
         draw_optimal_share,
         draw_regret,
+        draw_results,
     )
     from causalarms.pictures.graph import draw_graph, draw_sem
-    from causalarms.pictures.learners import draw_learners
-    from causalarms.pictures.results import draw_results
     from causalarms.pictures.style import save_figure
 
 __all__ = [
@@ -37,13 +37,8 @@ __all__ = [
 ]
 
 # Loaded on first use: layouts need no matplotlib, and there may be none.
-_HOME = {
+_HOME = dict.fromkeys(__all__, "curves") | {
     "draw_graph": "graph",
-    "draw_learners": "learners",
-    "draw_normalised_regret": "curves",
-    "draw_optimal_share": "curves",
-    "draw_regret": "curves",
-    "draw_results": "results",
     "draw_sem": "graph",
     "save_figure": "style",
 }

@@ -1,28 +1,41 @@
-"""Regret and optimal share against time, one line per policy with its interval shaded.
+"""Pictures of results: policies against time, and learners next to each other.
 
-Lines are means over systems, intervals those of the table: percentile bootstrap over systems. What
-is measured per block of rounds is drawn as a block.
+Lines and dots are means over systems, intervals those of the table: percentile bootstrap over
+systems. What is measured per block of rounds is drawn as a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
+from causalarms.arrays import FloatArray, IntArray
 from causalarms.errors import DataError
 from causalarms.pictures import style
 from causalarms.plain_text import printable
-from causalarms.simulation.intervals import mean_band
+from causalarms.simulation.experiment import LEARNERS
+from causalarms.simulation.results import Record, Results, read_results
+from causalarms.simulation.summary import LearnerSummary, by_name, mean_band, summarise_learners
 
-FEWEST_FOR_INTERVAL = 2
-FAR_APART = 30  # factor between policies beyond which regret is drawn on a logarithmic axis
+Records = Sequence[Record]
+
+MIN_RUNS_FOR_INTERVAL = 2
+LOG_FACTOR = 30  # between policies beyond which regret is drawn on a logarithmic axis
 LOG_MARGIN = 1.5  # factor below the smallest mean
 PERCENT = 100.0
-Records = Sequence[dict[str, Any]]
+
+PANELS = {
+    "false_negative": "graph false-negative rate",
+    "precision": "precision",
+    "recall": "recall",
+    "seconds": "seconds of a fit, median",
+}
+ROW, FRAME = 0.24, 1.15  # inches: of a learner, of what is around them
 
 
 class Compared(Protocol):
@@ -39,7 +52,11 @@ class Compared(Protocol):
 
 
 def draw_regret(compared: Compared, records: Records) -> Figure:
-    """Mean cumulative regret; logarithmic where policies differ by more than a factor 30."""
+    """Mean cumulative regret; logarithmic if policies differ by more than a factor 30.
+
+    compared   an `Experiment`, or the `Results` of a file
+    records    of its units
+    """
     curves = _curves(compared, records, "regret_curve")
     figure = _draw(compared, records, curves, _rounds(compared), "cumulative regret")
     _spread_out(figure, curves)
@@ -50,10 +67,13 @@ def draw_normalised_regret(compared: Compared, records: Records) -> Figure:
     """Cumulative regret of every system in units of what random play loses there in the whole run.
 
     Systems differ a hundredfold in scale; so no single one decides the mean.
+
+    compared   an `Experiment`, or the `Results` of a file
+    records    of its units
     """
     curves = {
         name: np.array([np.array(r["regret_curve"]) / _random_regret(r) for r in chosen])
-        for name, chosen in _by_name(compared, records).items()
+        for name, chosen in by_name(compared.names, records).items()
     }
     label = "regret / random play's in the run"
     figure = _draw(compared, records, curves, _rounds(compared), label)
@@ -62,10 +82,14 @@ def draw_normalised_regret(compared: Compared, records: Records) -> Figure:
 
 
 def draw_optimal_share(compared: Compared, records: Records) -> Figure:
-    """Share of rounds with the best intervention, per block of rounds."""
+    """Fraction of rounds with the best intervention, per block of rounds.
+
+    compared   an `Experiment`, or the `Results` of a file
+    records    of its units
+    """
     curves = {
-        name: PERCENT * shares
-        for name, shares in _curves(compared, records, "optimal_curve").items()
+        name: PERCENT * fractions
+        for name, fractions in _curves(compared, records, "optimal_curve").items()
     }
     n_blocks = compared.horizon // compared.block
     edges = np.arange(n_blocks + 1) * compared.block
@@ -75,20 +99,15 @@ def draw_optimal_share(compared: Compared, records: Records) -> Figure:
     return figure
 
 
-def _curves(compared: Compared, records: Records, key: str) -> dict[str, npt.NDArray[np.float64]]:
+def _curves(compared: Compared, records: Records, key: str) -> dict[str, FloatArray]:
     """By label, (systems, points)."""
     return {
         name: np.array([record[key] for record in chosen])
-        for name, chosen in _by_name(compared, records).items()
+        for name, chosen in by_name(compared.names, records).items()
     }
 
 
-def _by_name(compared: Compared, records: Records) -> dict[str, list[dict[str, Any]]]:
-    found = {name: [r for r in records if r["policy"] == name] for name in compared.names}
-    return {name: chosen for name, chosen in found.items() if chosen}
-
-
-def _random_regret(record: dict[str, Any]) -> float:
+def _random_regret(record: Record) -> float:
     if "random_regret" not in record:
         raise DataError(
             "the results are of an earlier version, which did not keep what random play loses: "
@@ -97,16 +116,16 @@ def _random_regret(record: dict[str, Any]) -> float:
     return max(float(record["random_regret"]), np.finfo(float).tiny)
 
 
-def _rounds(compared: Compared) -> npt.NDArray[np.int64]:
+def _rounds(compared: Compared) -> IntArray:
     return np.arange(compared.step, compared.horizon + 1, compared.step)
 
 
-def _spread_out(figure: Figure, curves: dict[str, npt.NDArray[np.float64]]) -> None:
-    """A logarithmic axis where policies end far apart; straight near 0 where one loses nothing."""
+def _spread_out(figure: Figure, curves: dict[str, FloatArray]) -> None:
+    """A logarithmic axis if policies end far apart; straight near 0 if one loses nothing."""
     means = np.array([lines.mean(axis=0) for lines in curves.values()])
     finals = means[:, -1]
     positive = finals[finals > 0]
-    if not len(positive) or positive.max() <= FAR_APART * positive.min():
+    if not len(positive) or positive.max() <= LOG_FACTOR * positive.min():
         return
     axes = figure.axes[0]
     if len(positive) == len(finals):
@@ -120,11 +139,11 @@ def _spread_out(figure: Figure, curves: dict[str, npt.NDArray[np.float64]]) -> N
 def _draw(
     compared: Compared,
     records: Records,
-    curves: dict[str, npt.NDArray[np.float64]],
-    at: npt.NDArray[np.int64],
+    curves: dict[str, FloatArray],
+    at: IntArray,
     label: str,
 ) -> Figure:
-    """Points at the rounds `at`; blocks between them where there is one point fewer."""
+    """Points at the rounds `at`; blocks between them if there is one point fewer."""
     with style.figure_style():
         figure = Figure(figsize=(style.ONE_COLUMN, 2.9), layout="constrained")
         axes = figure.add_subplot()
@@ -132,17 +151,18 @@ def _draw(
         for name, lines in curves.items():
             value, low, high = mean_band(lines)
             blocks = len(value) == len(at) - 1
-            if blocks:  # the last block ends where the last edge is
+            if blocks:  # the last block ends at the last edge
                 value, low, high = (np.append(part, part[-1]) for part in (value, low, high))
             (line,) = axes.plot(
                 at, value, label=printable(name), drawstyle="steps-post" if blocks else "default"
             )
             most = max(most, len(lines))
-            if len(lines) >= FEWEST_FOR_INTERVAL:
+            if len(lines) >= MIN_RUNS_FOR_INTERVAL:
                 axes.fill_between(
                     at, low, high, color=line.get_color(), alpha=0.15, linewidth=0,
                     step="post" if blocks else None,
                 )  # fmt: skip
+        # only changes that all runs have: users' worlds may change at different times
         for change in _changes(records):
             axes.axvline(change, color=style.GREY, linestyle=":", linewidth=0.8)
         axes.set_xlabel("round")
@@ -151,7 +171,7 @@ def _draw(
         legend = figure.legend(loc="outside upper center", ncols=2)
         for text in legend.get_texts():
             text.set_parse_math(False)
-        if most >= FEWEST_FOR_INTERVAL:
+        if most >= MIN_RUNS_FOR_INTERVAL:
             style.say_runs(figure, f"mean of {most} runs, 95 % bootstrap intervals")
     return figure
 
@@ -160,3 +180,98 @@ def _changes(records: Records) -> list[int]:
     """Rounds after which all runs change."""
     each = [{change["after"] for change in record["changes"]} for record in records]
     return sorted(set.intersection(*each)) if each else []
+
+
+# -- learners: a dot and its interval per learner and metric ---------------------------------------
+
+
+def draw_learners(names: Sequence[str], records: Records) -> Figure:
+    """The metrics of B with the intervals of the table.
+
+    names     labels of the learners, from top to bottom
+    records   of the units, as `compare_learners` returns them
+    """
+    rows = summarise_learners(names, records)
+    with style.figure_style():
+        size = (style.TWO_COLUMNS, FRAME + ROW * len(rows))
+        figure = Figure(figsize=size, layout="constrained")
+        panels = figure.subplots(1, len(PANELS), sharey=True)
+        for axes, (metric, label) in zip(panels, PANELS.items(), strict=True):
+            _panel(axes, rows, metric)
+            axes.set_xlabel(label)
+        panels[0].set_yticks(range(len(rows)), [printable(row.learner) for row in rows])
+        for text in panels[0].get_yticklabels():
+            text.set_parse_math(False)
+        panels[0].set_ylim(len(rows) - 0.5, -0.5)
+        most = max(row.runs for row in rows)
+        style.say_runs(figure, f"{most} runs, 95 % bootstrap intervals")
+    return figure
+
+
+def _panel(axes: Any, rows: Sequence[LearnerSummary], metric: str) -> None:
+    for place, (row, color) in enumerate(zip(rows, _colors(len(rows)), strict=True)):
+        value, low, high = getattr(row, metric)
+        axes.plot([low, high], [place, place], color=color, linewidth=1.3, linestyle="-")
+        axes.plot([value], [place], color=color, marker="o", ms=4)
+    if metric == "seconds":
+        _decades(axes)
+    else:
+        axes.set_xlim(-0.03, 1.03)
+    axes.grid(axis="x", color=style.PALE_GREY, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _decades(axes: Any) -> None:
+    axes.set_xscale("log")
+    low, high = axes.dataLim.intervalx
+    axes.set_xlim(10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _colors(n: int) -> list[str]:
+    cycle = [str(entry["color"]) for entry in style.SERIES]
+    return [cycle[number % len(cycle)] for number in range(n)]
+
+
+# -- results files ---------------------------------------------------------------------------------
+
+CURVES: dict[str, Callable[..., Figure]] = {
+    "regret": draw_regret,
+    "normalised-regret": draw_normalised_regret,
+    "optimal-share": draw_optimal_share,
+}
+
+
+def draw_results(
+    results: str | Path | Results, what: str | None = None, *, names: Sequence[str] | None = None
+) -> Figure:
+    """A picture of results.
+
+    results   a results file, or what `read_results` found in one
+    what      `regret` (default), `normalised-regret` or `optimal-share` of policies; learners have
+              one picture
+    names     labels to draw, in this order; None: all
+    """
+    found = results if isinstance(results, Results) else read_results(results)
+    chosen = found if names is None else _chosen(found, names)
+    if found.settings.get("kind") == LEARNERS:
+        if what is not None:
+            raise DataError(f"these are results of learners: there is no picture {what!r} of them")
+        return draw_learners(chosen.names, chosen.records)
+    if not {"horizon", "step", "block"} <= set(found.settings):
+        raise DataError("these results are not of policies or learners: nothing can be drawn")
+    what = "regret" if what is None else what
+    if what not in CURVES:
+        raise DataError(f"there is no picture {what!r}; there are {', '.join(CURVES)}")
+    return CURVES[what](chosen, chosen.records)
+
+
+def _chosen(found: Results, names: Sequence[str]) -> Results:
+    unknown = [name for name in names if name not in found.names]
+    if unknown:
+        raise DataError(
+            f"there are no results of {unknown[0]!r}; there are {', '.join(found.names)}"
+        )
+    place = {name: number for number, name in enumerate(names)}
+    records = [record for record in found.records if record["policy"] in place]
+    return Results(found.settings, sorted(records, key=lambda r: place[r["policy"]]))

@@ -6,25 +6,24 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from causalarms.arrays import BoolArray, FloatArray
 from causalarms.graphs.graph import Graph
 from causalarms.pictures import arrows, style
-from causalarms.pictures.labels import number, text_size
-from causalarms.plain_text import printable
+from causalarms.pictures.style import number, shortened, text_size
 
-BoolArray = npt.NDArray[np.bool_]
-
-MOST_ROWS, MOST_REGIMES = 150, 20  # a longer table is for the .csv
+MOST_ROWS, MOST_REGIMES = 150, 20  # the .csv holds longer tables
 LONGEST_NAME, LONGEST_REGIME = 24, 14
 ROW, GAP, MARGIN = 0.19, 0.16, 0.15  # inches
 NO_EDGE, NO_DATA, MISSED = "\u2022", "?", "missed"
 
 
 class Cell(NamedTuple):
+    """One entry of the table."""
+
     text: str
     color: str | tuple[float, ...]
     bold: bool = False
@@ -40,16 +39,25 @@ def draw_edge_table(
     """A row per edge of any regime, a column per regime with its weight and, if any, probability.
 
     Rows go by child, in the order of the graph; a child without any parent has a row of its own.
+
+    graph    what was learned
+    reward   the node whose name is bold
+    truth    an adjacency (R, N, N): edges are told apart as found, missed and extra
+    title    above the table
     """
     rows = _rows(graph, truth)
     regimes = list(range(min(graph.n_regimes, MOST_REGIMES)))
     cells = [[_cell(graph, truth, r, parent, child) for r in regimes] for parent, child in rows]
     kept = rows[:MOST_ROWS]
-    header = ["parent", "child", *(_short(graph.regime_names[r], LONGEST_REGIME) for r in regimes)]
+    header = [
+        "parent",
+        "child",
+        *(shortened(graph.regime_names[r], LONGEST_REGIME) for r in regimes),
+    ]
     names = [
         [
-            "none" if p is None else _short(graph.nodes[p], LONGEST_NAME),
-            _short(graph.nodes[c], LONGEST_NAME),
+            "none" if p is None else shortened(graph.nodes[p], LONGEST_NAME),
+            shortened(graph.nodes[c], LONGEST_NAME),
         ]
         for p, c in kept
     ]
@@ -67,8 +75,7 @@ def draw_edge_table(
         width = wide + 2 * MARGIN
         height = (len(kept) + 1) * ROW + head + ROW * (len(notes) + 0.5) + MARGIN
         figure = Figure(figsize=(width, height))
-        if title:
-            figure.suptitle(title, y=1 - 0.08 / height, va="top", fontsize=style.TEXT_SIZE + 1)
+        style.set_title(figure, title)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, width), ylim=(0, height))  # one unit of data is one inch
         axes.set_axis_off()
@@ -146,15 +153,15 @@ def _notes(graph: Graph, n_rows: int, *, compared: bool, reward: bool) -> list[s
     return notes
 
 
-def _draw_header(axes: Axes, header: list[str], lefts: npt.NDArray[np.float64], top: float) -> None:
+def _draw_header(axes: Axes, header: list[str], lefts: FloatArray, top: float) -> None:
     for column, name in enumerate(header):
         at, side = (lefts[column], "left") if column < 2 else (lefts[column + 1] - GAP / 2, "right")
         _write(axes, at, top - ROW / 2, Cell(name, style.BLACK, bold=True), side)
     axes.plot([lefts[0], lefts[-1]], [top - ROW, top - ROW], color=style.BLACK, lw=0.6)
 
 
-def _shade(axes: Axes, children: list[int], lefts: npt.NDArray[np.float64], top: float) -> None:
-    """Every other child has a grey ground."""
+def _shade(axes: Axes, children: list[int], lefts: FloatArray, top: float) -> None:
+    """Every other child has a grey background."""
     first = [k for k, child in enumerate(children) if not k or child != children[k - 1]]
     for begin, end in list(pairwise([*first, len(children)]))[1::2]:
         axes.add_patch(
@@ -181,8 +188,3 @@ def _write(axes: Axes, x: float, y: float, cell: Cell, side: str) -> None:
         color=cell.color,
         parse_math=False,
     )
-
-
-def _short(name: str, longest: int) -> str:
-    name = printable(name)
-    return name if len(name) <= longest else name[: longest - 1] + "\u2026"

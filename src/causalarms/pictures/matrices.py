@@ -9,16 +9,14 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Patch, Rectangle
 
+from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_NUMBERED_NODES
 from causalarms.pictures import style
 from causalarms.pictures.edge_table import draw_edge_table
-from causalarms.pictures.labels import number, text_size
+from causalarms.pictures.style import number, text_size
 from causalarms.plain_text import printable
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 EXTRA, MISSED = "-", ":"  # frames of wrong cells
 NAME_SIZE = 6.0  # points
@@ -28,10 +26,12 @@ TITLE_ROOM, BAR_ROOM, EDGE_ROOM = 0.3, 0.62, 0.12  # inches
 def draw_matrices(
     graph: Graph, truth_weights: npt.ArrayLike | None = None, *, title: str | None = None
 ) -> Figure:
-    """One map per regime, two in a row; below them, where given, the true weights (R, N, N).
+    """One map per regime, two in a row; more than four regimes give a table of edges.
 
-    Cells learned wrongly are framed: dotted where an edge is missed, solid where one is extra.
-    More than four regimes give a table of edges.
+    graph           what was learned
+    truth_weights   the true weights (R, N, N), drawn below; cells learned wrongly are framed,
+                    dotted if an edge is missed and solid if one is extra
+    title           above all maps
     """
     truth = None if truth_weights is None else _weights(truth_weights, graph)
     if graph.n_regimes > style.MOST_PANELS:
@@ -104,8 +104,7 @@ def _grid(
     title_room = TITLE_ROOM if title else 0.05
     height = n_rows * (side + below + TITLE_ROOM) + title_room + 0.2 + 0.15 * (n_rows - 1)
     figure = Figure(figsize=(width, height))
-    if title:
-        figure.suptitle(title, y=1 - 0.08 / height, va="top", fontsize=style.TEXT_SIZE + 1)
+    style.set_title(figure, title)
     panels = []
     for row in range(n_rows):
         bottom = height - title_room - (row + 1) * (side + TITLE_ROOM) - row * below

@@ -15,9 +15,12 @@ from pathlib import Path
 import matplotlib as mpl
 from cycler import cycler
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 from causalarms.errors import DataError
 from causalarms.outputs import Mark, write_output
+from causalarms.plain_text import printable
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -48,8 +51,10 @@ TWO_COLUMNS = 7.16
 
 MOST_PANELS = 4  # regimes; more do not fit a page, a table holds them
 
+POINTS_PER_INCH = 72.0
 TEXT_SIZE = 8.0  # points
 SMALL_TEXT_SIZE = 6.5
+TITLE_SIZE = TEXT_SIZE + 1
 
 SERIES = cycler(
     color=[BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY_BLUE, BLACK],
@@ -86,20 +91,51 @@ _METADATA: dict[str, dict[str, str | None]] = {
     ".pdf": {"CreationDate": None, "Producer": None},
     ".svg": {"Date": None},
 }
-_MAKER = {
-    ".png": "Software",
-    ".pdf": "Creator",
-    ".svg": "Creator",
-}  # where the file says what made it
+_MAKER = {".png": "Software", ".pdf": "Creator", ".svg": "Creator"}  # entry that names the maker
 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
     """The package's settings inside the block, the caller's again after it."""
     with mpl.rc_context():
-        mpl.rcdefaults()  # a user's matplotlibrc shall not change the bytes
+        mpl.rcdefaults()  # a user's matplotlibrc must not change the bytes
         mpl.rcParams.update(_SETTINGS)
         yield
+
+
+def text_size(text: str, points: float, *, bold: bool = False) -> tuple[float, float]:
+    """Width and height in inches."""
+    font = FontProperties(size=points, weight="bold" if bold else "normal")
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return width / POINTS_PER_INCH, points / POINTS_PER_INCH
+
+
+def number(value: float) -> str:
+    """Two or three digits.
+
+    >>> number(-0.8765), number(0.0345), number(2.0), number(12.34), number(0.999)
+    ('−0.88', '0.03', '2.0', '12.3', '1.0')
+    """
+    size = abs(value)
+    if size < 0.095:
+        digits = f"{value:.1g}"
+    elif size < 0.995:
+        digits = f"{value:.2f}"
+    else:
+        digits = f"{value:.1f}" if size < 9.95 else f"{value:.3g}"
+    return digits.replace("-", "\u2212")
+
+
+def shortened(name: str, longest: int) -> str:
+    """A name as it is written into pictures, in at most `longest` letters."""
+    name = printable(name)
+    return name if len(name) <= longest else name[: longest - 1] + "\u2026"
+
+
+def set_title(figure: mpl.figure.Figure, title: str | None) -> None:
+    """Above the whole picture, at a fixed distance from its upper edge."""
+    if title:
+        figure.suptitle(title, y=1 - 0.08 / figure.get_figheight(), va="top", fontsize=TITLE_SIZE)
 
 
 def say_runs(figure: mpl.figure.Figure, words: str) -> None:
@@ -108,7 +144,7 @@ def say_runs(figure: mpl.figure.Figure, words: str) -> None:
 
 
 def picture_mark(path: Path, made_by: str) -> Mark:
-    """How a picture of this command is recognised."""
+    """How a picture of a command is recognised, so that it may be written again."""
     if path.suffix.lower() == ".pdf":
         return Mark(f"`{made_by}`", b"%PDF", f"/Creator ({made_by})".encode())
     if path.suffix.lower() == ".svg":
@@ -117,7 +153,7 @@ def picture_mark(path: Path, made_by: str) -> Mark:
 
 
 def checked_ending(path: Path) -> str:
-    """The ending of a picture's name; DataError where there is no such kind."""
+    """The ending of a picture's name; DataError if there is no such kind."""
     ending = path.suffix.lower()
     if ending not in _METADATA:
         raise DataError(
@@ -134,7 +170,14 @@ def save_figure(
     inputs: Iterable[str | Path] = (),
     force: bool = False,
 ) -> Path:
-    """Write a PNG, PDF or SVG, by the ending of the file's name: whole or not at all."""
+    """Write a PNG, PDF or SVG, by the ending of the file's name: complete or not at all.
+
+    figure    matplotlib's
+    path      of the picture; the same figure gives the same bytes
+    made_by   what the file names as its maker
+    inputs    files it was made from, which it must not replace
+    force     replace a file that somebody else made
+    """
     path = Path(path)
     ending = checked_ending(path)
     with io.BytesIO() as buffer, figure_style():

@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.graphs.layout import layered_layout
+from causalarms.pictures.layout import layered_layout
 
 NODE_WIDTH = 0.26  # of the height of a drawing on the page
 

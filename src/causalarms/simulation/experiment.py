@@ -1,40 +1,134 @@
-"""What is compared: systems, how they change, and policies with exactly what each is told.
+"""What is compared: policies (`Experiment`) or learners of graphs (`LearnerExperiment`).
 
-One unit of work is one repetition of one policy. Everything in it follows from the experiment's
-settings, the repetition's number and the policy's name, so any engine gives the same bits.
+One unit of work is one repetition of one contestant. Everything in it follows from the experiment's
+settings, the repetition's number and the contestant, so every engine gives the same bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import process_time
+from typing import Any, ClassVar
 
 import numpy as np
 
+from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.changes.misfit import misfits
 from causalarms.checks import whole
-from causalarms.errors import ModelError
+from causalarms.errors import CausalArmsError, CausalArmsWarning, ModelError
+from causalarms.graphs.metrics import graph_errors
+from causalarms.graphs.registry import make_learner
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import accepted_settings, make_policy, policy_factory
 from causalarms.policies.stopping import Recommends, StopRule
 from causalarms.registry import part_of
 from causalarms.rng import stream
-from causalarms.simulation.described import plain, short_name
-from causalarms.simulation.settled import settled
+from causalarms.simulation.results import Record, plain, short_name
 from causalarms.simulation.simulate import Trace, simulate
 from causalarms.simulation.world import World
 from causalarms.simulation.worlds import Worlds
 
+Unit = tuple[tuple[str, int], tuple[Any, ...]]  # its key, and the arguments of `run_unit`
+
 TRUTH = "true"  # as a setting: the policy is told the world's noise_std or restarts
+LAST_ROUNDS, LAST_FRACTION = 300, 5  # a run still loses if it does in its last fifth, or 300 rounds
+LOSING = 0.01  # of what random play loses per round
+
+LEARNERS = "learners"  # the kind of a results file; one of policies says nothing
+METRICS = ("false_negative", "precision", "recall", "nshd")
+RANDOM, NONE, ALL_OR_NONE = "random", "none", "all-or-none"
+SHOWN = (RANDOM, NONE, ALL_OR_NONE)
+UNIFORM_LEARNERS = ("golem", "dagma")  # learn from rounds in which all nodes are in one regime
+
+
+class Entry:
+    """A policy or a learner with its settings, under the label it has in tables."""
+
+    kind: ClassVar[str]  # of what it is: the name of its first field
+    label: str
+    settings: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The label or, without one, the short name of the policy or learner."""
+        made_by = getattr(self, self.kind)
+        own = made_by.rpartition(":")[2] if isinstance(made_by, str) else ""
+        return self.label or own or short_name(made_by)
+
+    def told(self) -> Record:
+        """All that distinguishes its results, as plain JSON values."""
+        return {
+            self.kind: plain(self.kind, getattr(self, self.kind)),
+            "settings": plain(f"settings of {self.name}", self.settings),
+        }
+
+    def as_dict(self) -> Record:
+        """What it was told, with the label."""
+        return {"label": self.label} | self.told()
+
+
+class Comparison(Worlds):
+    """Worlds x contestants: what experiments with policies and with learners share."""
+
+    @property
+    def entries(self) -> tuple[Any, ...]:
+        """The contestants: policies or learners."""
+        found: tuple[Any, ...] = getattr(self, self.entries_field)
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """Labels of the contestants."""
+        return [entry.name for entry in self.entries]
+
+    def units(self, runs: int) -> list[Unit]:
+        """One unit per repetition and contestant."""
+        return [
+            ((entry.name, repetition), (self, entry, repetition))
+            for repetition in range(runs)
+            for entry in self.entries
+        ]
+
+    def settings(self) -> Record:
+        """All that determines the results, as plain JSON values."""
+        return self.common_settings() | {self.entries_field: [e.as_dict() for e in self.entries]}
+
+    def check_entries(self) -> None:
+        """ModelError if the settings of a contestant are wrong: before the first unit is run."""
+        raise NotImplementedError
+
+    def record(self, entry: Any, repetition: int) -> Record:
+        """One repetition of one contestant as a record of plain JSON values."""
+        raise NotImplementedError
+
+    def _check_names(self, one: str, many: str) -> None:
+        if not self.entries:
+            raise ModelError(f"an experiment needs at least one {one}")
+        twice = {name for name in self.names if self.names.count(name) > 1}
+        if twice:
+            raise ModelError(f"two {many} are called {twice.pop()!r}; give one a label")
+
+
+def run_unit(experiment: Comparison, entry: Any, repetition: int) -> Record:
+    """One unit of work, as a function that can be sent to other processes."""
+    return experiment.record(entry, repetition)
+
+
+# -- policies --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Contestant:
+class Contestant(Entry):
     """A policy with its settings, under the label it has in tables.
 
-    policy   a registered name, `module:Class`, or a class or function that makes a policy
+    policy     a registered name, `module:Class`, or a class or function that makes a policy
+    label      its name in tables; empty: that of the policy
+    settings   of the policy, by name
     """
+
+    kind: ClassVar[str] = "policy"
 
     policy: str | Callable[..., Policy]
     label: str = ""
@@ -48,48 +142,35 @@ class Contestant:
             )
 
     @property
-    def name(self) -> str:
-        if self.label:
-            return self.label
-        own = self.policy.rpartition(":")[2] if isinstance(self.policy, str) else None
-        return own or short_name(self.policy)
-
-    @property
     def factory(self) -> Callable[..., Policy]:
+        """What makes the policy."""
         return policy_factory(part_of("policy", self.policy))
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"policy": plain("policy", self.policy), "label": self.label} | {
-            "settings": plain(f"settings of {self.name}", self.settings)
-        }
-
-    def told(self) -> dict[str, Any]:
-        """Policy and settings as plain JSON values."""
-        return {key: value for key, value in self.as_dict().items() if key != "label"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment(Worlds):
-    """Systems x policies.
+class Experiment(Comparison):
+    """Systems x policies; the settings of the systems are those of `Worlds`.
 
-    `knows_noise_mean` tells policies the noise means. With a `batch`, so many interventions are
-    asked for before a result is told. A `stop` rule ends the learning of policies that say how sure
-    they are; what they recommend is then played to the end of the horizon.
+    horizon       rounds of a run
+    block         rounds per point of the optimal fraction
+    step          rounds per point of the regret curve
+    contestants   the policies that are compared
+    batch         how many interventions are asked for before a result is told
+    stop          ends the learning of policies that say how sure they are; what they recommend is
+                  then played to the end of the horizon
     """
 
+    entries_field: ClassVar[str] = "contestants"
+
     horizon: int = 1500
-    block: int = 100  # rounds per point of the optimal share
-    step: int = 10  # rounds per point of the regret curve
+    block: int = 100
+    step: int = 10
     contestants: tuple[Contestant, ...] = ()
     batch: int = 1
     stop: StopRule | None = None
 
     def __post_init__(self) -> None:
-        if not self.contestants:
-            raise ModelError("an experiment needs at least one policy")
-        twice = {name for name in self.names if self.names.count(name) > 1}
-        if twice:
-            raise ModelError(f"two policies are called {twice.pop()!r}; give one a label")
+        self._check_names("policy", "policies")
         if self.horizon < max(self.block, self.step):
             raise ModelError(
                 f"the horizon of {self.horizon} rounds is shorter than a block of {self.block}"
@@ -100,20 +181,23 @@ class Experiment(Worlds):
         if late:
             raise ModelError(f"the change after round {late[0]} is not within the horizon")
 
-    @property
-    def names(self) -> list[str]:
-        """Labels of the contestants."""
-        return [contestant.name for contestant in self.contestants]
+    def check_entries(self) -> None:
+        world = self.world(0)
+        for contestant in self.contestants:
+            self.policy(contestant, world)
 
     def policy(self, contestant: Contestant, world: World) -> Policy:
-        """A fresh policy that is told what its settings ask for and no more."""
-        factory, settings = contestant.factory, dict(contestant.settings)
+        """A fresh policy that is told what its settings ask for and no more.
+
+        contestant   which policy, with which settings
+        world        what it will be played in
+        """
+        settings = dict(contestant.settings)
         if isinstance(settings.get("learner"), str):
             settings["learner"] = part_of("learner", settings["learner"])
-        accepted = accepted_settings(factory)
-        told: dict[str, Any] = {"horizon": self.horizon} | self.told_regimes(world)
-        if self.knows_noise_mean:
-            told["noise_mean"] = world.noise_mean
+        # what it is told of the truth follows from its signature: nobody is told by accident
+        accepted = accepted_settings(contestant.factory)
+        told: dict[str, Any] = {"horizon": self.horizon} | self.told_of(world)
         if "graph" in accepted:
             told["graph"] = world.adjacency()
         if "systems" in accepted:
@@ -138,8 +222,14 @@ class Experiment(Worlds):
         )
 
     def play(self, contestant: Contestant, repetition: int) -> tuple[World, Trace]:
+        """One run round by round, and the world it was played in.
+
+        contestant   the policy that plays
+        repetition   number of the world and of the noise
+        """
         world = self.world(repetition)
         policy = self.policy(contestant, world)
+        # not the contestant's: all policies meet the same noise in a repetition
         seed = int(stream(self.seed, "run", repetition).integers(2**62))
         stop = self.stop if isinstance(policy, Recommends) else None
         trace = simulate(
@@ -147,40 +237,19 @@ class Experiment(Worlds):
         )
         return world, trace
 
-    def settings(self) -> dict[str, Any]:
-        """All that determines the results, as plain JSON values."""
-        return super().settings() | {"contestants": [c.as_dict() for c in self.contestants]}
-
-    def later(self) -> tuple[str, ...]:
-        return (*super().later(), "batch", "stop")
-
-    @classmethod
-    def _world_methods(cls) -> tuple[object, ...]:
-        return (*super()._world_methods(), cls.policy, cls.play)
-
-    @staticmethod
-    def _plain_methods() -> tuple[object, ...]:
-        return (*Worlds._plain_methods(), Experiment.policy, Experiment.play)
-
-    def common_settings(self) -> dict[str, Any]:
-        """The settings that all policies share."""
-        return {key: value for key, value in self.settings().items() if key != "contestants"}
-
-
-def run_unit(experiment: Experiment, contestant: Contestant, repetition: int) -> dict[str, Any]:
-    """One repetition of one policy as a record of plain JSON values."""
-    world, trace = experiment.play(contestant, repetition)
-    return trace_record(experiment, contestant, repetition, world, trace)
+    def record(self, entry: Contestant, repetition: int) -> Record:
+        """What is kept of a run."""
+        return trace_record(self, entry, repetition, *self.play(entry, repetition))
 
 
 def trace_record(
     experiment: Experiment, contestant: Contestant, repetition: int, world: World, trace: Trace
-) -> dict[str, Any]:
-    """What is kept of a run, of one that stopped as if what it recommends had been played on."""
-    stopped = {} if experiment.stop is None else _stopped(experiment, trace)
+) -> Record:
+    """What is kept of a run; one that stopped goes on with what it recommends."""
+    stopped = {} if experiment.stop is None else _stopped(experiment.stop, trace)
     trace = settled(trace, world, experiment.horizon)
     regret = trace.regret
-    last = trace.gap[-max(1, min(300, len(trace.gap) // 5)) :]
+    last = trace.gap[-max(1, min(LAST_ROUNDS, len(trace.gap) // LAST_FRACTION)) :]
     spreads = [
         world.best_reward(number) - world.average_reward(number)
         for number in range(len(world.systems))
@@ -197,7 +266,8 @@ def trace_record(
         "lasting_optimum": trace.rounds_to_lasting_optimum,
         "explored": int(trace.explored.sum()),
         "mean_last_gap": float(last.mean()),
-        "linear_regret": bool(last.mean() > 0.01 * spreads[-1]),
+        "linear_regret": bool(last.mean() > LOSING * spreads[-1]),
+        # systems differ a hundredfold in scale; this makes their regrets comparable
         "random_regret": _random_regret(world, spreads, experiment.horizon),
         "alarms": [
             [int(a.round), int(a.regime), int(a.node), int(a.change_point), float(a.statistic)]
@@ -214,6 +284,26 @@ def trace_record(
     } | stopped
 
 
+def settled(trace: Trace, world: World, horizon: int) -> Trace:
+    """A run that stopped, with what it recommends in all rounds that are left."""
+    left = horizon - len(trace.gap)
+    if not left or trace.recommendation is None:
+        return trace
+    a = np.asarray(trace.recommendation.intervention, dtype=np.uint8)
+    lost = [
+        world.best_reward(number) - float(world.expected_reward(a[None], number)[0])
+        for number in range(len(world.systems))
+    ]
+    rounds = range(len(trace.gap) + 1, horizon + 1)
+    return replace(
+        trace,
+        interventions=np.vstack([trace.interventions, np.tile(a, (left, 1))]),
+        observations=np.vstack([trace.observations, np.full((left, len(a)), np.nan)]),
+        gap=np.append(trace.gap, [lost[world.number_at(t)] for t in rounds]),
+        explored=np.append(trace.explored, np.zeros(left, dtype=bool)),
+    )
+
+
 def _random_regret(world: World, spreads: list[float], horizon: int) -> float:
     """What uniformly random play loses in the whole run, on average."""
     ends = [min(point, horizon) for point in (*world.change_points, horizon)]
@@ -221,12 +311,11 @@ def _random_regret(world: World, spreads: list[float], horizon: int) -> float:
     return float(rounds @ np.array(spreads))
 
 
-def _stopped(experiment: Experiment, trace: Trace) -> dict[str, Any]:
-    """When a run stopped, and how sure it was then; None where it did not."""
-    played, found = len(trace.gap), trace.recommendation
-    met = found is not None and experiment.stop is not None and experiment.stop.met(found)
+def _stopped(rule: StopRule, trace: Trace) -> Record:
+    """When a run stopped, and how sure it was then; None if it did not."""
+    found = trace.recommendation
     return {
-        "stopped": played if met else None,
+        "stopped": len(trace.gap) if found is not None and rule.met(found) else None,
         "probability_best": None if found is None else float(found.probability_best),
         "expected_loss": None if found is None else float(found.expected_loss),
     }
@@ -240,3 +329,134 @@ def _played(trace: Trace, world: World) -> list[list[int]]:
          for regime, node in change.mechanisms]
         for change, end in zip(world.changes, ends, strict=True)
     ]  # fmt: skip
+
+
+# -- learners (Sec. VI-A) --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LearnerContestant(Entry):
+    """A learner with its settings, under the label it has in tables.
+
+    learner    a registered name, `module:Class`, a class, or a learner
+    label      its name in tables; empty: that of the learner
+    settings   of the learner, by name
+    shown      rounds it learns from: of `random` interventions, `none`, or half with `all-or-none`;
+               empty: as in the paper, `none` for golem and dagma, `random` for all others
+    """
+
+    kind: ClassVar[str] = "learner"
+
+    learner: Any
+    label: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    shown: str = ""
+
+    def __post_init__(self) -> None:
+        if self.shown not in ("", *SHOWN):
+            raise ModelError(f"shown must be {', '.join(SHOWN)}, not {self.shown!r}")
+
+    @property
+    def rounds_shown(self) -> str:
+        """What `shown` says or, if it is empty, what the paper does."""
+        return self.shown or (NONE if self.learner in UNIFORM_LEARNERS else RANDOM)
+
+    def make(self) -> Any:
+        """A fresh learner."""
+        if isinstance(self.learner, str) or callable(self.learner):
+            return make_learner(part_of("learner", self.learner), **self.settings)
+        if self.settings:
+            raise ModelError(f"{self.name!r} is made already: give its settings to the class")
+        from sklearn.base import clone
+
+        return clone(self.learner)
+
+    def told(self) -> Record:
+        return super().told() | {"shown": self.rounds_shown}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerExperiment(Comparison):
+    """Systems x learners; the settings of the systems are those of `Worlds`.
+
+    As in the paper, learners see rounds of random interventions, GOLEM and DAGMA rounds without
+    any; errors are of B, the natural graph.
+
+    rounds     how many every learner sees of each system
+    learners   those that are compared
+    """
+
+    entries_field: ClassVar[str] = "learners"
+
+    rounds: int = 400
+    learners: tuple[LearnerContestant, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check_names("learner", "learners")
+        whole("rounds", self.rounds, least=2)
+        if self.changes:
+            raise ModelError("changes: learners see systems that do not change")
+        super().__post_init__()
+
+    def common_settings(self) -> Record:
+        return super().common_settings() | {"kind": LEARNERS}
+
+    def check_entries(self) -> None:
+        for contestant in self.learners:
+            made = contestant.make()
+            if hasattr(made, "check_settings"):
+                made.check_settings()
+
+    def interventions(self, world: World, shown: str, rng: np.random.Generator) -> Interventions:
+        """Those of the rounds that a learner sees, (rounds, N).
+
+        world   whose nodes are intervened on
+        shown   `random`, `none` or `all-or-none`
+        rng     draws the random ones
+        """
+        shape = (self.rounds, world.n_nodes)
+        if shown == RANDOM:
+            return rng.integers(0, world.regimes, shape, dtype=np.uint8)
+        rows = np.zeros(shape, dtype=np.uint8)
+        if shown == ALL_OR_NONE:
+            rows[self.rounds // 2 :] = np.minimum(1, world.regimes - 1)
+        return rows
+
+    def record(self, entry: LearnerContestant, repetition: int) -> Record:
+        """Errors of the graph that was learned, and the processor time of the fit."""
+        world, shown = self.world(repetition), entry.rounds_shown
+        # not the contestant's: all learners that are shown the same kind see the same rounds
+        rng = stream(self.seed, "learner rounds", repetition)
+        A = self.interventions(world, shown, rng)
+        X = world.sample(A, rng)
+        record: Record = {
+            "policy": entry.name,
+            "told": entry.told(),
+            "repetition": repetition,
+            "nodes": world.n_nodes,
+            "failed": None,
+        }
+        # processor time: other units run on the same machine
+        learner, start = entry.make(), process_time()
+        try:
+            found = _fitted(learner, X, A, self.told_of(world), world.adjacency().shape)
+        except Exception as error:  # of any learner: the others go on, and it is counted
+            known = isinstance(error, CausalArmsError)
+            return record | {"failed": str(error) if known else f"{type(error).__name__}: {error}"}
+        record["seconds"] = process_time() - start
+        n_shown = 1 if shown == NONE else len(found)
+        for regime, suffix in enumerate(("", "_intervened")[:n_shown]):
+            errors = graph_errors(world.adjacency()[regime], found[regime])
+            record |= {f"{metric}{suffix}": float(getattr(errors, metric)) for metric in METRICS}
+        return record
+
+
+def _fitted(
+    learner: Any, X: FloatArray, A: Interventions, told: dict[str, Any], shape: Sequence[int]
+) -> BoolArray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CausalArmsWarning)  # remarks on single systems
+        found = np.asarray(learner.fit(X, interventions=A, **told).adjacency_)
+    if found.shape != shape:
+        raise ModelError(f"adjacency_ has shape {found.shape}, not {shape}")
+    return found != 0

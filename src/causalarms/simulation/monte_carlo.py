@@ -1,28 +1,79 @@
-"""Many repetitions of an experiment: streamed to disk, resumable, on any engine."""
+"""Many repetitions of an experiment: streamed to disk, resumable, on any engine.
+
+Units run in this process, in local processes, or on a Dask cluster, the last two by joblib. Every
+engine yields results as they finish, in any order, each the same bits as any other engine's.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from causalarms.errors import DataError, ModelError
-from causalarms.simulation.engines import refuse_unsendable, run_dask, run_local
-from causalarms.simulation.experiment import Experiment, run_unit
-from causalarms.simulation.store import ResultStore
+from causalarms.errors import CausalArmsError, DataError, ModelError
+from causalarms.extras import require_extra
+from causalarms.simulation.experiment import Comparison, Unit, run_unit
+from causalarms.simulation.results import Record, ResultStore
 from causalarms.simulation.worlds import FUNCTIONS
 
-ENGINES = ("local", "dask")
-
-Record = dict[str, Any]
 OnResult = Callable[[int, int, Record | None], None]
+
+ENGINES = ("local", "dask")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+WAIT_FOR_WORKERS = 60.0  # seconds; clusters on demand take some to start one
+
+
+def monte_carlo(
+    experiment: Comparison,
+    *,
+    runs: int,
+    path: str | Path | None = None,
+    engine: str = "local",
+    n_jobs: int = -1,
+    address: str | None = None,
+    on_result: OnResult | None = None,
+) -> list[Record]:
+    """Records of all units, by policy (or learner) and repetition.
+
+    experiment   an `Experiment` or a `LearnerExperiment`
+    runs         repetitions
+    path         finished units are kept in this file and not run again; policies and runs may be
+                 added later
+    engine       `local` or `dask`
+    n_jobs       worker processes; -1: one per core, 1: none but this process
+    address      of a Dask scheduler; None starts a cluster for as long as the run
+    on_result    `on_result(done, total, record)` is called at the start (record None) and after
+                 every unit
+    """
+    if runs < 1:
+        raise ModelError(f"runs must be at least 1, not {runs}")
+    where = Engine(engine, n_jobs, address)
+    if where.elsewhere:
+        parts = {name: getattr(experiment, name) for name in FUNCTIONS}
+        parts |= {f"{entry.kind} {entry.name!r}": entry for entry in experiment.entries}
+        refuse_unsendable(parts)
+    experiment.check_entries()
+    store = ResultStore(path, experiment.common_settings())
+    _refuse_other_settings(store, experiment)
+    units = experiment.units(runs)
+    run_units(run_unit, units, store=store, engine=where, on_result=on_result)
+    return [r for r in store.in_order(experiment.names) if r["repetition"] < runs]
+
+
+compare_learners = monte_carlo  # of a `LearnerExperiment`
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Where units run."""
+    """Where units run.
+
+    name      `local` or `dask`
+    n_jobs    worker processes; -1: one per core, 1 of `local`: none but this process
+    address   of a Dask scheduler; None starts a cluster for as long as the run
+    """
 
     name: str = "local"
     n_jobs: int = -1
@@ -37,23 +88,51 @@ class Engine:
         """Whether units leave this process."""
         return self.name != "local" or self.n_jobs != 1
 
-    def run(self, function: Callable[..., Any], work: Sequence[tuple[Any, ...]]) -> Any:
-        """Results as they finish, in any order."""
-        if self.name == "local":
-            return run_local(function, work, n_jobs=self.n_jobs)
+    def run(self, function: Callable[..., Any], work: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Results as they finish, in any order.
+
+        function   what is called for every unit
+        work       the arguments of every call
+        """
+        if self.name == "dask":
+            yield from self._on_dask(function, work)
+        elif self.n_jobs == 1 or len(work) == 1:
+            yield from (function(*arguments) for arguments in work)
+        else:
+            from joblib import parallel_config
+
+            # one BLAS thread each: the processes already take all cores
+            with parallel_config(backend="loky", inner_max_num_threads=1):
+                yield from _as_they_finish(function, work, n_jobs=self.n_jobs)
+
+    def _on_dask(
+        self, function: Callable[..., Any], work: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """Units of a worker that dies are run again by another."""
+        require_extra("dask", "a Dask cluster")
+        from joblib import parallel_config
+
         n_workers = self.n_jobs if self.n_jobs > 0 else os.cpu_count() or 1
-        return run_dask(function, work, address=self.address, n_workers=n_workers)
+        with _dask_client(self.address, n_workers), parallel_config(backend="dask"):
+            yield from _as_they_finish(function, work, n_jobs=-1)
 
 
 def run_units(
     function: Callable[..., Record],
-    units: Sequence[tuple[tuple[str, int], tuple[Any, ...]]],
+    units: Sequence[Unit],
     *,
     store: ResultStore,
     engine: Engine,
     on_result: OnResult | None = None,
 ) -> None:
-    """Run the units, given as (key, arguments), that the store does not hold yet."""
+    """Run the units that the store does not hold yet.
+
+    function    makes the record of a unit
+    units       key and arguments of each
+    store       keeps the records
+    engine      where they run
+    on_result   `on_result(done, total, record)`, as in `monte_carlo`
+    """
     work = [arguments for key, arguments in units if key not in store]
     done = len(units) - len(work)
     if on_result is not None:
@@ -67,44 +146,24 @@ def run_units(
             on_result(done, len(units), record)
 
 
-def monte_carlo(
-    experiment: Experiment,
-    *,
-    runs: int,
-    path: str | Path | None = None,
-    engine: str = "local",
-    n_jobs: int = -1,
-    address: str | None = None,
-    on_result: OnResult | None = None,
-) -> list[Record]:
-    """Records of all units, by policy and repetition.
+def refuse_unsendable(parts: dict[str, Any]) -> None:
+    """CausalArmsError if one of the parts cannot be handed to other processes."""
+    from joblib.externals.loky.backend.reduction import dumps  # as the engines send it
 
-    With `path`, finished units are kept there and not run again; policies and runs may be added
-    later. `on_result(done, total, record)`
-    is called at the start (record None) and after every unit.
-    """
-    if runs < 1:
-        raise ModelError(f"runs must be at least 1, not {runs}")
-    where = Engine(engine, n_jobs, address)
-    if where.elsewhere:
-        parts = {name: getattr(experiment, name) for name in FUNCTIONS}
-        refuse_unsendable(**parts, **{f"policy {c.name!r}": c for c in experiment.contestants})
-    first = experiment.world(0)
-    for contestant in experiment.contestants:  # refuse wrong settings before the first unit
-        experiment.policy(contestant, first)
-    store = ResultStore(path, experiment.common_settings())
-    refuse_other(store, {c.name: c.told() for c in experiment.contestants})
-    units = [
-        ((contestant.name, repetition), (experiment, contestant, repetition))
-        for repetition in range(runs)
-        for contestant in experiment.contestants
-    ]
-    run_units(run_unit, units, store=store, engine=where, on_result=on_result)
-    return [r for r in store.in_order(experiment.names) if r["repetition"] < runs]
+    for name, part in parts.items():
+        try:
+            dumps(part)
+        except Exception as error:
+            raise CausalArmsError(
+                f"{name} cannot be sent to other processes ({type(error).__name__}: {error}): "
+                "define it at the top of a module without open files or locks, or use one process "
+                "(n_jobs=1)"
+            ) from error
 
 
-def refuse_other(store: ResultStore, told: dict[str, Record]) -> None:
-    """A label that stands for something else, or for other settings, in the file is refused."""
+def _refuse_other_settings(store: ResultStore, experiment: Comparison) -> None:
+    """DataError if a label stands for something else, or for other settings, in the file."""
+    told = {entry.name: entry.told() for entry in experiment.entries}
     for record in store.records.values():
         name = record["policy"]
         if name in told and record["told"] != told[name]:
@@ -112,3 +171,54 @@ def refuse_other(store: ResultStore, told: dict[str, Record]) -> None:
                 f"{store.path} holds results of other settings for {name!r}; "
                 "give this one another label, or choose another file"
             )
+
+
+def _as_they_finish(
+    function: Callable[..., Any], work: Sequence[tuple[Any, ...]], *, n_jobs: int
+) -> Iterator[Any]:
+    """By the backend that is set; all is handed over at once, so that more workers may join."""
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(
+        n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all"
+    )
+    yield from parallel(delayed(function)(*arguments) for arguments in work)
+
+
+@contextmanager
+def _dask_client(address: str | None, n_workers: int) -> Iterator[None]:
+    """The client that joblib finds while this lasts."""
+    from distributed import Client, LocalCluster
+
+    if address is not None:
+        try:
+            client = Client(address, timeout="10s")
+        except (OSError, TimeoutError, ValueError) as error:
+            raise CausalArmsError(
+                f"no Dask scheduler answers at {address}: {error or 'timed out'}"
+            ) from error
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
+            except TimeoutError as error:
+                raise CausalArmsError(f"no Dask worker has come to {address}") from error
+            yield
+        return
+    # workers are started with the environment of this process
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        with (
+            LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # None takes port 8787
+                host="127.0.0.1",
+            ) as cluster,
+            Client(cluster),
+        ):
+            yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})

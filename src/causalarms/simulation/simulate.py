@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.changes.alarm import Alarm
 from causalarms.errors import ModelError
 from causalarms.graphs.metrics import graph_errors
@@ -19,8 +19,6 @@ from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.world import World
 
-FloatArray = npt.NDArray[np.float64]
-
 OPTIMAL_WITHIN = 1e-2  # "optimal" = expected reward within this of the best (paper-facts)
 
 
@@ -28,10 +26,10 @@ OPTIMAL_WITHIN = 1e-2  # "optimal" = expected reward within this of the best (pa
 class Trace:
     """A run round by round. Regret is of expected rewards, as Sec. II-B defines it."""
 
-    interventions: npt.NDArray[np.uint8]  # (T, N)
+    interventions: Interventions  # (T, N)
     observations: FloatArray  # (T, N)
     gap: FloatArray  # (T,), best expected reward minus that of the round
-    explored: npt.NDArray[np.bool_]  # (T,), rounds the policy called exploration
+    explored: BoolArray  # (T,), rounds the policy called exploration
     alarms: list[Alarm] = field(default_factory=list)
     graphs: list[tuple[Any, ...]] = field(default_factory=list)  # round, errors per regime
     recommendation: Recommendation | None = None  # at the last look of a stop rule
@@ -42,7 +40,7 @@ class Trace:
         return np.cumsum(self.gap)
 
     @property
-    def optimal(self) -> npt.NDArray[np.bool_]:
+    def optimal(self) -> BoolArray:
         """Rounds whose expected reward was the best within 1e-2, (T,)."""
         return self.gap <= OPTIMAL_WITHIN
 
@@ -53,16 +51,19 @@ class Trace:
 
     @property
     def rounds_to_lasting_optimum(self) -> int | None:
-        """The first round from which all are optimal; None where the last one is not."""
+        """The first round from which all are optimal; None if the last one is not."""
         wrong = np.flatnonzero(~self.optimal)
         if len(wrong) and wrong[-1] == len(self.gap) - 1:
             return None
         return int(wrong[-1]) + 2 if len(wrong) else 1
 
     def optimal_share(self, block: int = 100) -> FloatArray:
-        """Share of optimal rounds per block of rounds."""
-        whole = len(self.gap) // block * block
-        return self.optimal[:whole].reshape(-1, block).mean(axis=1)
+        """Fraction of optimal rounds per block of rounds.
+
+        block   rounds; those of an incomplete last block are left out
+        """
+        complete = len(self.gap) // block * block
+        return self.optimal[:complete].reshape(-1, block).mean(axis=1)
 
 
 def simulate(
@@ -76,28 +77,19 @@ def simulate(
     batch: int = 1,
     stop: StopRule | None = None,
 ) -> Trace:
-    """Play `horizon` rounds. The same seed gives every policy the same noise.
+    """Play a policy round by round.
 
-    `graph_every` records the errors of the policy's graph (regime by regime) every so many rounds;
-    `on_round(round, suggestion, gap)` is called after each round. With a `batch`, so many
-    interventions are asked for and played before any result is told. A `stop` rule ends the run
-    early; the trace then holds what was recommended.
+    policy        asked and told, once per round
+    world         what it is played in; a system is a world that never changes
+    horizon       number of rounds
+    seed          the same seed gives every policy the same noise
+    graph_every   record the errors of the policy's graph, regime by regime, every so many rounds
+    on_round      `on_round(round, suggestion, gap)` is called after each round
+    batch         how many interventions are asked for and played before any result is told
+    stop          ends the run early; the trace then holds what was recommended
     """
     world = World(world) if isinstance(world, LinearSEM) else world
-    if horizon < 1:
-        raise ModelError(f"the horizon must be at least 1 round, not {horizon}")
-    if batch < 1:
-        raise ModelError(f"a batch has at least 1 intervention, not {batch}")
-    if policy.n_nodes != world.n_nodes or policy.reward != world.reward:
-        raise ModelError(
-            f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "
-            f"{world.n_nodes} with reward {world.reward}"
-        )
-    if not np.array_equal(policy.regimes, world.regimes):
-        raise ModelError(
-            f"the policy takes the nodes to have {policy.regimes.tolist()} regimes, the world has "
-            f"{world.regimes.tolist()}: tell the policy (regimes=)"
-        )
+    _check(policy, world, horizon, batch)
     n_nodes = world.n_nodes
     best = [world.best_reward(number) for number in range(len(world.systems))]
     noise = stream(seed, "noise")
@@ -108,17 +100,20 @@ def simulate(
     graphs: list[tuple[Any, ...]] = []
     recommendation, n_played = None, horizon
     asked: list[Suggestion] = []
-    for t in range(horizon):
+    for t in range(horizon):  # the number of the round is t + 1
         number = world.number_at(t + 1)
         if batch > 1 and t % batch == 0:
             asked = policy.suggest_batch(stream(seed, "policy", t), batch)
         suggestion = policy.suggest(stream(seed, "policy", t)) if batch == 1 else asked[t % batch]
         a = suggestion.intervention
+        # one stream of noise for all rounds: what a policy does cannot change what comes later
         x = world.play(t + 1, a, noise)
         interventions[t], observations[t] = a, x
+        # results of a batch arrive together, and in the order in which they were asked for
         if (t + 1) % batch == 0 or t + 1 == horizon:
             for row in range(t - t % batch, t + 1):
                 policy.tell(interventions[row], observations[row])
+        # by exact means: measured rewards would add noise that no policy is to blame for
         gap[t] = best[number] - world.expected_reward(a[None], number)[0]
         explored[t] = suggestion.reason == "explore"
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
@@ -140,3 +135,21 @@ def simulate(
         graphs,
         recommendation,
     )
+
+
+def _check(policy: Policy, world: World, horizon: int, batch: int) -> None:
+    """ModelError if the run makes no sense, or the policy is for another world."""
+    if horizon < 1:
+        raise ModelError(f"the horizon must be at least 1 round, not {horizon}")
+    if batch < 1:
+        raise ModelError(f"a batch has at least 1 intervention, not {batch}")
+    if policy.n_nodes != world.n_nodes or policy.reward != world.reward:
+        raise ModelError(
+            f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "
+            f"{world.n_nodes} with reward {world.reward}"
+        )
+    if not np.array_equal(policy.regimes, world.regimes):
+        raise ModelError(
+            f"the policy takes the nodes to have {policy.regimes.tolist()} regimes, the world has "
+            f"{world.regimes.tolist()}: tell the policy (regimes=)"
+        )

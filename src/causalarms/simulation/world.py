@@ -1,39 +1,38 @@
 """Stationary and switching worlds (Sec. VI-B and VI-C), and worlds past the paper's model.
 
 Round t (counted from 1) is played in the system in force; a change point c means that rounds after
-c follow the next system. Noise of any law keeps expected rewards exact. Where mechanisms bend they
-are means over a fixed sample, and all interventions are compared. Hidden nodes are the last ones of
-a system: they have one regime and are not shown.
+c follow the next system. Noise of any distribution keeps expected rewards exact. If mechanisms
+bend, expected rewards are means over a fixed sample, and all interventions are compared. Hidden
+nodes are the last ones of a system: they have one regime and are not shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention, Interventions
 from causalarms.errors import ModelError
 from causalarms.limits import MAX_BENT_NODES
 from causalarms.rng import stream
 from causalarms.sem.ensembles import Ensemble, regenerate
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import Counts, n_interventions
-from causalarms.sem.rewards import all_interventions, propagate
-from causalarms.simulation.bends import (
-    MONTE_CARLO,
-    Bend,
-    all_bent_rewards,
-    bend_of,
-    bent_values,
-    exogenous_values,
-    measured_scales,
-)
-from causalarms.simulation.noise import GAUSSIAN, Noise, noise_law
+from causalarms.sem.rewards import all_interventions, of_regimes, propagate
 
-FloatArray = npt.NDArray[np.float64]
+Distribution: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
+Noise: TypeAlias = "str | Distribution | Sequence[str | Distribution]"
+Bend: TypeAlias = Callable[[FloatArray, float], FloatArray]
+
+GAUSSIAN = "gaussian"
+DEGREES_OF_FREEDOM = 3  # of Student's t: fewer have no variance
+CHECKED_DRAWS = 4000  # of a user's distribution
+MAX_MEAN = 0.2  # twelve standard errors of the mean of so many draws
+PILOT_ROUNDS = 4000  # measure the scales of bent mechanisms
+MONTE_CARLO = 10_000  # samples per expected reward, the same noise for all interventions
 
 
 class Change(NamedTuple):
@@ -46,10 +45,12 @@ class Change(NamedTuple):
 class World:
     """One system, or several that replace each other.
 
-    noise    law of the noise: a name, a function (rng, shape) -> draws of mean 0 and variance 1, or
-             a list of them that the nodes take in turn
-    bend     what replaces x in w x: a name, or a function (values, scale) -> values; None: nothing
-    hidden   how many of the last nodes are never shown
+    systems   the system, or one more than there are changes
+    changes   rounds after which the next system is in force
+    noise     distribution of the noise: a name, a function (rng, shape) -> draws of mean 0 and
+              variance 1, or a list of them that the nodes take in turn
+    bend      what replaces x in w x: a name, or a function (values, scale) -> values; None: nothing
+    hidden    how many of the last nodes are never shown
 
     >>> world = World(LinearSEM(weights=np.zeros((2, 2, 2)), noise_mean=1.0), noise="laplace")
     >>> world.best_reward(0)
@@ -70,7 +71,7 @@ class World:
         self.noise = noise
         self.bend = None if bend is None else bend_of(bend)
         self.hidden = hidden
-        self._law = noise_law(noise)
+        self._draw_noise = noise_distribution(noise)
         if len(self.systems) != len(self.change_points) + 1:
             raise ModelError(
                 f"{len(self.systems)} systems do not fit {len(self.change_points)} changes"
@@ -90,24 +91,26 @@ class World:
                 f"{first.nodes[first.reward]!r} must be among the nodes that are shown"
             )
         if (first.regimes[self.n_nodes :] > 1).any():
-            raise ModelError("a hidden node has no switch: say regimes=1 of it")
+            raise ModelError("a hidden node has no switch: give it one regime (regimes=1)")
         if self.bend is not None and n_interventions(first.regimes) > 2**MAX_BENT_NODES:
             raise ModelError(
-                f"where mechanisms bend all interventions are compared: {first.n_nodes} nodes have "
+                f"if mechanisms bend, all interventions are compared: {first.n_nodes} nodes have "
                 f"more than those of {MAX_BENT_NODES} nodes with two regimes"
             )
 
     @property
     def n_nodes(self) -> int:
-        """Those that are shown."""
+        """How many nodes are shown."""
         return self.systems[0].n_nodes - self.hidden
 
     @property
     def reward(self) -> int:
+        """The reward node."""
         return self.systems[0].reward
 
     @property
     def regimes(self) -> Counts:
+        """How many regimes each node has, (N,)."""
         return self.systems[0].regimes[: self.n_nodes]
 
     @property
@@ -117,15 +120,19 @@ class World:
 
     @property
     def noise_std(self) -> FloatArray:
+        """Of the first system, (N,) or (R, N)."""
         return self.systems[0].noise_std[..., : self.n_nodes]
 
     @property
     def linear(self) -> bool:
-        """Whether the systems say everything but the law of the noise."""
+        """Whether the systems say everything but the distribution of the noise."""
         return self.bend is None and not self.hidden
 
-    def adjacency(self, number: int = 0) -> npt.NDArray[np.bool_]:
-        """Edges between nodes that are shown, (R, N, N)."""
+    def adjacency(self, number: int = 0) -> BoolArray:
+        """Edges between nodes that are shown, (R, N, N).
+
+        number   of the system
+        """
         return self.systems[number].adjacency[:, : self.n_nodes, : self.n_nodes]
 
     @property
@@ -143,71 +150,102 @@ class World:
         return found
 
     def number_at(self, round_: int) -> int:
-        """Which system round `round_` is played in."""
+        """Which system a round is played in.
+
+        round_   counted from 1
+        """
         return int(np.searchsorted(self.change_points, round_ - 1, side="right"))
 
-    def play(
-        self, round_: int, intervention: npt.NDArray[np.uint8], rng: np.random.Generator
-    ) -> FloatArray:
-        """The observation of one round; draws the same noise whatever the intervention."""
+    def play(self, round_: int, intervention: Intervention, rng: np.random.Generator) -> FloatArray:
+        """The observation of one round, (N,).
+
+        round_         counted from 1
+        intervention   a regime for every node
+        rng            draws the noise, the same whatever the intervention
+        """
         return self.sample(intervention[None], rng, self.number_at(round_))[0]
 
     def sample(
-        self, interventions: npt.NDArray[np.uint8], rng: np.random.Generator, number: int = 0
+        self, interventions: Interventions, rng: np.random.Generator, number: int = 0
     ) -> FloatArray:
-        """One sample of the nodes that are shown per row of interventions, (n, N)."""
+        """One sample of the nodes that are shown per intervention, (n, N).
+
+        interventions   one per row
+        rng             draws the noise
+        number          of the system
+        """
         sem, rows = self.systems[number], self._all_nodes(interventions)
         if self.linear and self.noise == GAUSSIAN:
             return sem.sample(rows, rng)
-        exogenous = exogenous_values(sem, rows, self._law(rng, rows.shape))
+        exogenous = _exogenous_values(sem, rows, self._draw_noise(rng, rows.shape))
         if self.bend is None:
             values: FloatArray = propagate(sem.weights, sem.order, rows, exogenous)
         else:
-            values = bent_values(sem, self.bend, self.scales[number], rows, exogenous)
+            values, _ = _bent_values(sem, self.bend, self.scales[number], rows, exogenous)
         return values[:, : self.n_nodes]
 
-    def expected_reward(self, interventions: npt.NDArray[np.uint8], number: int = 0) -> FloatArray:
-        """Of every row of interventions in one of the systems, (n,)."""
+    def expected_reward(self, interventions: Interventions, number: int = 0) -> FloatArray:
+        """The mean reward of every intervention, (n,).
+
+        interventions   one per row
+        number          of the system
+        """
         if self.bend is None:
             return self.systems[number].expected_reward(self._all_nodes(interventions))
+        # the table of all interventions is in lexicographic order
         radix = np.append(np.cumprod(self.regimes[:0:-1])[::-1], 1)
         return self._bent_rewards[number][np.asarray(interventions, dtype=np.int64) @ radix]
 
-    def best_intervention(self, number: int = 0) -> npt.NDArray[np.uint8]:
-        """Of the nodes that are shown, (N,)."""
+    def best_intervention(self, number: int = 0) -> Intervention:
+        """The intervention with the largest expected reward, (N,).
+
+        number   of the system
+        """
         if self.bend is None:
             return self.systems[number].best_intervention()[: self.n_nodes]
-        rows: npt.NDArray[np.uint8] = all_interventions(self.n_nodes, self.regimes)
+        rows: Interventions = all_interventions(self.n_nodes, self.regimes)
         return rows[int(np.argmax(self._bent_rewards[number]))]
 
     def best_reward(self, number: int) -> float:
+        """The largest expected reward.
+
+        number   of the system
+        """
         return float(self.expected_reward(self.best_intervention(number)[None], number)[0])
 
     def average_reward(self, number: int) -> float:
-        """Over all interventions: what random play gets."""
+        """The mean over all interventions: what random play gets.
+
+        number   of the system
+        """
         if self.bend is None:
             return self.systems[number].average_reward()
         return float(self._bent_rewards[number].mean())
 
     @cached_property
     def scales(self) -> list[FloatArray]:
-        """Of the nodes of every system, for bends."""
+        """Root mean squares of the nodes of every system under random interventions, for bends."""
         assert self.bend is not None
-        return [
-            measured_scales(sem, self.bend, self._law, stream(0, "pilot", number))
-            for number, sem in enumerate(self.systems)
-        ]
+        found = []
+        for number, sem in enumerate(self.systems):
+            # a fixed stream: the scales are part of the world, whatever the experiment's seed
+            rng, shape = stream(0, "pilot", number), (PILOT_ROUNDS, sem.n_nodes)
+            rows = rng.integers(0, sem.regimes, shape, dtype=np.uint8)
+            exogenous = _exogenous_values(sem, rows, self._draw_noise(rng, shape))
+            found.append(_bent_values(sem, self.bend, None, rows, exogenous)[1])
+        return found
 
     @cached_property
     def _bent_rewards(self) -> list[FloatArray]:
         assert self.bend is not None
-        noise = self._law(stream(0, "expected rewards"), (MONTE_CARLO, self.systems[0].n_nodes))
+        shape = (MONTE_CARLO, self.systems[0].n_nodes)
+        noise = self._draw_noise(stream(0, "expected rewards"), shape)
         return [
-            all_bent_rewards(sem, self.bend, scales, noise)
+            _all_bent_rewards(sem, self.bend, scales, noise)
             for sem, scales in zip(self.systems, self.scales, strict=True)
         ]
 
-    def _all_nodes(self, interventions: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    def _all_nodes(self, interventions: Interventions) -> Interventions:
         if not self.hidden:
             return interventions
         return np.ascontiguousarray(np.pad(interventions, ((0, 0), (0, self.hidden))))
@@ -224,7 +262,16 @@ def switching_world(
     noise: Noise = GAUSSIAN,
     bend: str | Bend | None = None,
 ) -> World:
-    """A world in which some mechanisms are regenerated after each change point."""
+    """A world in which some mechanisms are regenerated after each change point.
+
+    sem             the first system
+    change_points   rounds after which mechanisms change
+    rng             draws which, and how
+    n_mechanisms    how many, drawn with replacement
+    rule            how they are drawn, see `regenerate`
+    ensemble        what new weights are drawn from; None: the paper's
+    noise, bend     as for `World`
+    """
     systems = [sem]
     for _ in change_points:
         changed = regenerate(systems[-1], n_mechanisms, rng, rule=rule, ensemble=ensemble)
@@ -233,7 +280,11 @@ def switching_world(
 
 
 def deviating_world(sem: LinearSEM, rounds: Sequence[int], *, factor: float = -1.0) -> World:
-    """A world whose weights are `factor` times the usual ones in these rounds, counted from 1.
+    """A world whose weights are others in some rounds.
+
+    sem      the system in all other rounds
+    rounds   those that deviate, counted from 1
+    factor   of the weights in these rounds
 
     >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]]], regimes=1)
     >>> world = deviating_world(sem, [1, 4])
@@ -252,3 +303,195 @@ def deviating_world(sem: LinearSEM, rounds: Sequence[int], *, factor: float = -1
             systems.append(following)
             changes.append(after)
     return World(systems, changes)
+
+
+# -- noise: every distribution has mean 0 and variance 1; systems shift and scale it ---------------
+
+
+def _gaussian(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    return rng.standard_normal(shape)
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    return rng.uniform(-(3**0.5), 3**0.5, shape)
+
+
+def _laplace(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    return rng.laplace(0.0, 0.5**0.5, shape)
+
+
+def _student_t(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    variance = DEGREES_OF_FREEDOM / (DEGREES_OF_FREEDOM - 2)
+    return rng.standard_t(DEGREES_OF_FREEDOM, shape) / variance**0.5
+
+
+def _exponential(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    return rng.exponential(1.0, shape) - 1.0
+
+
+NOISE_LAWS: dict[str, Distribution] = {
+    GAUSSIAN: _gaussian,
+    "uniform": _uniform,
+    "laplace": _laplace,
+    "student-t": _student_t,
+    "exponential": _exponential,
+}
+
+
+def noise_distribution(noise: Noise) -> Distribution:
+    """One distribution for all nodes, or several that the nodes take in turn.
+
+    noise   a name, a function (rng, shape) -> draws, or a list of them
+
+    >>> bool(noise_distribution("uniform")(stream(0, "doc"), (100, 2)).max() < 3**0.5)
+    True
+    """
+    if isinstance(noise, str) or callable(noise):
+        return _one(noise)
+    each = [_one(one) for one in noise]
+    if not each:
+        raise ModelError("noise: the list of distributions is empty")
+
+    def in_turn(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        values = np.empty(shape)
+        for node in range(shape[-1]):
+            values[..., node] = each[node % len(each)](rng, shape[:-1])
+        return values
+
+    return in_turn
+
+
+def refuse_shifted(noise: Noise) -> None:
+    """ModelError if a user's distribution is not centred: expected rewards would be wrong.
+
+    noise   as for `noise_distribution`
+    """
+    mean = noise_distribution(noise)(stream(0, "look at noise"), (CHECKED_DRAWS, 1)).mean()
+    if abs(mean) > MAX_MEAN:
+        raise ModelError(
+            f"noise: the distribution must have mean 0, not about {mean:.2g}: subtract it, and "
+            "give it to the system as its noise_mean"
+        )
+
+
+def _one(given: str | Distribution) -> Distribution:
+    if not callable(given):
+        if given not in NOISE_LAWS:
+            raise ModelError(
+                f"unknown noise {given!r}; there are {', '.join(NOISE_LAWS)}, or give a function "
+                "(rng, shape) -> draws"
+            )
+        return NOISE_LAWS[given]
+
+    def checked(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        values = np.asarray(given(rng, shape), dtype=float)
+        if values.shape != tuple(shape):
+            raise ModelError(f"noise: the function gave the shape {values.shape}, not {shape}")
+        if not np.isfinite(values).all():
+            raise ModelError("noise: the function gave a value that is not finite")
+        return values
+
+    return checked
+
+
+# -- bends: w x of a linear mechanism becomes w f(x, scale); scales make them fit nodes of any size
+
+
+def _saturates_mildly(x: FloatArray, scale: float) -> FloatArray:
+    return 2 * scale * np.tanh(x / (2 * scale))
+
+
+def _saturates_strongly(x: FloatArray, scale: float) -> FloatArray:
+    return scale / 2 * np.tanh(2 * x / scale)
+
+
+def _one_sided(x: FloatArray, scale: float) -> FloatArray:
+    return np.maximum(x, 0.0)
+
+
+def _u_shaped(x: FloatArray, scale: float) -> FloatArray:
+    return np.abs(x)
+
+
+BENDS: dict[str, Bend] = {
+    "saturates-mildly": _saturates_mildly,
+    "saturates-strongly": _saturates_strongly,
+    "one-sided": _one_sided,
+    "u-shaped": _u_shaped,
+}
+
+
+def bend_of(given: str | Bend) -> Bend:
+    """The function that is given, or the one of this name."""
+    if callable(given):
+        return given
+    if given not in BENDS:
+        raise ModelError(
+            f"unknown bend {given!r}; there are {', '.join(BENDS)}, or give a function "
+            "(values, scale) -> values"
+        )
+    return BENDS[given]
+
+
+def _exogenous_values(sem: LinearSEM, rows: Interventions, noise: FloatArray) -> FloatArray:
+    """Noise of mean 0 and variance 1 in the units of the system."""
+    return noise * of_regimes(sem.mechanism_std, rows) + of_regimes(sem.mechanism_mean, rows)
+
+
+def _bent_values(
+    sem: LinearSEM,
+    bend: Bend,
+    known: FloatArray | None,
+    rows: Interventions,
+    exogenous: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Node values (n, N), and the scales (N,) that were known or are measured on the way."""
+    values, bent = exogenous.copy(), np.zeros_like(exogenous)
+    scales = np.empty(sem.n_nodes) if known is None else known
+    for i in sem.order:
+        by_regime = bent @ sem.weights[:, :, i].T  # (n, R)
+        values[:, i] += np.take_along_axis(by_regime, rows[:, i : i + 1].astype(int), axis=1)[:, 0]
+        if known is None:
+            scales[i] = max(np.sqrt((values[:, i] ** 2).mean()), np.finfo(float).tiny)
+        bent[:, i] = _bend(bend, values[:, i], scales[i])
+    return values, scales
+
+
+def _all_bent_rewards(
+    sem: LinearSEM, bend: Bend, scales: FloatArray, noise: FloatArray
+) -> FloatArray:
+    """Mean reward of every intervention over the rows of noise (n, N), in lexicographic order.
+
+    Depth first along the order: interventions that agree on the first nodes share their values.
+    """
+    before_reward = sem.order[: int(np.flatnonzero(sem.order == sem.reward)[0]) + 1]
+    table = np.zeros(tuple(sem.regimes))
+    bent = np.zeros_like(noise)
+    chosen: list[slice | int] = [slice(None)] * sem.n_nodes
+
+    def go(depth: int) -> None:
+        i = int(before_reward[depth])
+        by_regime = bent @ sem.weights[:, :, i].T
+        for regime in range(int(sem.regimes[i])):
+            chosen[i] = regime
+            exogenous = noise[:, i] * sem.mechanism_std[regime, i] + sem.mechanism_mean[regime, i]
+            values = exogenous + by_regime[:, regime]
+            if i == sem.reward:
+                table[tuple(chosen)] = values.mean()
+            else:
+                bent[:, i] = _bend(bend, values, scales[i])
+                go(depth + 1)
+        chosen[i] = slice(None)
+        bent[:, i] = 0.0
+
+    go(0)
+    return table.reshape(n_interventions(sem.regimes))
+
+
+def _bend(bend: Bend, x: FloatArray, scale: float) -> FloatArray:
+    bent = np.asarray(bend(x, float(scale)), dtype=float)
+    if bent.shape != x.shape or not np.isfinite(bent).all():
+        raise ModelError(
+            "bend: the function must give one finite value for every value it is given"
+        )
+    return bent

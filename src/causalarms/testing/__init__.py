@@ -9,8 +9,7 @@ settings, and raises AssertionError with the promise that is broken.
 
 from __future__ import annotations
 
-from causalarms.testing.detectors import check_detector
-from causalarms.testing.learners import check_learner
+from causalarms.testing.parts import check_detector, check_learner
 from causalarms.testing.policies import check_policy
 
 __all__ = ["check_detector", "check_learner", "check_policy"]

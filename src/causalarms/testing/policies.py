@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Intervention
 from causalarms.errors import CausalArmsError, DataError, SettingError
 from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
 from causalarms.rng import stream
@@ -26,8 +26,7 @@ from causalarms.testing.promises import (
     stored,
 )
 
-Intervention = npt.NDArray[np.uint8]
-Round = tuple[Intervention, npt.NDArray[np.float64]]
+Round = tuple[Intervention, FloatArray]
 
 N_ROUNDS = 300
 CHANGE = 220  # of the world, so that detectors have something to find
@@ -50,9 +49,9 @@ class PolicyCase:
             policy.tell(a, x)
         return policy
 
-    def moments(self, *shares: float) -> list[int]:
-        """Numbers of rounds, by their share of all."""
-        return sorted({round(share * len(self.history)) for share in shares})
+    def moments(self, *fractions: float) -> list[int]:
+        """Numbers of rounds, by their fraction of all."""
+        return sorted({round(fraction * len(self.history)) for fraction in fractions})
 
 
 def check_policy(
@@ -61,11 +60,12 @@ def check_policy(
     history: Sequence[Round] | None = None,
     n_rounds: int = N_ROUNDS,
 ) -> None:
-    """AssertionError where a policy breaks a promise that every policy gives.
+    """AssertionError if a policy breaks a promise that every policy gives.
 
     factory    makes a fresh policy, always with the same settings
     history    rounds (intervention, values) to learn from; by default `n_rounds` of its own choice
                in a random linear system that changes after 220 of them
+    n_rounds   how many it plays without a `history`
     """
     name = type(factory()).__name__
     played: list[Round] = list(history or ())
@@ -97,12 +97,12 @@ def own_history(factory: Callable[[], Policy], n_rounds: int) -> list[Round]:
 def suggest(
     policy: Policy, rng: np.random.Generator, pending: Sequence[Intervention] = ()
 ) -> Suggestion:
-    """The next intervention while these are being played."""
+    """The next intervention while those in `pending` are being played."""
     return policy.suggest(rng, pending=pending)
 
 
 def same_suggestion(one: Suggestion, other: Suggestion) -> None:
-    """All of it, nan equal to itself."""
+    """All of it is equal; nan is equal to itself."""
     np.testing.assert_array_equal(one.intervention, other.intervention)
     assert one.reason == other.reason, f"{one.reason!r} is not {other.reason!r}"
     np.testing.assert_array_equal(one[2:], other[2:])
@@ -128,7 +128,7 @@ def _asking_changes_nothing(case: PolicyCase) -> None:
         policy.tell(a, x)
 
 
-def _asking_beside_others_changes_nothing(case: PolicyCase) -> None:
+def _asking_with_pending_changes_nothing(case: PolicyCase) -> None:
     for n_rounds in case.moments(0, 0.4, 1):
         policy = case.told(n_rounds)
         before = copied(policy.state())
@@ -184,9 +184,9 @@ def _suggestions_say_what_why_and_what_to_expect(case: PolicyCase) -> None:
         suggestion = suggest(policy, _rng())
         _in_range(policy, suggestion)
         assert suggestion.reason in (EXPLORE, EXPLOIT), f"the reason is {suggestion.reason!r}"
-        assert isinstance(suggestion.mean, float), "the mean is no float"
-        assert isinstance(suggestion.width, float), "the width is no float"
-        assert isinstance(suggestion.why, str), "why is no text"
+        assert isinstance(suggestion.mean, float), "the mean is not a float"
+        assert isinstance(suggestion.width, float), "the width is not a float"
+        assert isinstance(suggestion.why, str), "why is not a text"
         if suggestion.reason == EXPLOIT:
             assert np.isfinite(suggestion.mean), "exploits without a mean that it expects"
         if np.isfinite(suggestion.width):
@@ -316,7 +316,7 @@ POLICY_PROMISES: dict[str, Callable[[PolicyCase], None]] = {
     "a suggestion keeps to the regimes, says why and what to expect": (
         _suggestions_say_what_why_and_what_to_expect
     ),
-    "asking beside pending interventions changes nothing": _asking_beside_others_changes_nothing,
+    "asking while interventions are pending changes nothing": _asking_with_pending_changes_nothing,
     "what is not allowed is never suggested": _keeps_constraints,
     "what cannot be learned from is refused and leaves no trace": _bad_rounds_leave_no_trace,
     "interventions nobody asked for are welcome": _learns_from_what_it_did_not_ask,

@@ -1,4 +1,4 @@
-"""Promises are functions that raise; what they raise becomes one AssertionError that names them."""
+"""Promises are functions that raise; what they raise becomes an AssertionError that names them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ PLAIN = "biuf"  # kinds of arrays and scalars that a state may hold
 
 
 def keep(promises: Mapping[str, Callable[[Case], None]], case: Case, who: str) -> None:
-    """All of them, one after the other."""
+    """Check all of them, one after the other.
+
+    promises   by the words for them
+    case       what they are checked on
+    who        whose promises they are
+    """
     if not __debug__:
         raise AssertionError("python -O switches assertions off: nothing can be checked")
     for words, promise in promises.items():
@@ -30,7 +35,7 @@ def _words(error: Exception) -> str:
 
 
 def assert_same_state(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Bit for bit, nan equal to itself."""
+    """Bit for bit; nan is equal to itself."""
     assert one.keys() == other.keys(), f"entries {sorted(one)} are not {sorted(other)}"
     for name, value in one.items():
         np.testing.assert_array_equal(value, other[name], err_msg=name, strict=True)
@@ -39,14 +44,14 @@ def assert_same_state(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 def assert_plain(state: Mapping[str, Any]) -> None:
     """Names, and arrays or scalars of numbers."""
     for name, value in state.items():
-        assert isinstance(name, str), f"{name!r} is no name"
+        assert isinstance(name, str), f"{name!r} is not a name"
         plain = isinstance(value, np.ndarray | np.generic | int | float | bool)
         assert plain, f"{name} is a {type(value).__name__}, not an array or a number"
         assert np.asarray(value).dtype.kind in PLAIN, f"{name} holds {np.asarray(value).dtype}"
 
 
 def copied(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Deeply."""
+    """A deep copy."""
     return {name: np.array(value) for name, value in state.items()}
 
 
@@ -61,12 +66,14 @@ def stored(state: Mapping[str, Any]) -> dict[str, Any]:
 def assert_kept(state: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
     """A state that was exported before is what it was."""
     for name, value in state.items():
-        np.testing.assert_array_equal(value, kept[name], err_msg=f"{name} is no copy: it moved on")
+        np.testing.assert_array_equal(
+            value, kept[name], err_msg=f"{name} is not a copy: it changed later"
+        )
 
 
 @contextmanager
 def global_random_state(seed: int) -> Iterator[None]:
-    """Seeded, and the same afterwards: neither used nor touched, if results do not depend on it."""
+    """Seeded inside; AssertionError if it is used, and the caller's again afterwards."""
     outside = np.random.get_state(legacy=False)  # noqa: NPY002
     try:
         np.random.seed(seed)  # noqa: NPY002

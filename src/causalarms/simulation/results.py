@@ -10,24 +10,34 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from causalarms.errors import CausalArmsError, DataError
+import numpy as np
+
+from causalarms.errors import CausalArmsError, DataError, ModelError
 from causalarms.outputs import refuse_study
 from causalarms.version import __version__
+
+Record = dict[str, Any]
+Records = dict[tuple[str, int], Record]  # by label and repetition
 
 FORMAT = "causalarms.results/1"
 
 
 class ResultStore:
-    """Records by key, in memory and, where a path is given, on disk."""
+    """Records by key, in memory and, if a path is given, on disk.
 
-    def __init__(self, path: str | Path | None, settings: dict[str, Any]) -> None:
+    path       of the results file, which is continued if it exists; None: in memory only
+    settings   that all records share; a file of others is refused
+    """
+
+    def __init__(self, path: str | Path | None, settings: Record) -> None:
         self.path = None if path is None else Path(path)
         self.settings = settings
-        self.records: dict[tuple[str, int], dict[str, Any]] = {}
+        self.records: Records = {}
         if self.path is None:
             return
         try:
@@ -45,8 +55,11 @@ class ResultStore:
     def __contains__(self, key: tuple[str, int]) -> bool:
         return key in self.records
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Keep a record; on disk it is flushed before this returns."""
+    def add(self, record: Record) -> None:
+        """Keep a record; on disk it is flushed before this returns.
+
+        record   plain JSON values, with `policy` and `repetition`
+        """
         if self.path is not None:
             try:
                 self._append(self.path, record)
@@ -57,15 +70,18 @@ class ResultStore:
                 ) from error
         self.records[record["policy"], record["repetition"]] = record
 
-    def in_order(self, policies: Iterable[str]) -> list[dict[str, Any]]:
-        """Records by policy as listed, then by repetition, whatever order they finished in."""
+    def in_order(self, policies: Iterable[str]) -> list[Record]:
+        """Records by policy as listed, then by repetition, whatever order they finished in.
+
+        policies   labels of those that are wanted
+        """
         place = {name: number for number, name in enumerate(policies)}
         return sorted(
             (r for r in self.records.values() if r["policy"] in place),
             key=lambda r: (place[r["policy"]], r["repetition"]),
         )
 
-    def _header(self) -> dict[str, Any]:
+    def _header(self) -> Record:
         return {"format": FORMAT, "version": __version__, "settings": self.settings}
 
     def _load(self, path: Path) -> None:
@@ -73,7 +89,7 @@ class ResultStore:
         if b"\n" not in content and _line(self._header()).startswith(content):
             self._append(path, self._header(), mode="wb")  # killed in the first line
             return
-        settings, records, whole = _parsed(path, content)
+        settings, records, n_complete = _parsed(path, content)
         if settings != self.settings:
             names = _differences(settings, self.settings)
             raise DataError(
@@ -81,12 +97,13 @@ class ResultStore:
                 "choose another file or remove it"
             )
         self.records = records
-        if whole < len(content):
+        # a line without its end was cut off by a kill: its unit is run again
+        if n_complete < len(content):
             with path.open("r+b") as file:
-                file.truncate(whole)
+                file.truncate(n_complete)
 
     @staticmethod
-    def _append(path: Path, record: dict[str, Any], mode: str = "ab") -> None:
+    def _append(path: Path, record: Record, mode: str = "ab") -> None:
         rest = _line(record)
         # unbuffered: on closing, a buffer would write its rest behind the truncation
         with path.open(mode, buffering=0) as file:
@@ -103,10 +120,14 @@ class ResultStore:
 
 @dataclass(frozen=True)
 class Results:
-    """What a results file holds: the settings that all share, and the records."""
+    """What a results file holds.
 
-    settings: dict[str, Any]
-    records: list[dict[str, Any]]
+    settings   that all records share
+    records    one per unit
+    """
+
+    settings: Record
+    records: list[Record]
 
     @property
     def names(self) -> list[str]:
@@ -115,6 +136,7 @@ class Results:
 
     @property
     def horizon(self) -> int:
+        """Rounds of a run."""
         return int(self.settings["horizon"])
 
     @property
@@ -124,12 +146,15 @@ class Results:
 
     @property
     def block(self) -> int:
-        """Rounds per point of the optimal share."""
+        """Rounds per point of the optimal fraction."""
         return int(self.settings["block"])
 
 
 def read_results(path: str | Path) -> Results:
-    """The results in a file; it is not changed. A last line that is cut off is left out."""
+    """The results in a file, which is not changed.
+
+    path   of the file; a last line that is cut off is left out
+    """
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -141,15 +166,12 @@ def read_results(path: str | Path) -> Results:
     return Results(settings, list(records.values()))
 
 
-Records = dict[tuple[str, int], dict[str, Any]]
-
-
-def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], Records, int]:
-    """Settings, records by key, and how many bytes are whole lines."""
+def _parsed(path: Path, content: bytes) -> tuple[Record, Records, int]:
+    """Settings, records by key, and how many bytes are complete lines."""
     lines = content.split(b"\n")
-    whole = len(content) - len(lines[-1])  # up to and with the last newline
+    n_complete = len(content) - len(lines[-1])  # up to and with the last newline
     try:
-        header = json.loads(lines[0]) if whole else None
+        header = json.loads(lines[0]) if n_complete else None
     except (ValueError, RecursionError):
         header = None
     if (
@@ -165,13 +187,60 @@ def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], Records, int]:
             records[record["policy"], record["repetition"]] = record
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"{path}, line {number}: not a result ({error})") from error
-    return header["settings"], records, whole
+    return header["settings"], records, n_complete
 
 
-def _line(record: dict[str, Any]) -> bytes:
+def _line(record: Record) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
-def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
+def _differences(theirs: Record, ours: Record) -> str:
     keys = {key for key in {*theirs, *ours} if theirs.get(key) != ours.get(key)}
     return ", ".join(sorted(keys))
+
+
+# -- functions, classes and settings as plain JSON values ------------------------------------------
+
+
+def plain(name: str, value: Any) -> Any:
+    """What a results file says of a setting.
+
+    >>> plain("noise", ("laplace", np.cumsum))
+    ['laplace', 'numpy:cumsum']
+    """
+    try:
+        return json.loads(json.dumps(value, default=_described))
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"{name}: {value!r:.60} cannot be written to a results file ({error}); give plain "
+            "values, functions, classes or learners"
+        ) from error
+
+
+def address(made_by: Any) -> str:
+    """Where a function or class is from, as `module:name`."""
+    if isinstance(made_by, partial):
+        return address(made_by.func)
+    known = made_by if hasattr(made_by, "__qualname__") else type(made_by)
+    return f"{known.__module__}:{known.__qualname__}"
+
+
+def short_name(made_by: Any) -> str:
+    """What a function or class is called in tables."""
+    if isinstance(made_by, partial):
+        return short_name(made_by.func)
+    return str(getattr(made_by, "__name__", type(made_by).__name__))
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, partial):
+        return {"made by": address(value), "with": [list(value.args), value.keywords]}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if hasattr(value, "get_params"):
+        return address(value) if isinstance(value, type) else f"{address(type(value))}: {value!r}"
+    if callable(value):
+        return address(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    raise TypeError(f"{type(value).__name__} is not a plain value")

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causalarms.graphs.layout import assign_layers, layered_layout, without_cycles
+from causalarms.arrays import BoolArray
+from causalarms.pictures import layout
+from causalarms.pictures.layout import assign_layers, layered_layout, without_cycles
 from causalarms.sem.topology import topological_order
 
-BoolArray = npt.NDArray[np.bool_]
+WITHOUT_MATPLOTLIB = """
+import sys
+sys.modules["matplotlib"] = None  # as if it were not installed
+from causalarms.pictures.layout import layered_layout
+print(layered_layout([[0, 1], [0, 0]]).tolist())
+"""
 
 
 @st.composite
@@ -85,3 +94,26 @@ def test_the_given_adjacency_is_not_changed() -> None:
 
 def test_one_node_stands_in_the_middle() -> None:
     assert layered_layout([[False]]).tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize("batch_pairs", [1, 2**18])
+def test_heights_judged_at_once_cost_what_each_of_them_costs(
+    batch_pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "BATCH_PAIRS", batch_pairs)
+    rng = np.random.default_rng(5)
+    edges = np.argwhere(np.triu(rng.random((7, 7)) < 0.6, 1))
+    across, heights, choices = rng.random(7).round(1), rng.random(7), np.linspace(0, 1, 6)
+    for node in range(7):
+        near = layout._surroundings(node, across, edges, 0.2)
+        together = layout._costs(near, choices, across, heights)
+        one_by_one = [layout._costs(near, choices[k : k + 1], across, heights)[0] for k in range(6)]
+        np.testing.assert_allclose(together, one_by_one, rtol=1e-12)
+
+
+def test_layouts_need_no_matplotlib() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MATPLOTLIB], capture_output=True, text=True
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.strip() == "[[0.0, 0.5], [1.0, 0.5]]"

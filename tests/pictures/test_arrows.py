@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from causalarms.pictures.arrows import visible_part
-from causalarms.pictures.labels import place_labels
-from causalarms.pictures.ports import distance_to_capsule, spread_ends
-from causalarms.pictures.routes import bent, choose_routes, distance_to_boxes
+from causalarms.pictures.arrows import (
+    bent,
+    choose_routes,
+    distance_to_boxes,
+    distance_to_capsule,
+    place_labels,
+    spread_ends,
+    visible_part,
+)
 
 HALF = np.array([0.15, 0.1])
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from causalarms.errors import CausalArmsError, DataError
-from causalarms.simulation.store import ResultStore
+from causalarms.simulation.results import ResultStore
 
 SETTINGS = {"n_nodes": 4, "seed": 1}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from causalarms.simulation.detection import Detection, detection
+from causalarms.simulation.summary import Detection, detection
 
 
 def record(alarms: list[list[Any]], played: list[list[int]]) -> dict[str, Any]:

@@ -1,13 +1,17 @@
-"""What every detector promises."""
+"""What every detector and every learner promises."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
+from causalarms.arrays import FloatArray, IntArray, Intervention
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector, checked_alarms
 from causalarms.changes.view import (
@@ -19,12 +23,14 @@ from causalarms.changes.view import (
     Model,
     Prediction,
 )
+from causalarms.errors import CausalArmsError, CausalArmsWarning
 from causalarms.graphs.units import Units
 from causalarms.models.weights import MechanismWeights
 from causalarms.policies.state_check import check_state
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import existing
+from causalarms.sem.topology import topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.testing.promises import (
     assert_kept,
@@ -36,17 +42,21 @@ from causalarms.testing.promises import (
     stored,
 )
 
-FloatArray = npt.NDArray[np.float64]
-Intervention = npt.NDArray[np.uint8]
 Round = tuple[Intervention, FloatArray]
 
-N_ROUNDS = 400
+N_ROUNDS = 400  # that a detector watches
 CHANGE = 300  # after it every mechanism is another
 SHIFT = 50.0  # standard deviations of the noise
-SAME = 50  # rounds of one intervention, then another: for those who compare rounds under one
+SAME = 50  # rounds of one intervention, then another: some detectors compare rounds under one
 REFIT = 20  # rounds between two calls of `model_changed`
 TRIED_REGIMES = 3
 MOMENTS = (CHANGE // 2, CHANGE + 1, CHANGE + 10)  # with little evidence, and with more
+
+LEARNER_NODES, LEARNER_ROUNDS = 4, 160
+FITTED = ("adjacency_", "weights_", "intercept_", "noise_std_")
+
+
+# -- detectors -------------------------------------------------------------------------------------
 
 
 class SystemView(DatasetView):
@@ -97,7 +107,7 @@ class SystemView(DatasetView):
 
 
 def known_weights(sem: LinearSEM) -> MechanismWeights:
-    """Of a system that is known, without any uncertainty."""
+    """Those of `sem`, without any uncertainty."""
     shape = sem.weights.shape[:2]
     mean, std = (np.array(np.broadcast_to(x, shape)) for x in (sem.noise_mean, sem.noise_std))
     nothing = np.zeros(shape)
@@ -115,32 +125,33 @@ class DetectorCase:
     rounds: Sequence[Round]
 
     def view(self) -> SystemView:
+        """What the detector is shown, before the first round."""
         return SystemView(self.sem, self.make().needs)
 
 
 def check_detector(factory: Callable[[], Detector]) -> None:
-    """AssertionError where a detector breaks a promise that every detector gives.
-
-    factory   makes a fresh detector, always with the same settings
+    """AssertionError if a detector breaks a promise that every detector gives.
 
     It watches 300 rounds of a random linear system, and 100 after every mechanism has changed.
+
+    factory   makes a fresh detector, always with the same settings
     """
     detector = factory()
-    assert isinstance(detector, Detector), f"{detector!r} is no causalarms.changes.Detector"
+    assert isinstance(detector, Detector), f"{detector!r} is not a causalarms.changes.Detector"
     keep(DETECTOR_PROMISES, detector_case(factory), type(detector).__name__)
 
 
 def detector_case(factory: Callable[[], Detector]) -> DetectorCase:
-    """Rounds of a random linear system of the size the detector is for."""
+    """Rounds of a random linear system of the size that detectors of `factory` are for."""
     detector = factory()
     sem = random_sem(detector.n_nodes, seed=3, regimes=min(detector.n_regimes, TRIED_REGIMES))
     return DetectorCase(factory, sem, rounds_of(sem))
 
 
 def rounds_of(sem: LinearSEM) -> list[Round]:
-    """Of the system, and after the change of one whose noise has other means."""
+    """Rounds of `sem`, and after the change of one whose noise has other means."""
     rng = np.random.default_rng(0)
-    changed = replace_means(sem, sem.noise_mean + SHIFT * sem.noise_std)
+    changed = sem.replace(noise_mean=sem.noise_mean + SHIFT * sem.noise_std)
     rounds = []
     for t in range(N_ROUNDS):
         if t % SAME == 0:
@@ -148,12 +159,6 @@ def rounds_of(sem: LinearSEM) -> list[Round]:
         now = sem if t < CHANGE else changed
         rounds.append((a, now.sample(a[None], rng)[0]))
     return rounds
-
-
-def replace_means(sem: LinearSEM, noise_mean: FloatArray) -> LinearSEM:
-    return LinearSEM(
-        weights=sem.weights, noise_mean=noise_mean, noise_std=sem.noise_std, regimes=sem.regimes
-    )
 
 
 def watch(
@@ -166,7 +171,7 @@ def watch(
         given_a, given_x = a.copy(), x.copy()
         alarms = detector.watch(number, given_a, given_x, view)
         assert isinstance(alarms, list), f"watch returns {alarms!r:.60}, not a list"
-        assert all(isinstance(alarm, Alarm) for alarm in alarms), f"{alarms!r:.60} are no alarms"
+        assert all(isinstance(alarm, Alarm) for alarm in alarms), f"{alarms!r:.60} are not alarms"
         assert np.array_equal(given_a, a), "the intervention was changed"
         assert np.array_equal(given_x, x), "the values were changed"
         found += alarms
@@ -214,7 +219,8 @@ def _same_rounds_same_alarms(case: DetectorCase) -> None:
 def _restored_goes_on(case: DetectorCase) -> None:
     for n_rounds in (0, *MOMENTS):
         old, new, view = case.make(), case.make(), case.view()
-        watch(new, case.view(), case.rounds[: CHANGE // 3])  # must leave no trace
+        # what the new one saw before it was restored must leave no trace
+        watch(new, case.view(), case.rounds[: CHANGE // 3])
         watch(old, view, case.rounds[:n_rounds])
         other_view = case.view()
         watch(case.make(), other_view, case.rounds[:n_rounds])
@@ -279,6 +285,194 @@ DETECTOR_PROMISES: dict[str, Callable[[DetectorCase], None]] = {
     "a restored detector goes on as the old one": _restored_goes_on,
     "a state is plain arrays and scalars and a copy": _states_are_plain_copies,
     "a state keeps the names, kinds and lengths it starts with": _states_keep_their_form,
-    "what is forgotten is no evidence any more": _forgets,
+    "what is forgotten is no longer evidence": _forgets,
     "nothing is drawn at random": _draws_nothing,
+}
+
+
+# -- learners --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LearnerCase:
+    """A learner, and rounds to learn from: half of them with all nodes natural, half with none."""
+
+    make: Callable[[], Any]
+    values: FloatArray  # (n, N)
+    regimes: IntArray  # (n, N)
+
+    def fit(self, values: Any = None, regimes: Any = None, **known: Any) -> Any:
+        """A fresh learner that has learned; what is not given is the case's."""
+        return self.again(self.make(), values, regimes, **known)
+
+    def again(self, learner: Any, values: Any = None, regimes: Any = None, **known: Any) -> Any:
+        """The learner after another fit; what is not given is the case's."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CausalArmsWarning)
+            return learner.fit(
+                self.values.copy() if values is None else values,
+                interventions=self.regimes.copy() if regimes is None else regimes,
+                **known,
+            )
+
+
+def check_learner(factory: Callable[[], Any]) -> None:
+    """AssertionError if a learner breaks a promise that every learner gives.
+
+    factory   makes a fresh learner, always with the same settings
+    """
+    keep(LEARNER_PROMISES, learner_case(factory), type(factory()).__name__)
+
+
+def learner_case(factory: Callable[[], Any]) -> LearnerCase:
+    """Rounds of a random linear system, for learners that `factory` makes."""
+    sem, rng = random_sem(LEARNER_NODES, seed=2), np.random.default_rng(0)
+    regimes = np.repeat(np.arange(LEARNER_ROUNDS) % 2, LEARNER_NODES).reshape(
+        LEARNER_ROUNDS, LEARNER_NODES
+    )
+    return LearnerCase(factory, sem.sample(regimes, rng), regimes)
+
+
+def same_fit(one: Any, other: Any) -> None:
+    """All that was learned is equal; nan is equal to itself."""
+    for name in FITTED:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def _fits(case: LearnerCase) -> None:
+    learner = case.make()
+    assert case.again(learner) is learner, "fit does not return the learner"
+    shape = (2, LEARNER_NODES, LEARNER_NODES)
+    edges, weights = learner.adjacency_, learner.weights_
+    assert edges.shape == shape, f"adjacency_ has shape {edges.shape}, not {shape}"
+    assert edges.dtype == bool, f"adjacency_ holds {edges.dtype}, not bool"
+    assert not edges.diagonal(axis1=1, axis2=2).any(), "adjacency_ has a node that causes itself"
+    assert weights.shape == shape, f"weights_ has shape {weights.shape}, not {shape}"
+    assert np.isfinite(weights).all(), "weights_ of mechanisms with samples are not finite"
+    assert (weights[~edges] == 0).all(), "weights_ has a weight without an edge in adjacency_"
+    for name in ("intercept_", "noise_std_"):
+        found = getattr(learner, name)
+        assert found.shape == shape[:2], f"{name} has shape {found.shape}, not {shape[:2]}"
+        assert np.isfinite(found).all(), f"{name} of mechanisms with samples is not finite"
+    assert (learner.noise_std_ >= 0).all(), "noise_std_ is below 0"
+    assert learner.n_features_in_ == LEARNER_NODES, f"n_features_in_ is {learner.n_features_in_}"
+
+
+def _each_regime_is_acyclic(case: LearnerCase) -> None:
+    for regime, edges in enumerate(case.fit().adjacency_):
+        order = topological_order(np.asarray(edges).astype(bool))
+        assert order is not None, f"regime {regime} has a cycle"
+
+
+def _graph_has_the_edges(case: LearnerCase) -> None:
+    from networkx import DiGraph
+
+    learner = case.fit()
+    graph = learner.graph_
+    assert isinstance(graph, DiGraph), f"graph_ is a {type(graph).__name__}, not a DiGraph"
+    names = list(graph)
+    found = {(names.index(a), names.index(b)) for a, b in graph.edges()}
+    wanted = {(int(a), int(b)) for a, b in np.argwhere(learner.adjacency_.any(axis=0))}
+    assert found == wanted, f"graph_ has {sorted(found)}, adjacency_ {sorted(wanted)}"
+
+
+def _deterministic(case: LearnerCase) -> None:
+    fits = []
+    for seed in (1, 2):
+        with global_random_state(seed):
+            fits.append(case.fit())
+    same_fit(*fits)
+
+
+def _second_fit_forgets_the_first(case: LearnerCase) -> None:
+    learner = case.fit()
+    half = case.values[: LEARNER_ROUNDS // 2] * 2.0, case.regimes[: LEARNER_ROUNDS // 2]
+    case.again(learner, *half)
+    same_fit(learner, case.fit(*half))
+
+
+def _input_is_not_changed(case: LearnerCase) -> None:
+    values, regimes = case.values.copy(), case.regimes.copy()
+    case.fit(values, regimes)
+    np.testing.assert_array_equal(values, case.values, err_msg="fit changed the samples")
+    np.testing.assert_array_equal(regimes, case.regimes, err_msg="fit changed the interventions")
+
+
+def _noise_mean_is_kept(case: LearnerCase) -> None:
+    known = np.linspace(0.5, 1.5, LEARNER_NODES)
+    intercept = case.fit(noise_mean=known).intercept_
+    np.testing.assert_allclose(
+        intercept, np.stack([known, known]), err_msg="intercept_ is not the noise_mean given"
+    )
+
+
+def _settings_are_kept_and_cloned(case: LearnerCase) -> None:
+    learner = case.make()
+    before = dict(learner.get_params())
+    case.again(learner)
+    assert _same(learner.get_params(), before), "fit changed the settings"
+    copy = clone(learner)
+    assert _same(copy.get_params(), before), "a clone has other settings"
+    assert not hasattr(copy, "weights_"), "a clone carries results"
+    same_fit(case.again(copy), learner)
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(np.asarray(one[name], dtype=object), np.asarray(other[name], dtype=object))
+        for name in one
+    )
+
+
+def bad_samples(values: FloatArray, regimes: IntArray) -> dict[str, tuple[Any, Any]]:
+    """What nobody can learn from, by the words for it."""
+
+    def put(array: npt.NDArray[Any], value: object) -> npt.NDArray[Any]:
+        changed = array.astype(object if isinstance(value, str) else float)
+        changed[7, 1] = value
+        return changed
+
+    constant = values.copy()
+    constant[:, 1] = 2.5
+    return {
+        "NaN": (put(values, np.nan), regimes),
+        "an infinite value": (put(values, np.inf), regimes),
+        "text": (put(values, "high"), regimes),
+        "a constant node": (constant, regimes),
+        "one column": (values[:, :1], regimes[:, :1]),
+        "one dimension": (values[:, 0], regimes),
+        "no rows": (values[:0], regimes[:0]),
+        "fewer interventions than samples": (values, regimes[:-1]),
+        "interventions of fewer nodes": (values, regimes[:, :-1]),
+        "a regime below 0": (values, put(regimes, -1)),
+        "half a regime": (values, put(regimes, 0.5)),
+        "no regime": (values, put(regimes, np.nan)),
+    }
+
+
+def _bad_input_is_refused(case: LearnerCase) -> None:
+    for what, (values, regimes) in bad_samples(case.values, case.regimes).items():
+        learner = case.make()
+        try:
+            case.again(learner, values, regimes)
+        except CausalArmsError:
+            assert not hasattr(learner, "weights_"), f"{what} is refused, but leaves weights_"
+        except Exception as error:
+            raise AssertionError(
+                f"{what} is refused by {type(error).__name__}, not by a CausalArmsError"
+            ) from error
+        else:
+            raise AssertionError(f"{what} is not refused")
+
+
+LEARNER_PROMISES: dict[str, Callable[[LearnerCase], None]] = {
+    "fit gives adjacency_, weights_, intercept_ and noise_std_ per regime": _fits,
+    "the graph of every regime is acyclic": _each_regime_is_acyclic,
+    "graph_ is a networkx graph of the same edges": _graph_has_the_edges,
+    "the same rounds give the same graph, whatever the global random state": _deterministic,
+    "samples and interventions stay what they are": _input_is_not_changed,
+    "a second fit forgets the first": _second_fit_forgets_the_first,
+    "a known noise mean is kept": _noise_mean_is_kept,
+    "settings are stored as given, and cloned": _settings_are_kept_and_cloned,
+    "what cannot be learned from is refused and leaves no result": _bad_input_is_refused,
 }
