@@ -37,7 +37,6 @@ from causalarms.policies.base import (
 )
 from causalarms.policies.state_check import WHOLE, Entry
 from causalarms.search.constraints import Constraints
-from causalarms.sem.regimes import existing
 
 
 class Additive(Policy):
@@ -73,7 +72,7 @@ class Additive(Policy):
                 f"{MAX_LEVELS}"
             )
         self.n_phases = math.ceil(math.log2(self.bound / self.epsilon))
-        exist = existing(self.regimes)
+        exist = self._regimes.existing
         self._column = np.zeros(exist.shape, dtype=np.int64)  # of each level but the first
         extra = exist.copy()
         extra[0] = False
@@ -81,7 +80,7 @@ class Additive(Policy):
         size = 1 + int(extra.sum())
         self._products = np.zeros((size, size))  # of this phase: X^T X, X = (1, levels)
         self._targets = np.zeros(size)  # X^T y
-        self._alive = exist
+        self._alive = exist.copy()
         self._seen = np.zeros(exist.shape, dtype=np.int64)  # in this phase
         self._terms = np.zeros(size)  # of the last phase that ended
         self._phase = self._next_phase(0)
@@ -179,7 +178,7 @@ class Additive(Policy):
 
     def restore_own(self, state: dict[str, Any]) -> None:
         alive = state["alive"]
-        if not alive.any(axis=0).all() or (alive & ~existing(self.regimes)).any():
+        if not alive.any(axis=0).all() or (alive & ~self._regimes.existing).any():
             raise DataError("a node has no level left, or one that does not exist")
         if (state["seen"].sum(axis=0) != state["products"][0, 0]).any():
             raise DataError("levels were not seen as often as there were rounds in this phase")

@@ -30,7 +30,7 @@ from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import within
 from causalarms.sem.interventions import as_interventions
 from causalarms.sem.nodes import node_names
-from causalarms.sem.regimes import regime_counts
+from causalarms.sem.regimes import Counts, regimes_of
 
 FloatArray = npt.NDArray[np.float64]
 Intervention = npt.NDArray[np.uint8]
@@ -69,7 +69,7 @@ class Policy(ABC):
             )
         self.n_nodes = n_nodes
         self.reward = reward % n_nodes
-        self.regimes = regime_counts(regimes, n_nodes)  # (N,) how many each node has
+        self._regimes = regimes_of(regimes, n_nodes)
         self.n_told = 0
         self.made = 0  # when the round told last was carried out
         self.alarms: list[Alarm] = []
@@ -77,9 +77,14 @@ class Policy(ABC):
         self._nodes = node_names(None, n_nodes)
 
     @property
+    def regimes(self) -> Counts:
+        """How many each node has, (N,)."""
+        return self._regimes.counts
+
+    @property
     def n_regimes(self) -> int:
         """The most that a node has, R."""
-        return int(self.regimes.max())
+        return self._regimes.n_regimes
 
     def ask(self, rng: np.random.Generator) -> Intervention:
         """The next intervention, the regime of every node, (N,)."""
@@ -122,7 +127,7 @@ class Policy(ABC):
                 f"allowed: {type(self).__name__} plays a plan of its own at first, and cannot keep "
                 "constraints or costs"
             )
-        return within(self.regimes, allowed)
+        return within(self._regimes, allowed)
 
     def tell(
         self,
@@ -136,13 +141,21 @@ class Policy(ABC):
         `made` grows with the time at which rounds were carried out, where that is not the order in
         which they are told: a late result may be from before a change that is already known.
         """
-        a = as_interventions(np.asarray(intervention)[None], self._nodes, self.regimes)[0]
+        a = as_interventions(np.asarray(intervention)[None], self._nodes, self._regimes)[0]
         try:
             x = np.array(observation, dtype=float)
         except (TypeError, ValueError) as error:
             raise DataError(f"an observation is a number per node, not {observation!r}") from error
         if x.shape != (self.n_nodes,):
             raise DataError(f"an observation has shape ({self.n_nodes},), not {x.shape}")
+        if not np.abs(x).max() <= LARGEST:  # nor if it is nan
+            self._check_values(x)
+        self.made = self.n_told + 1 if made is None else whole("made", made, least=0)
+        self.n_told += 1
+        self.learn(a, x)
+
+    def _check_values(self, x: FloatArray) -> None:
+        """Missing values are fine for policies that learn from gaps."""
         wrong = np.isinf(x) if self.learns_from_gaps else ~np.isfinite(x)
         if wrong.any():
             node = int(np.flatnonzero(wrong)[0])
@@ -153,9 +166,6 @@ class Policy(ABC):
                 f"the observation of node {node} is {x[node]:g}: too large to compute with, "
                 "use other units"
             )
-        self.made = self.n_told + 1 if made is None else whole("made", made, least=0)
-        self.n_told += 1
-        self.learn(a, x)
 
     @abstractmethod
     def learn(self, a: Intervention, x: FloatArray) -> None:

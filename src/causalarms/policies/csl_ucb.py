@@ -59,7 +59,6 @@ from causalarms.policies.uniform import random_intervention
 from causalarms.policies.weights_state import restored_weights, weights_entries, weights_state
 from causalarms.posterior.settings import edge_masks
 from causalarms.search.constraints import Constraints
-from causalarms.sem.regimes import existing
 from causalarms.sem.topology import find_cycle
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
@@ -142,9 +141,9 @@ class CSLUCB(Policy):
             )
         self._use_detector(detector)
         self.n_cyclic = 0  # of those scored at the last refresh, how many have no expected reward
-        self._exist = existing(self.regimes)
-        self._data = Dataset(n_nodes, cap=max_samples, regimes=self.regimes)
-        self._moments = Moments(n_nodes, cap=max_samples, regimes=self.regimes)
+        self._exist = self._regimes.existing
+        self._data = Dataset(n_nodes, cap=max_samples, regimes=self._regimes)
+        self._moments = Moments(n_nodes, cap=max_samples, regimes=self._regimes)
         self._chains: dict[tuple[int, int], Chain] = {}
         self._adjacency: npt.NDArray[np.bool_] | None = None
         self._model: MechanismWeights | None = None
@@ -191,7 +190,7 @@ class CSLUCB(Policy):
     ) -> Suggestion:
         kept = self.kept(allowed)
         if self.exploring or self._scored is None:
-            tried = random_intervention(rng, self.regimes, kept)
+            tried = random_intervention(rng, self._regimes, kept)
             return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
         if kept is not None:
             return self._best_allowed(self._scored, kept)

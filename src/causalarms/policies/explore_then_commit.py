@@ -38,7 +38,6 @@ from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.search.constraints import Constraints
-from causalarms.sem.regimes import existing
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import gram_matrix
 
@@ -210,7 +209,7 @@ class ExploreThenCommit(Policy):
         self.alarms += alarms
         self._counts[:] = 0
         self._model = None
-        for regime, node in np.argwhere(existing(self.regimes)).tolist():
+        for regime, node in np.argwhere(self._regimes.existing).tolist():
             self.detector.forget(regime, node)
 
     def _use(self, weights: FloatArray, intercept: FloatArray, noise_std: FloatArray) -> None:

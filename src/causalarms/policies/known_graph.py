@@ -20,7 +20,7 @@ from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
 from causalarms.policies.base import FloatArray, Intervention, Policy
 from causalarms.posterior.exact import Draws
-from causalarms.sem.regimes import Counts, existing
+from causalarms.sem.regimes import Regimes
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import Moments
 from causalarms.statistics.normal_equations import (
@@ -56,7 +56,9 @@ class KnownGraph(Policy):
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
-        self._graphs = {0: _edges("graph", graph, self.regimes)} | _restarts(restarts, self.regimes)
+        self._graphs = {0: _edges("graph", graph, self._regimes)} | _restarts(
+            restarts, self._regimes
+        )
         self._use(self._graphs[0])
         mean = as_noise_mean(noise_mean, self._nodes, self.n_regimes)
         if mean is None:
@@ -65,7 +67,7 @@ class KnownGraph(Policy):
         prior_std = number("prior_std", prior_std, above=1e-50, most=1e50)
         self.noise_std = number("noise_std", noise_std, above=1e-50, most=1e50)
         self.prior_precision = (self.noise_std / prior_std) ** 2
-        self._moments = Moments(n_nodes, regimes=self.regimes)
+        self._moments = Moments(n_nodes, regimes=self._regimes)
 
     @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
@@ -81,7 +83,7 @@ class KnownGraph(Policy):
 
     def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """The graph is told; weights have the normal posterior that the policy draws from."""
-        shape, exist = (self.n_regimes, self.n_nodes), existing(self.regimes)
+        shape, exist = (self.n_regimes, self.n_nodes), self._regimes.existing
         weights = np.stack([self._draw(rng) for _ in range(draws)])
         drawn = Draws(
             np.repeat(self._order[None], draws, axis=0),
@@ -98,7 +100,7 @@ class KnownGraph(Policy):
         self._moments.add(x, a)
         if self.n_told in self._graphs:
             self._use(self._graphs[self.n_told])
-            self._moments = Moments(self.n_nodes, regimes=self.regimes)
+            self._moments = Moments(self.n_nodes, regimes=self._regimes)
 
     def _use(self, graph: npt.NDArray[np.bool_]) -> None:
         order = topological_order(graph.any(axis=0))
@@ -114,7 +116,7 @@ class KnownGraph(Policy):
         self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
 
 
-def _restarts(given: Any, regimes: Counts) -> dict[int, npt.NDArray[np.bool_]]:
+def _restarts(given: Any, regimes: Regimes) -> dict[int, npt.NDArray[np.bool_]]:
     try:
         pairs = [(after, graph) for after, graph in given]
     except (TypeError, ValueError) as error:
@@ -125,12 +127,12 @@ def _restarts(given: Any, regimes: Counts) -> dict[int, npt.NDArray[np.bool_]]:
     }
 
 
-def _edges(name: str, graph: npt.ArrayLike, regimes: Counts) -> npt.NDArray[np.bool_]:
+def _edges(name: str, graph: npt.ArrayLike, regimes: Regimes) -> npt.NDArray[np.bool_]:
     try:
         edges = np.asarray(graph, dtype=float) != 0
     except (TypeError, ValueError, OverflowError) as error:
         raise SettingError(f"{name} must be 0 or 1 per edge, not {graph!r}") from error
-    exist = existing(regimes)
+    exist = regimes.existing
     shape = (*exist.shape, len(regimes))
     if edges.shape != shape:
         raise SettingError(
@@ -138,7 +140,7 @@ def _edges(name: str, graph: npt.ArrayLike, regimes: Counts) -> npt.NDArray[np.b
         )
     for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
         raise SettingError(
-            f"{name}: node {child} has {regimes[child]} regimes, but parents in regime {regime}"
+            f"{name}: node {child} has {regimes.key[child]} regimes, but parents in regime {regime}"
         )
     return edges
 

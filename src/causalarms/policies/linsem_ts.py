@@ -35,7 +35,7 @@ class LinSEMTS(KnownGraph):
         pending: Sequence[Intervention] = (),
         allowed: Constraints | None = None,
     ) -> Suggestion:
-        kept = within(self.regimes, self.kept(allowed))
+        kept = within(self._regimes, self.kept(allowed))
         best = best_intervention(
             self._draw(rng), self.noise_mean, self._order, self.reward,
             constraints=kept, budget=SEARCH_BUDGET,

@@ -34,7 +34,6 @@ from causalarms.policies.base import (
 from causalarms.policies.known_graph import NO_DIGITS, ROUNDING, KnownGraph
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import allowed_arms, within
-from causalarms.sem.regimes import n_interventions
 from causalarms.sem.rewards import intervention_of
 
 THEORY = "theory"
@@ -64,7 +63,7 @@ class LinSEMUCB(KnownGraph):
             n_nodes, reward, graph=graph, noise_mean=noise_mean, noise_std=noise_std,
             restarts=restarts, regimes=regimes,
         )  # fmt: skip
-        n_arms = n_interventions(self.regimes)
+        n_arms = self._regimes.n_interventions
         if n_arms > 2**MAX_OPTIMISTIC_NODES:
             raise SettingError(
                 f"{self.name} compares all interventions each round: {n_arms:,} are too many for "
@@ -98,8 +97,8 @@ class LinSEMUCB(KnownGraph):
         pending: Sequence[Intervention] = (),
         allowed: Constraints | None = None,
     ) -> Suggestion:
-        indices, cost = allowed_arms(within(self.regimes, self.kept(allowed)))
-        arms = intervention_of(indices, self.n_nodes, self.regimes)
+        indices, cost = allowed_arms(within(self._regimes, self.kept(allowed)))
+        arms = intervention_of(indices, self.n_nodes, self._regimes)
         mean, index = self.scores(arms)
         net = np.where(np.isfinite(index) & np.isfinite(mean), index - cost, -np.inf)
         arm = int(np.argmax(net))

@@ -25,7 +25,6 @@ from causalarms.policies.base import (
 from causalarms.policies.state_check import FLOATS, Entry
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import allowed_arms
-from causalarms.sem.regimes import n_interventions
 from causalarms.sem.rewards import check_enumerable, index_of, intervention_of
 
 MOST_KEPT = 2**27  # rewards, 1 GiB
@@ -44,8 +43,8 @@ class UCB(Policy):
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
-        check_enumerable(self.n_nodes, self.regimes)
-        n_arms = n_interventions(self.regimes)
+        check_enumerable(self.n_nodes, self._regimes)
+        n_arms = self._regimes.n_interventions
         self.alpha = number("alpha", alpha, least=0.0)
         self.window = window = optional(
             whole, "window", window, least=1, most=MOST_KEPT // n_arms,
@@ -68,7 +67,7 @@ class UCB(Policy):
             unplayed = unplayed[np.isin(unplayed, allowed_arms(kept).indices)]
         if len(unplayed):
             arm = int(rng.choice(unplayed))
-            untried = intervention_of(arm, self.n_nodes, self.regimes)
+            untried = intervention_of(arm, self.n_nodes, self._regimes)
             return Suggestion(untried, EXPLORE, why="not tried yet")
         widths = self._widths()
         if kept is None:
@@ -76,7 +75,7 @@ class UCB(Policy):
         else:
             arms, cost = allowed_arms(kept)
             arm = int(arms[np.argmax(self._means[arms] + widths[arms] - cost)])
-        best = intervention_of(arm, self.n_nodes, self.regimes)
+        best = intervention_of(arm, self.n_nodes, self._regimes)
         return Suggestion(best, EXPLOIT, float(self._means[arm]), float(widths[arm]))
 
     def _widths(self) -> FloatArray:
@@ -84,7 +83,7 @@ class UCB(Policy):
         return self.alpha * np.sqrt(np.log(max(self.n_told, 1)) / np.maximum(self._plays, 1))
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
-        arm, value = index_of(a, self.regimes), float(x[self.reward])
+        arm, value = index_of(a, self._regimes), float(x[self.reward])
         n = int(self._plays[arm])
         self._plays[arm] += 1
         if self.window is None:

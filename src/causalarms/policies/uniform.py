@@ -11,7 +11,7 @@ from causalarms.limits import MAX_TABLE_NODES
 from causalarms.policies.base import EXPLORE, FloatArray, Intervention, Policy, Suggestion
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import allowed_arms
-from causalarms.sem.regimes import Counts, all_two, n_interventions
+from causalarms.sem.regimes import GivenRegimes, regimes_of
 from causalarms.sem.rewards import intervention_of
 
 FEW = 2**MAX_TABLE_NODES  # interventions that are listed rather than drawn by their factors
@@ -19,18 +19,18 @@ DRAWN = 100
 
 
 def random_intervention(
-    rng: np.random.Generator, regimes: Counts, allowed: Constraints | None = None
+    rng: np.random.Generator, regimes: GivenRegimes, allowed: Constraints | None = None
 ) -> Intervention:
     """One of all, or of the allowed interventions, each as likely as the others."""
+    known = regimes_of(regimes, len(regimes))
     if allowed is not None:
-        if n_interventions(regimes) > FEW:
+        if known.n_interventions > FEW:
             return allowed.random(rng)
-        return intervention_of(
-            int(rng.choice(allowed_arms(allowed).indices)), len(regimes), regimes
-        )
-    if all_two(regimes):
-        return rng.integers(0, 2, len(regimes), dtype=np.uint8)
-    return rng.integers(0, regimes, dtype=np.uint8)
+        arm = int(rng.choice(allowed_arms(allowed).indices))
+        return intervention_of(arm, len(known), known)
+    if known.all_two:
+        return rng.integers(0, 2, len(known), dtype=np.uint8)
+    return rng.integers(0, known.counts, dtype=np.uint8)
 
 
 def nearest_allowed(
@@ -57,7 +57,7 @@ class RandomPolicy(Policy):
         pending: Sequence[Intervention] = (),
         allowed: Constraints | None = None,
     ) -> Suggestion:
-        arm = random_intervention(rng, self.regimes, self.kept(allowed))
+        arm = random_intervention(rng, self._regimes, self.kept(allowed))
         return Suggestion(arm, EXPLORE, why="a random setting")
 
     def learn(self, a: Intervention, x: FloatArray) -> None:

@@ -12,19 +12,19 @@ from causalarms.errors import ModelError
 from causalarms.limits import MAX_ENUMERATED_NODES
 from causalarms.search import Constraints
 from causalarms.search.constraints import unconstrained
-from causalarms.sem.regimes import Counts, existing, regime_counts
+from causalarms.sem.regimes import GivenRegimes, Regimes, regimes_of
 from causalarms.sem.rewards import indices_of
 
 Intervention = npt.NDArray[np.uint8]
 
 
-def within(regimes: Counts, constraints: Constraints | None = None) -> Constraints:
+def within(regimes: GivenRegimes, constraints: Constraints | None = None) -> Constraints:
     """What is allowed, of regimes that exist.
 
     >>> within(np.array([1, 2]), Constraints([2, 2], at_most=1)).interventions().tolist()
     [[0, 0], [0, 1]]
     """
-    counts = tuple(regimes.tolist())
+    counts = regimes.key if isinstance(regimes, Regimes) else tuple(regimes.tolist())
     if constraints is None:
         return unconstrained(counts)
     if constraints.regimes == counts:
@@ -57,16 +57,17 @@ class Arms(NamedTuple):
 def allowed_arms(allowed: Constraints) -> Arms:
     """Remembered: the same constraints are asked about every round."""
     rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
-    index = indices_of(rows, regime_counts(list(allowed.regimes), allowed.n_nodes))
+    index = indices_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
     order = np.argsort(index)
     return Arms(index[order], allowed.cost(rows)[order])
 
 
 def neighbours(
-    intervention: Intervention, regimes: Counts, nodes: npt.NDArray[np.int64] | None = None
+    intervention: Intervention, regimes: GivenRegimes, nodes: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[np.uint8]:
     """All interventions that differ in one node (of `nodes`), by node and regime, (n, N)."""
-    changes = np.argwhere(existing(regimes).T)  # (node, regime)
+    known = regimes_of(regimes, len(intervention))
+    changes = np.argwhere(known.existing.T)  # (node, regime)
     changes = changes[changes[:, 1] != intervention[changes[:, 0]]]
     if nodes is not None:
         changes = changes[np.isin(changes[:, 0], nodes)]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from causalarms.errors import InfeasibleError, ModelError
 from causalarms.search import Constraints as NumberedConstraints
 from causalarms.sem.nodes import node_index
-from causalarms.sem.regimes import Counts, regime_counts
+from causalarms.sem.regimes import GivenRegimes, regimes_of
 
 Node = str | int
 Combination = Mapping[Node, int]
@@ -38,13 +38,15 @@ class Constraints:
     forbidden: Sequence[Combination] = ()
     required: Sequence[Combination] = ()
 
-    def over(self, nodes: Sequence[str], regimes: Counts | None = None) -> NumberedConstraints:
+    def over(
+        self, nodes: Sequence[str], regimes: GivenRegimes | None = None
+    ) -> NumberedConstraints:
         """The constraints of the search; refuses those that no intervention satisfies.
 
         `regimes` (N,) says how many each node has (two).
         """
         names = tuple(nodes)
-        counts = regime_counts(regimes, len(names)).tolist()
+        counts = regimes_of(regimes, len(names)).key
         allowed: dict[int, set[int]] = {}
         said_of: dict[int, list[str]] = {}  # what was said of each node, for messages
         for setting, on in (("never_on", False), ("always_on", True)):
@@ -78,7 +80,7 @@ class Constraints:
             raise InfeasibleError(f"no intervention satisfies {words}", error.conflict) from None
 
     def _combinations(
-        self, nodes: tuple[str, ...], counts: list[int]
+        self, nodes: tuple[str, ...], counts: tuple[int, ...]
     ) -> Iterator[tuple[str, dict[int, list[int]]]]:
         """Forbidden combinations by number, each with the words it comes from."""
         for given in self.forbidden:
@@ -111,7 +113,7 @@ class Constraints:
 
 
 def _checked(
-    kind: str, given: Mapping[Any, int], nodes: tuple[str, ...], counts: list[int]
+    kind: str, given: Mapping[Any, int], nodes: tuple[str, ...], counts: tuple[int, ...]
 ) -> tuple[str, Literals]:
     literals = {node_index(node, nodes): regime for node, regime in given.items()}
     shown = ", ".join(f"{nodes[i]}={regime}" for i, regime in literals.items())

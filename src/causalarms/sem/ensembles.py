@@ -18,7 +18,7 @@ import numpy.typing as npt
 from causalarms.errors import ModelError
 from causalarms.rng import Seed, generator
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.sem.regimes import existing, regime_counts
+from causalarms.sem.regimes import existing, regimes_of
 
 FloatArray = npt.NDArray[np.float64]
 WeightLaw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
@@ -113,16 +113,16 @@ def random_sem(
     order = np.arange(n_nodes)
     if hidden_order:
         order[:-1] = rng.permutation(n_nodes - 1)
-    counts = regime_counts(regimes, n_nodes)
-    matrices = np.zeros((int(counts.max()), n_nodes, n_nodes))
+    known = regimes_of(regimes, n_nodes)
+    matrices = np.zeros((known.n_regimes, n_nodes, n_nodes))
     for position, node in enumerate(order):
         earlier = order[:position]
-        for regime in range(counts[node]):
+        for regime in range(known.key[node]):
             matrices[regime, earlier, node] = ensemble.column_unlike(
                 matrices[:regime, earlier, node], rng, position
             )
     return LinearSEM(
-        weights=matrices, noise_mean=noise_mean, noise_std=noise_std, order=order, regimes=counts
+        weights=matrices, noise_mean=noise_mean, noise_std=noise_std, order=order, regimes=known
     )
 
 

@@ -9,34 +9,37 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError
 from causalarms.limits import MAX_REGIMES
-from causalarms.sem.regimes import Counts, regime_counts
+from causalarms.sem.regimes import GivenRegimes, regimes_of
 
 
 def as_interventions(
-    given: npt.ArrayLike, nodes: Sequence[str], regimes: Counts | None = None
+    given: npt.ArrayLike, nodes: Sequence[str], regimes: GivenRegimes | None = None
 ) -> npt.NDArray[np.uint8]:
     """A contiguous (n, N) array with 0 <= a_i < K_i, or an error that names the row and the node.
 
     Without `regimes` every node has two.
     """
-    counts = regime_counts(None, len(nodes)) if regimes is None else regimes
+    known = regimes_of(regimes, len(nodes))
     array = np.asarray(given)
+    right_shape = array.ndim == 2 and array.shape[1] == len(nodes)
+    if array.dtype == np.uint8 and right_shape and (array <= known.last).all():
+        return np.ascontiguousarray(array)  # as policies and systems hand them on in every round
     if array.dtype == object or array.dtype.kind not in "biuf":
         raise DataError(
             "interventions must be numbers 0 (natural) or 1 (intervened)"
-            if (counts == 2).all()
+            if known.all_two
             else "interventions must be numbers, 0 (natural) and up"
         )
-    if array.ndim != 2 or array.shape[1] != len(nodes):
+    if not right_shape:
         raise DataError(
             f"interventions must have shape (n, {len(nodes)}), one column per node, "
             f"not {array.shape}"
         )
-    right = (array >= 0) & (array < counts) & (array == np.floor(array))
+    right = (array >= 0) & (array < known.counts) & (array == np.floor(array))
     if not right.all():
         row, node = np.argwhere(~right)[0]
         raise DataError(
-            f"row {row} of node {nodes[node]!r}: regime {array[row, node]} {_why(counts[node])}"
+            f"row {row} of node {nodes[node]!r}: regime {array[row, node]} {_why(known.key[node])}"
         )
     return np.ascontiguousarray(array, dtype=np.uint8)
 
