@@ -136,7 +136,8 @@ def test_every_round_is_reported_as_it_happens() -> None:
     def watch(t: int, suggestion: Suggestion, gap: float) -> None:
         seen.append((t, suggestion.reason, gap))
 
-    simulate(Scripted("0110"), WORLD, horizon=4, on_round=watch)
+    trace = simulate(Scripted("0110"), WORLD, horizon=4, on_round=watch)
+    assert [gap for *_, gap in seen] == trace.gap.tolist()
     assert [(t, reason) for t, reason, _ in seen] == [
         (1, "explore"),
         (2, "explore"),

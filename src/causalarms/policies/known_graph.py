@@ -75,11 +75,10 @@ class KnownGraph(Policy):
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw of all weights; those whose digits are all lost (dense systems) count as 0."""
-        weights = draw_weights(
+        return draw_weights(
             self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
             self.noise_std, rng.standard_normal((self.n_regimes, self.n_nodes, self.n_nodes)),
         )  # fmt: skip
-        return np.where(np.abs(weights) < NO_DIGITS, weights, 0.0)
 
     def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """The graph is told; weights have the normal posterior that the policy draws from."""
@@ -156,7 +155,7 @@ def draw_weights(
 ) -> FloatArray:
     """One draw of every mechanism's weights from its Gaussian posterior.
 
-    V = precision I + X^T X, mean V^-1 X^T (x_i - nu_i).
+    V = precision I + X^T X, mean V^-1 X^T (x_i - nu_i). What has no digits left is 0.
     """
     n = graph.shape[1]
     weights = np.zeros(graph.shape)
@@ -174,5 +173,6 @@ def draw_weights(
                 z[a] += noise_std * normals[regime, node, a]
             solve_transposed(equations, z)
             for a in range(p):
-                weights[regime, parents[a], node] = z[a]
+                if abs(z[a]) < NO_DIGITS:
+                    weights[regime, parents[a], node] = z[a]
     return weights

@@ -135,7 +135,10 @@ def _question(
             f"constraints speak of {max(constraints.factors.regimes)} regimes, "
             f"but there are weights of {w.shape[0]}"
         )
-    return Question(w, mean, np.array(order, dtype=np.int64), int(reward), constraints)
+    if not -w.shape[1] <= reward < w.shape[1]:
+        raise ModelError(f"there is no node {reward} to be the reward of {w.shape[1]} nodes")
+    position = int(reward) % w.shape[1]
+    return Question(w, mean, np.array(order, dtype=np.int64), position, constraints)
 
 
 def _best(question: Question, rules: Rules, start: Levels, budget: int) -> Found:

@@ -6,6 +6,7 @@ translates `InfeasibleError.conflict` back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
@@ -346,6 +347,6 @@ def _cost(
         if len(costs) != n_levels:
             raise ModelError(f"factor {factor}: {len(costs)} costs for {n_levels} levels")
         for level, value in enumerate(costs):
-            if not np.isfinite(value):
+            if not math.isfinite(value):
                 raise ModelError(f"cost of level {level} of factor {factor} is {value}")
     return tuple(tuple(float(value) for value in costs) for costs in given)

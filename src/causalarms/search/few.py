@@ -7,6 +7,8 @@ finds what the ascent missed and adds in another order.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from causalarms.limits import MAX_FEW
@@ -22,21 +24,18 @@ def best_of_few(posed: Posed) -> tuple[Levels, float, int] | None:
     None where there are many, or where they cost something. What does not reach the reward rests.
     """
     weights, mean, order, reward, rules, _ = posed
-    edges: BoolArray = np.any(weights, axis=0)
-    reaching = np.arange(len(order)) == reward
-    for node in order[::-1]:
-        if reaching[node]:
-            reaching |= edges[:, node]
-    domain = rules.domain
-    lowest = domain.argmax(axis=1)
-    if rules.n_boxes == 0:
-        acting = rules.act_factor[np.repeat(reaching, np.diff(rules.act_start))]
-        rests = np.ones(len(domain), dtype=bool)
-        rests[acting] = False
-        domain = domain & ~rests[:, None]
-        domain[rests, lowest[rests]] = True
-    if np.prod(domain.sum(axis=1), dtype=float) > MAX_FEW or rules.cost.any():
+    edges = np.logical_or.reduce(weights.astype(bool), axis=0)
+    reaching = _reaching(edges, order, reward)
+    sizes = rules.domain.sum(axis=1)
+    if rules.n_boxes == 0 and not all(reaching):
+        rests = np.ones(len(sizes), dtype=bool)
+        rests[rules.act_factor[np.repeat(reaching, np.diff(rules.act_start))]] = False
+        sizes[rests] = 1
+    if math.prod(sizes.tolist()) > MAX_FEW or rules.cost.any():
         return None
+    lowest = rules.domain.argmax(axis=1)
+    domain = rules.domain & (sizes[:, None] > 1)
+    domain[np.arange(len(sizes)), lowest] = True
     rows = _products(domain)
     levels = rows[keeps(rules, rows)]
     regimes, reference = _regimes(rules, levels), _regimes(rules, lowest[None])[0]
@@ -61,6 +60,19 @@ def best_of_few(posed: Posed) -> tuple[Levels, float, int] | None:
     tie = TIE * _scale(weights[chosen, :, nodes], shift, means[:, top], order, reward)
     first = int((values >= values[top] - tie).argmax())
     return levels[first].astype(np.uint8), float(values[first]), len(levels)
+
+
+def _reaching(edges: BoolArray, order: IntArray, reward: int) -> list[bool]:
+    """Which nodes have a path to the reward; sets of nodes are the bits of a number."""
+    n_nodes, width = len(edges), (len(edges) + 7) // 8
+    parents = np.packbits(edges, axis=0, bitorder="little").T.tobytes()
+    reaching, everybody = 1 << reward, (1 << n_nodes) - 1
+    for node in order[::-1].tolist():
+        if reaching == everybody:
+            break
+        if reaching >> node & 1:
+            reaching |= int.from_bytes(parents[node * width : (node + 1) * width], "little")
+    return [bool(reaching >> node & 1) for node in range(n_nodes)]
 
 
 def _products(domain: BoolArray) -> IntArray:

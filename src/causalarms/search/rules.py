@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.search.factors import Factors
+from causalarms.search.factors import Factors, starts
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -45,29 +45,12 @@ def rules_of(
     factors: Factors, domain: BoolArray, cost: FloatArray, limit: int, boxes: Sequence[Box]
 ) -> Rules:
     """The arrays of constraints that were checked."""
-    acting = [factor for of_node in factors.acting for factor in of_node]
-    strides = [s for node in range(factors.n_nodes) for s in factors.strides(node)]
     inside = [(factor, levels) for box in boxes for factor, levels in box]
     box_levels = np.zeros((len(inside), domain.shape[1]), dtype=bool)
     for row, (_, levels) in enumerate(inside):
         box_levels[row, list(levels)] = True
-    return Rules(
-        domain,
-        cost,
-        limit,
-        _starts(factors.acting),
-        np.array(acting, dtype=np.int64),
-        np.array(strides, dtype=np.int64),
-        _starts(factors.tables),
-        np.array([regime for table in factors.tables for regime in table], dtype=np.int64),
-        _starts(boxes),
-        np.array([factor for factor, _ in inside], dtype=np.int64),
-        box_levels,
-    )
-
-
-def _starts(parts: Sequence[Sequence[object]]) -> IntArray:
-    return np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+    box_factor = np.array([factor for factor, _ in inside], dtype=np.int64)
+    return Rules(domain, cost, limit, *factors.arrays, starts(boxes), box_factor, box_levels)
 
 
 def keeps(rules: Rules, levels: npt.NDArray[np.integer]) -> BoolArray:

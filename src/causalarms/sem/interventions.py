@@ -22,7 +22,7 @@ def as_interventions(
     known = regimes_of(regimes, len(nodes))
     array = np.asarray(given)
     right_shape = array.ndim == 2 and array.shape[1] == len(nodes)
-    if array.dtype == np.uint8 and right_shape and (array <= known.last).all():
+    if array.dtype.char == "B" and right_shape and (array <= known.last).all():
         return np.ascontiguousarray(array)  # as policies and systems hand them on in every round
     if array.dtype == object or array.dtype.kind not in "biuf":
         raise DataError(

@@ -97,9 +97,10 @@ def regimes_of(given: object, n_nodes: int, *, default: int = 2) -> Regimes:
     else:
         given = default if given is None else given
         given = given.tolist() if isinstance(given, np.ndarray) else given
-        if not isinstance(given, Sequence) or isinstance(given, str):
-            given = [given] * n_nodes
-        found = _checked(tuple(_count(k) for k in given))
+        if isinstance(given, Sequence) and not isinstance(given, str):
+            found = _checked(tuple(_count(k) for k in given))
+        else:
+            found = _checked((_count(given),) * n_nodes)
     if len(found) != n_nodes:
         raise SettingError(f"regimes must be one number per node: {len(found)} of {n_nodes}")
     return found

@@ -20,6 +20,8 @@ from causalarms.statistics.dataset import Dataset
 
 FloatArray = npt.NDArray[np.float64]
 
+UNBOUNDED = 2**62  # samples
+
 
 class Moments:
     """`gram` (R, N, N+1, N+1) and `counts` (R, N); `regimes` says how many each node has (two)."""
@@ -43,7 +45,7 @@ class Moments:
 
     def add(self, values: FloatArray, interventions: npt.NDArray[np.uint8]) -> None:
         """One round: every node's current mechanism learns from it."""
-        cap = np.iinfo(np.int64).max if self.cap is None else self.cap
+        cap = UNBOUNDED if self.cap is None else self.cap
         _add(self.gram, self.counts, values, interventions, cap)
 
     def recompute(
