@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causalarms.graphs.layout import assign_layers, layered_layout, without_cycles
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import topological_order
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -11,11 +11,17 @@ import pytest
 from causalarms import LinearSEM, random_sem, search
 from causalarms.errors import DataError, InfeasibleError, ModelError, SettingError
 from causalarms.limits import MAX_REGIMES
-from causalarms.sem import Constraints, conventions
-from causalarms.sem.best_regimes import neighbours, within
+from causalarms.sem import Constraints, convert
 from causalarms.sem.ensembles import regenerate
 from causalarms.sem.regimes import existing, regime_counts, regimes_of
-from causalarms.sem.rewards import all_interventions, check_enumerable, index_of, intervention_of
+from causalarms.sem.rewards import (
+    all_interventions,
+    check_enumerable,
+    index_of,
+    intervention_of,
+    neighbours,
+    within,
+)
 
 MIXED = [1, 3, 2, 4, 2]
 
@@ -159,7 +165,7 @@ def test_settings_that_are_refused() -> None:
 def test_files_and_graphs_keep_regimes() -> None:
     sem = system()
     assert LinearSEM.from_dict(sem.to_dict()) == sem
-    assert conventions.from_networkx(conventions.to_networkx(sem)) == sem
+    assert convert.from_networkx(convert.to_networkx(sem)) == sem
     assert "regimes" not in random_sem(3, seed=0).to_dict()
     alone = random_sem(3, seed=0, regimes=1)
     assert LinearSEM.from_dict(alone.to_dict()) == alone

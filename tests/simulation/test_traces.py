@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from causalarms import LinearSEM, make_policy, random_sem
+from causalarms.arrays import Intervention
 from causalarms.errors import ModelError
-from causalarms.policies.base import Intervention, Policy, Suggestion
+from causalarms.policies.base import Policy, Suggestion
 from causalarms.simulation.simulate import Trace, simulate
 from causalarms.simulation.world import World, switching_world
 

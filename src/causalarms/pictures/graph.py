@@ -23,7 +23,7 @@ from causalarms.pictures.legend import draw_legend, legend_handles, legend_rows
 from causalarms.pictures.matrices import draw_matrices
 from causalarms.plain_text import printable
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.sem.nodes import node_index
+from causalarms.sem.regimes import node_index
 
 __all__ = ["draw_graph", "draw_matrices", "draw_sem"]
 

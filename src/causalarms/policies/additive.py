@@ -24,17 +24,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import number, share
 from causalarms.errors import DataError, SettingError
 from causalarms.limits import MAX_LEVELS
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    FloatArray,
-    Intervention,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
 from causalarms.policies.state_check import WHOLE, Entry
 from causalarms.search.constraints import Constraints
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector, checked_alarms
 from causalarms.changes.misfit import misfits
@@ -27,13 +28,8 @@ from causalarms.policies.states import nested
 from causalarms.policies.typing_errors import LeftOut
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
-from causalarms.sem.best_regimes import within
-from causalarms.sem.interventions import as_interventions
-from causalarms.sem.nodes import node_names
-from causalarms.sem.regimes import Counts, regimes_of
-
-FloatArray = npt.NDArray[np.float64]
-Intervention = npt.NDArray[np.uint8]
+from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
+from causalarms.sem.rewards import within
 
 EXPLORE, EXPLOIT = "explore", "exploit"
 DRAWS = 400  # of a belief: a probability of 0.95 has a standard error of 0.011
@@ -207,7 +203,7 @@ class Policy(ABC):
         return None
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         """The graph believed now, (R, N, N), where the policy learns one."""
         return None
 

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import MODEL
@@ -42,24 +43,16 @@ from causalarms.models.confidence import FORMS
 from causalarms.models.scored_interventions import ScoredInterventions
 from causalarms.models.scores import Scores, best_score
 from causalarms.models.weights import MechanismWeights, fit_weights
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    LONGEST,
-    FloatArray,
-    Intervention,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, LONGEST, Policy, Suggestion
 from causalarms.policies.detector_views import DatasetView
 from causalarms.policies.noise_units import estimated_units
+from causalarms.policies.simple import random_intervention
 from causalarms.policies.state_check import FLAGS, INTEGERS, REAL, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
-from causalarms.policies.uniform import random_intervention
 from causalarms.policies.weights_state import restored_weights, weights_entries, weights_state
 from causalarms.posterior.settings import edge_masks
 from causalarms.search.constraints import Constraints
-from causalarms.sem.topology import find_cycle
+from causalarms.sem.regimes import find_cycle
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
 
@@ -145,7 +138,7 @@ class CSLUCB(Policy):
         self._data = Dataset(n_nodes, cap=max_samples, regimes=self._regimes)
         self._moments = Moments(n_nodes, cap=max_samples, regimes=self._regimes)
         self._chains: dict[tuple[int, int], Chain] = {}
-        self._adjacency: npt.NDArray[np.bool_] | None = None
+        self._adjacency: BoolArray | None = None
         self._model: MechanismWeights | None = None
         self._units = Units(np.zeros(n_nodes), np.ones(n_nodes))  # those of model and scores
         self._scored: ScoredInterventions | None = None
@@ -159,7 +152,7 @@ class CSLUCB(Policy):
         self._change_round = 0
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         return self._adjacency
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import MODEL
@@ -24,21 +25,13 @@ from causalarms.graphs.learner import CanFit, WeightLearner
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
 from causalarms.models.weights import MechanismWeights
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    LONGEST,
-    FloatArray,
-    Intervention,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, LONGEST, Policy, Suggestion
 from causalarms.policies.detector_views import CommittedView
 from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.search.constraints import Constraints
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import topological_order
 from causalarms.statistics.moments import gram_matrix
 
 MOST_EXPLORED = 1_000_000  # rounds that are kept
@@ -108,7 +101,7 @@ class ExploreThenCommit(Policy):
         self._n_recent = 0
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         return None if self._model is None else self._model.weights != 0
 
     def suggest(

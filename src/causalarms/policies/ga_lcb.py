@@ -13,32 +13,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.checks import number, whole
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.units import Units
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief, belief_given_graph
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    LONGEST,
-    FloatArray,
-    Intervention,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, LONGEST, Policy, Suggestion
 from causalarms.policies.noise_units import NOISE_SHARE, moments_in
 from causalarms.policies.state_check import FLAGS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
 from causalarms.search.constraints import Constraints
+from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
-from causalarms.sem.topology import ancestors, topological_order
 from causalarms.statistics.moments import Moments
 
 MOST_PLANNED = 1_000_000  # rounds that are kept
@@ -97,13 +90,13 @@ class GALCB(Policy):
         self._n_null = 0
         self._single = np.zeros((n_nodes, n_nodes))  # sums over single-node interventions
         self._n_single = np.zeros(n_nodes, dtype=np.int64)
-        self._parents: npt.NDArray[np.bool_] | None = None
+        self._parents: BoolArray | None = None
         self._alive = np.ones(2**n_nodes, dtype=bool)
         self._phase = 1
         self._scored: tuple[FloatArray, FloatArray] | None = None
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         return None if self._parents is None else np.stack([self._parents] * 2)
 
     def suggest(
@@ -177,7 +170,7 @@ class GALCB(Policy):
     def _explored(self) -> bool:
         return self._n_null == len(self._null) and bool(self._n_single.min() >= self.cycles)
 
-    def _find_parents(self) -> npt.NDArray[np.bool_]:
+    def _find_parents(self) -> BoolArray:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import Lasso
 
@@ -210,7 +203,7 @@ class GALCB(Policy):
             self._scored = self._score_all(all_interventions(self.n_nodes))
         return self._scored
 
-    def _score_all(self, arms: npt.NDArray[np.uint8]) -> tuple[FloatArray, FloatArray]:
+    def _score_all(self, arms: Interventions) -> tuple[FloatArray, FloatArray]:
         assert self._parents is not None
         order = topological_order(self._parents)
         assert order is not None
@@ -233,10 +226,8 @@ class GALCB(Policy):
             smallest[regime, node] = np.sqrt(max(np.linalg.eigvalsh(v)[0], 0.0))
             if not smallest[regime, node] > 0:
                 raise DataError(self._lost(node))
-        mean, width = _widths(
-            weights, inverse, smallest, self.noise_mean, self._parents, order, arms,
-            self.reward, self.alpha, self.bound,
-        )  # fmt: skip
+        known = Estimates(weights, inverse, smallest, self.noise_mean, self._parents, order)
+        mean, width = _widths(known, arms, self.reward, self.alpha, self.bound)
         if not np.isfinite(mean + width).all():
             raise DataError(self._lost(self.reward))
         return mean, width
@@ -294,24 +285,27 @@ class GALCB(Policy):
             raise DataError("no arm is left to play")
 
 
+class Estimates(NamedTuple):
+    """Ridge estimates of all mechanisms, whose parents are the same in all regimes."""
+
+    weights: FloatArray  # (R, N, N)
+    inverse: FloatArray  # (R, N, N, N), V^-1
+    smallest: FloatArray  # (R, N), sqrt(lambda_min(V))
+    noise_mean: FloatArray  # (R, N)
+    parents: BoolArray  # (N, N)
+    order: IntArray
+
+
 @kernel
 def _widths(
-    weights: FloatArray,
-    inverse: FloatArray,
-    smallest: FloatArray,
-    noise_mean: FloatArray,
-    parents: npt.NDArray[np.bool_],
-    order: npt.NDArray[np.int64],
-    arms: npt.NDArray[np.uint8],
-    reward: int,
-    alpha: float,
-    bound: float,
+    known: Estimates, arms: Interventions, reward: int, alpha: float, bound: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and width of the reward under every arm.
 
     w_i = sum of the parents' w + alpha |mu_pa|_{V^-1} + m_pa alpha / sqrt(lambda_min(V)),
     with m_pa = m sqrt(number of parents).
     """
+    weights, inverse, smallest, noise_mean, parents, order = known
     n_arms, n = arms.shape
     means, widths = np.empty(n_arms), np.empty(n_arms)
     mu, w = np.zeros(n), np.zeros(n)

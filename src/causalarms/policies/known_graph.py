@@ -1,8 +1,9 @@
-"""What policies share that are told the parents of every mechanism and the noise means.
+"""Policies that are told the parents of every mechanism and the noise means; `linsem-ts` is one.
 
 They learn weights: moments of every mechanism, ridge estimates, and the normal posterior
 N(V^-1 X^T (x_i - nu_i), noise_std^2 V^-1) with V = (noise_std / prior_std)^2 I + X^T X. Under
-change they keep the parents they were given; told `restarts`, they start over with the right graph.
+change they keep the parents they were given; told `restarts`, they start over with the right graph
+at each change, which makes them the ceiling of what can be reached.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.checks import number, whole
 from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
-from causalarms.policies.base import FloatArray, Intervention, Policy
+from causalarms.policies.base import EXPLOIT, Policy, Suggestion
 from causalarms.posterior.exact import Draws
-from causalarms.sem.regimes import Regimes
-from causalarms.sem.topology import topological_order
+from causalarms.search.best import best_intervention
+from causalarms.search.constraints import Constraints
+from causalarms.sem.regimes import Regimes, topological_order
+from causalarms.sem.rewards import within
 from causalarms.statistics.moments import Moments
 from causalarms.statistics.normal_equations import (
     cholesky,
@@ -32,10 +36,11 @@ from causalarms.statistics.normal_equations import (
 )
 
 ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
-
 # Weights beyond are differences of numbers that agree in all their digits. Where the values of a
 # dense system span 10^11, sums of squares hold none of a small node's; scaling brings none back.
 NO_DIGITS = 1e8
+SEARCH_BUDGET = 500_000  # tree nodes per round; where they do not suffice, the best found is played
+THOMPSON = "the best setting of one draw of the weights from what is known of them"
 
 
 class KnownGraph(Policy):
@@ -70,7 +75,7 @@ class KnownGraph(Policy):
         self._moments = Moments(n_nodes, regimes=self._regimes)
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         return self._graph
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:
@@ -101,7 +106,7 @@ class KnownGraph(Policy):
             self._use(self._graphs[self.n_told])
             self._moments = Moments(self.n_nodes, regimes=self._regimes)
 
-    def _use(self, graph: npt.NDArray[np.bool_]) -> None:
+    def _use(self, graph: BoolArray) -> None:
         order = topological_order(graph.any(axis=0))
         if order is None:
             raise SettingError("the regimes of the given graph mix into a cycle")
@@ -115,39 +120,37 @@ class KnownGraph(Policy):
         self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
 
 
-def _restarts(given: Any, regimes: Regimes) -> dict[int, npt.NDArray[np.bool_]]:
-    try:
-        pairs = [(after, graph) for after, graph in given]
-    except (TypeError, ValueError) as error:
-        raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
-    return {
-        whole("restarts", after, least=0): _edges("restarts: graph", graph, regimes)
-        for after, graph in pairs
-    }
+class LinSEMTS(KnownGraph):
+    """`linsem-ts`: Thompson sampling with the true topology (Varici et al. 2023).
 
+    Prior N(0, I) on the weights of the known parents and unit noise. Each round takes one draw of
+    all weights and plays the intervention that is best for it, found by branch and bound.
+    """
 
-def _edges(name: str, graph: npt.ArrayLike, regimes: Regimes) -> npt.NDArray[np.bool_]:
-    try:
-        edges = np.asarray(graph, dtype=float) != 0
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SettingError(f"{name} must be 0 or 1 per edge, not {graph!r}") from error
-    exist = regimes.existing
-    shape = (*exist.shape, len(regimes))
-    if edges.shape != shape:
-        raise SettingError(
-            f"{name} must have shape {shape}, not {edges.shape}: as many as regimes and nodes"
-        )
-    for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
-        raise SettingError(
-            f"{name}: node {child} has {regimes.key[child]} regimes, but parents in regime {regime}"
-        )
-    return edges
+    name: ClassVar[str] = "linsem-ts"
+
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        kept = within(self._regimes, self.kept(allowed))
+        best = best_intervention(
+            self._draw(rng), self.noise_mean, self._order, self.reward,
+            constraints=kept, budget=SEARCH_BUDGET,
+        )  # fmt: skip
+        reward = best.value
+        if not kept.free:
+            reward += float(kept.cost(best.intervention[None])[0])
+        return Suggestion(best.intervention, EXPLOIT, reward, why=THOMPSON)
 
 
 @kernel
 def draw_weights(
     gram: FloatArray,  # (R, N, N+1, N+1)
-    graph: npt.NDArray[np.bool_],
+    graph: BoolArray,
     noise_mean: FloatArray,
     prior_precision: float,
     noise_std: float,
@@ -176,3 +179,32 @@ def draw_weights(
                 if abs(z[a]) < NO_DIGITS:
                     weights[regime, parents[a], node] = z[a]
     return weights
+
+
+def _restarts(given: Any, regimes: Regimes) -> dict[int, BoolArray]:
+    try:
+        pairs = [(after, graph) for after, graph in given]
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
+    return {
+        whole("restarts", after, least=0): _edges("restarts: graph", graph, regimes)
+        for after, graph in pairs
+    }
+
+
+def _edges(name: str, graph: npt.ArrayLike, regimes: Regimes) -> BoolArray:
+    try:
+        edges = np.asarray(graph, dtype=float) != 0
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SettingError(f"{name} must be 0 or 1 per edge, not {graph!r}") from error
+    exist = regimes.existing
+    shape = (*exist.shape, len(regimes))
+    if edges.shape != shape:
+        raise SettingError(
+            f"{name} must have shape {shape}, not {edges.shape}: as many as regimes and nodes"
+        )
+    for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
+        raise SettingError(
+            f"{name}: node {child} has {regimes.key[child]} regimes, but parents in regime {regime}"
+        )
+    return edges

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import Intervention
 from causalarms.checks import choice
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_CORE_NODES, MAX_TABLE_NODES
@@ -22,13 +23,13 @@ from causalarms.models.lookahead.early import early_round
 from causalarms.models.lookahead.late import late_round
 from causalarms.models.lookahead.model import AnyPosterior
 from causalarms.models.lookahead.situation import Chosen, Lookahead, Situation
-from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Suggestion
 from causalarms.policies.random_rounds import moved_on
-from causalarms.policies.uniform import random_intervention
+from causalarms.policies.simple import random_intervention
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
-from causalarms.sem.best_regimes import allowed_arms, within
 from causalarms.sem.regimes import Counts, n_interventions
+from causalarms.sem.rewards import allowed_arms, within
 
 if TYPE_CHECKING:
     from causalarms.policies.posterior import Posterior

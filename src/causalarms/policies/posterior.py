@@ -27,13 +27,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Intervention
 from causalarms.changes.alarm import Alarm, starts_after
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import PREDICTION
 from causalarms.checks import choice, share, whole
 from causalarms.models.belief import Belief
 from causalarms.models.over_draws import Recommendation, most_optimistic, recommend
-from causalarms.policies.base import EXPLOIT, FloatArray, Intervention, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, Policy, Suggestion
 from causalarms.policies.beforehand import GIVEN, Beforehand, method_for
 from causalarms.policies.incomplete_rounds import DROP, GAPS, LEARN, IncompleteRounds
 from causalarms.policies.learned_system import LearnedSystem
@@ -56,8 +57,8 @@ from causalarms.posterior.exact import Draws
 from causalarms.posterior.mixed import MixedPosterior
 from causalarms.posterior.prior import MechanismPrior
 from causalarms.search.constraints import Constraints
+from causalarms.statistics.dataset import RecentRounds
 from causalarms.statistics.moments import Moments
-from causalarms.statistics.recent_rounds import RecentRounds
 
 MOST_DRAWS = 10_000
 EVERY_ROUND = 300  # rounds in which the posterior is refreshed each time; later every `refresh`

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from causalarms.policies.base import EXPLORE, Intervention, Suggestion
+from causalarms.arrays import Intervention
+from causalarms.policies.base import EXPLORE, Suggestion
 from causalarms.policies.first_rounds import FIRST_ROUNDS
-from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.policies.simple import nearest_allowed, random_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import Counts
 

@@ -17,8 +17,8 @@ from causalarms.policies.first_rounds import middle_of
 from causalarms.policies.incomplete_rounds import IncompleteRounds
 from causalarms.policies.typing_errors import FIRST, Round, Suspects
 from causalarms.sem.regimes import Counts
+from causalarms.statistics.dataset import RecentRounds
 from causalarms.statistics.moments import Moments, gram_matrix
-from causalarms.statistics.recent_rounds import RecentRounds
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

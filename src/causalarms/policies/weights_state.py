@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from causalarms.models.weights import MechanismWeights
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
-from causalarms.sem.regimes import Counts
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import Counts, topological_order
 
 ARRAYS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from causalarms.arrays import FloatArray, IntArray
 from causalarms.kernels import inlined, inner
 from causalarms.search.factors import Levels
 from causalarms.search.problem import SHARED, Problem, System, Tables, option_at, permitted
-from causalarms.search.rules import FloatArray, IntArray
 
 TIE = 1e-12  # of the sum of the absolute terms: rounding is about N times 1e-16 of it
 MOST_KICKED = 15  # factors

@@ -14,12 +14,12 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import InfeasibleError, ModelError
 from causalarms.limits import MAX_DRAWN_FROM_LIST, MAX_LISTED, MAX_REGIMES
 from causalarms.search import feasible
 from causalarms.search.factors import NOT_SET, Factors, Levels
-from causalarms.search.rules import BoolArray, Box, FloatArray, Rules, keeps, rules_of
-from causalarms.search.uniform import uniform
+from causalarms.search.feasible import Box, Rules, keeps, rules_of, uniform
 
 Part = tuple[str, int]  # ("allowed", node), ("forbidden", number), ("at_most", 0)
 
@@ -43,7 +43,7 @@ class Constraints:
 
     def __init__(
         self,
-        regimes: Sequence[int] | npt.NDArray[np.int64],
+        regimes: Sequence[int] | IntArray,
         *,
         factors: Factors | None = None,
         allowed: Mapping[int, Collection[int]] | None = None,
@@ -162,7 +162,7 @@ class Constraints:
             cost=[[share * value for value in of_levels] for of_levels in self.level_cost],
         )
 
-    def neighbours(self, intervention: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    def neighbours(self, intervention: Intervention) -> Interventions:
         """Allowed interventions with another level of one factor, or of two where one returns.
 
         The second kind, a factor back at level 0 and another one in its place, leads on where

@@ -17,12 +17,11 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, IntArray
 from causalarms.errors import ModelError
 from causalarms.limits import MAX_COMBINATIONS, MAX_REGIMES
 
-Levels = npt.NDArray[np.uint8]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+Levels = npt.NDArray[np.uint8]  # of factors, (F,) or (n, F)
 
 NOT_SET = -1  # in decoded levels: no level of this factor gives these regimes
 

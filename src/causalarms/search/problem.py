@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import inlined, inner, kernel
 from causalarms.search.factors import Levels
-from causalarms.search.rules import BoolArray, FloatArray, IntArray, Rules
+from causalarms.search.feasible import Rules
 
 ONE, TWO, MANY = 1, 2, 3  # kinds of positions; TWO: two options by a factor that acts nowhere else
 SHARED = -1  # in `private`
@@ -73,16 +74,21 @@ class Problem(NamedTuple):
     rest_cost: float
 
 
+class Posed(NamedTuple):
+    """Whose best intervention is asked for, and under which rules."""
+
+    weights: FloatArray  # (R, N, N)
+    mean: FloatArray  # (R, N)
+    order: IntArray
+    reward: int
+    rules: Rules
+    keep_all: bool  # also what has no effect on the reward
+
+
 @kernel
-def pose(
-    weights: FloatArray,  # (R, N, N)
-    mean: FloatArray,  # (R, N)
-    order: IntArray,
-    reward: int,
-    rules: Rules,
-    keep_all: bool,
-) -> Problem:
+def pose(posed: Posed) -> Problem:
     """Keep the nodes that reach the reward in some regime, and the factors that matter."""
+    weights, mean, order, reward, rules, keep_all = posed
     n_all, n_levels = len(order), rules.domain.shape[1]
     n_factors = len(rules.domain)
     size = np.zeros(n_factors, np.int64)

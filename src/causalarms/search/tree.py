@@ -13,16 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import inlined, inner, kernel
 from causalarms.search.ascent import changes, climb, may_set, tidy, value_of
-from causalarms.search.bounds import (
-    Options,
-    Ranges,
-    best_price,
-    gain_range,
-    options_at_root,
-    upper,
-)
+from causalarms.search.bounds import Options, Ranges, best_price, gain_range, options_at_root, upper
 from causalarms.search.factors import Levels
 from causalarms.search.problem import (
     Problem,
@@ -33,7 +27,6 @@ from causalarms.search.problem import (
     permitted,
     weigh_options,
 )
-from causalarms.search.rules import BoolArray, FloatArray, IntArray
 
 MAX_TIED = 2000  # children within a tie of the incumbent that are followed
 
@@ -43,6 +36,14 @@ class Pool(NamedTuple):
 
     levels: Levels  # (m, D) by depth
     values: FloatArray  # (m,)
+
+
+class Aim(NamedTuple):
+    """How many settings are wanted, and which count as equal."""
+
+    m: int
+    distinct: bool  # only settings whose every change of a factor has an effect
+    tie: float
 
 
 class Grown(NamedTuple):
@@ -70,6 +71,7 @@ def grow(
     system, tables = problem.system, problem.tables
     in_box, count, cost = problem.in_box, problem.counts, problem.cost
     n, m = len(problem.root), len(pool.values)
+    aim = Aim(m, distinct, tie)
     n_depths, n_levels = problem.domain.shape
     root, root_constant = problem.root.copy(), -problem.rest_cost
     levels, climbed = np.zeros(n_depths, np.uint8), np.zeros(n_depths, np.uint8)
@@ -100,7 +102,7 @@ def grow(
                 c_d, so_far = c[d - 1, levels[d - 1]], constant[d - 1, levels[d - 1]]
             open_levels[:] = problem.domain[d]
             if not shared and not in_box[d]:
-                _leave_out(problem, ranges, d, c_d[home], left[d], tie, distinct, m, open_levels)
+                _leave_out(problem, ranges, aim, d, c_d[home], left[d], open_levels)
             for level in range(n_levels):
                 bound[d, level] = -np.inf
                 left_after = left[d] - count[d, level]
@@ -204,15 +206,14 @@ def _weigh(problem: Problem, d: int, level_of: IntArray, options: Options) -> No
 def _leave_out(
     problem: Problem,
     ranges: Ranges,
+    aim: Aim,
     d: int,
     c: float,
     left: int,
-    tie: float,
-    distinct: bool,
-    m: int,
     open_levels: BoolArray,
 ) -> None:
     """Close the levels that are never better than another one, whatever the earlier nodes do."""
+    m, distinct, tie = aim
     limited, option, k = problem.system.limited, problem.tables.option, problem.home[d]
     reference, table = problem.system.first[k], problem.tables.base[k]
     stride = problem.tables.act_stride[problem.tables.act_start[k]]

@@ -15,12 +15,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray
 from causalarms.errors import ModelError
 from causalarms.rng import Seed, generator
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import existing, regimes_of
 
-FloatArray = npt.NDArray[np.float64]
 WeightLaw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 

@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.errors import CausalArmsWarning, ModelError
 from causalarms.files import read_text
 from causalarms.limits import SYSTEM_BYTES
@@ -25,14 +26,19 @@ from causalarms.search import Best, best_intervention, best_interventions
 from causalarms.search import Constraints as NumberedConstraints
 from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
-from causalarms.sem.best_regimes import within
-from causalarms.sem.constraints import Constraints
-from causalarms.sem.interventions import as_interventions
-from causalarms.sem.nodes import node_index, node_names
-from causalarms.sem.regimes import Counts, Regimes, regimes_of
-from causalarms.sem.topology import ancestors, find_cycle, topological_order
-
-FloatArray = npt.NDArray[np.float64]
+from causalarms.sem.factors import Constraints
+from causalarms.sem.regimes import (
+    Counts,
+    Regimes,
+    ancestors,
+    as_interventions,
+    find_cycle,
+    node_index,
+    node_names,
+    regimes_of,
+    topological_order,
+)
+from causalarms.sem.rewards import within
 
 FORMAT = "causalarms.LinearSEM/1"
 MARK = Mark("`causalarms demo` or `LinearSEM.save`", f'{{\n "format": "{FORMAT}"'.encode())
@@ -81,7 +87,7 @@ class LinearSEM:
         return len(self.nodes)
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_]:
+    def adjacency(self) -> BoolArray:
         """(R, N, N): which parent feeds which child, per regime."""
         return self.weights != 0
 
@@ -300,7 +306,7 @@ class LinearSEM:
         )  # fmt: skip
         return f"LinearSEM({self.n_nodes} nodes, {each}, reward {self.nodes[self.reward]!r})"
 
-    def _one(self, intervention: npt.ArrayLike | None) -> npt.NDArray[np.uint8]:
+    def _one(self, intervention: npt.ArrayLike | None) -> Intervention:
         if intervention is None:
             return np.zeros(self.n_nodes, dtype=np.uint8)
         return as_interventions(np.asarray(intervention)[None], self.nodes, self._regimes)[0]
@@ -343,10 +349,10 @@ def _regimes(given: object, weights: FloatArray, nodes: tuple[str, ...]) -> Regi
 
 
 def _order(
-    given: Sequence[int] | npt.NDArray[np.int64] | None,
-    union: npt.NDArray[np.bool_],
+    given: Sequence[int] | IntArray | None,
+    union: BoolArray,
     nodes: tuple[str, ...],
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
     found = topological_order(union)
     if found is None:
         cycle = [nodes[node] for node in find_cycle(union)]

@@ -1,7 +1,8 @@
-"""How many regimes each node has, K_i >= 1: regime 0 is natural, one without a switch has no other.
+"""Nodes and their regimes: names, numbers of regimes, rows of them, and orders of nodes.
 
-Arrays over mechanisms have R = max K_i rows; what they hold for regimes that a node does not have
-is zero and never read.
+Node i has K_i >= 1 regimes. Regime 0 is natural; a node without a switch has no other. Arrays over
+mechanisms have R = max K_i rows; what they hold for regimes that a node does not have is zero and
+never read.
 """
 
 from __future__ import annotations
@@ -9,21 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, IntArray, Intervention, Interventions
 from causalarms.checks import whole
-from causalarms.errors import SettingError
+from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.limits import MAX_REGIMES
 
-BoolArray = npt.NDArray[np.bool_]
-Counts = npt.NDArray[np.int64]
-
+Counts = IntArray
 REGIME_NAMES = ("natural", "intervened")
-
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -58,12 +58,12 @@ class Regimes:
         return _fixed(np.arange(self.n_regimes)[:, None] < self.counts)
 
     @cached_property
-    def last(self) -> npt.NDArray[np.uint8]:
+    def last(self) -> Intervention:
         """The highest regime of every node, (N,): K_i itself may not fit a byte."""
         return _fixed((self.counts - 1).astype(np.uint8))
 
     @cached_property
-    def strides(self) -> npt.NDArray[np.int64]:
+    def strides(self) -> IntArray:
         """By how much the index of an intervention grows with the regime of each node, (N,)."""
         largest = 2**62  # no index of an array reaches it
         sizes = [math.prod(self.key[i + 1 :]) for i in range(len(self))]
@@ -169,3 +169,142 @@ def mechanism_name(nodes: Sequence[str], regime: int, node: int, n_regimes: int 
     "node 'b' (regime 2)"
     """
     return f"node {nodes[node]!r} ({regime_names(max(n_regimes, regime + 1))[regime]})"
+
+
+# -- names of nodes --------------------------------------------------------------------------------
+
+
+def node_names(names: Sequence[str] | None, n_nodes: int) -> tuple[str, ...]:
+    """The given names, checked, or x0, x1, ... where none are given."""
+    if names is None:
+        return tuple(f"x{node}" for node in range(n_nodes))
+    checked = tuple(names)
+    if len(checked) != n_nodes:
+        raise ModelError(f"{len(checked)} node names for {n_nodes} nodes")
+    seen: set[str] = set()
+    for position, name in enumerate(checked):
+        if not isinstance(name, str) or not name.strip():
+            raise ModelError(f"node {position} needs a name that is text, not {name!r}")
+        if name in seen:
+            raise ModelError(f"node name {name!r} is used twice")
+        if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise ModelError(f"node name {name!r} holds what is no character: it cannot be stored")
+        seen.add(name)
+    return checked
+
+
+def node_index(node: str | int, names: Sequence[str]) -> int:
+    """The position of a node given by name or by position (negative counts from the end)."""
+    if isinstance(node, str):
+        if node in names:
+            return list(names).index(node)
+        near = get_close_matches(node, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; the nodes are {', '.join(names)}"
+        raise ModelError(f"there is no node {node!r}{hint}")
+    position = int(node)
+    if not -len(names) <= position < len(names):
+        raise ModelError(f"there is no node {position}: there are {len(names)} nodes")
+    return position % len(names)
+
+
+# -- interventions: rows of regimes ----------------------------------------------------------------
+
+
+def as_interventions(
+    given: npt.ArrayLike, nodes: Sequence[str], regimes: GivenRegimes | None = None
+) -> Interventions:
+    """A contiguous (n, N) array with 0 <= a_i < K_i, or an error that names the row and the node.
+
+    Without `regimes` every node has two.
+    """
+    known = regimes_of(regimes, len(nodes))
+    array = np.asarray(given)
+    right_shape = array.ndim == 2 and array.shape[1] == len(nodes)
+    if array.dtype.char == "B" and right_shape and (array <= known.last).all():
+        return np.ascontiguousarray(array)  # as policies and systems hand them on in every round
+    if array.dtype == object or array.dtype.kind not in "biuf":
+        raise DataError(
+            "interventions must be numbers 0 (natural) or 1 (intervened)"
+            if known.all_two
+            else "interventions must be numbers, 0 (natural) and up"
+        )
+    if not right_shape:
+        raise DataError(
+            f"interventions must have shape (n, {len(nodes)}), one column per node, "
+            f"not {array.shape}"
+        )
+    right = (array >= 0) & (array < known.counts) & (array == np.floor(array))
+    if not right.all():
+        row, node = np.argwhere(~right)[0]
+        raise DataError(
+            f"row {row} of node {nodes[node]!r}: regime {array[row, node]} {_why(known.key[node])}"
+        )
+    return np.ascontiguousarray(array, dtype=np.uint8)
+
+
+def _why(n_regimes: int) -> str:
+    if n_regimes == MAX_REGIMES:
+        return f"is no whole number from 0 (natural) to {MAX_REGIMES - 1}"
+    if n_regimes == 1:
+        return "is not 0 (natural), and the node has 1 regime: it has no switch"
+    if n_regimes == 2:
+        return "is neither 0 (natural) nor 1 (intervened), and the node has 2 regimes"
+    return f"is none of 0 (natural) to {n_regimes - 1}: the node has {n_regimes} regimes"
+
+
+# -- orders and cycles of a graph, adjacency[parent, child] ----------------------------------------
+
+
+def topological_order(adjacency: npt.ArrayLike) -> IntArray | None:
+    """Parents before children, smallest index first among the free; None where there is a cycle.
+
+    >>> topological_order([[0, 0], [1, 0]]).tolist()
+    [1, 0]
+    >>> topological_order([[0, 1], [1, 0]]) is None
+    True
+    """
+    edges = np.asarray(adjacency, dtype=bool)
+    n_nodes = len(edges)
+    waiting_for = edges.sum(axis=0)
+    placed = np.zeros(n_nodes, dtype=bool)
+    order = np.empty(n_nodes, dtype=np.int64)
+    for position in range(n_nodes):
+        free = np.flatnonzero((waiting_for == 0) & ~placed)
+        if not len(free):
+            return None
+        node = free[0]
+        order[position] = node
+        placed[node] = True
+        waiting_for -= edges[node]
+    return order
+
+
+def find_cycle(adjacency: npt.ArrayLike) -> list[int]:
+    """The nodes of one cycle in the direction of its edges, empty where there is none.
+
+    >>> find_cycle([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    [0, 1, 2]
+    """
+    edges = np.asarray(adjacency, dtype=bool)
+    inside = np.ones(len(edges), dtype=bool)
+    while True:  # peel nodes without parents; whoever is left has a parent among the left
+        sources = inside & ~edges[inside].any(axis=0)
+        if not sources.any():
+            break
+        inside &= ~sources
+    if not inside.any():
+        return []
+    path = [int(np.flatnonzero(inside)[0])]
+    while path[-1] not in path[:-1]:
+        path.append(int(np.flatnonzero(edges[:, path[-1]] & inside)[0]))
+    cycle = path[path.index(path[-1]) : -1][::-1]
+    start = cycle.index(min(cycle))
+    return cycle[start:] + cycle[:start]
+
+
+def ancestors(adjacency: npt.ArrayLike) -> BoolArray:
+    """`result[k, i]`: there is a directed path of at least one edge from k to i."""
+    reach = np.array(adjacency, dtype=bool)
+    for via in range(len(reach)):
+        reach |= np.outer(reach[:, via], reach[via])
+    return reach

@@ -6,29 +6,29 @@ backward, for all interventions depth first, the reward as a linear function of 
 decided. Deciding the last undecided node multiplies the number of functions by its K_i and shortens
 each by one, so the work per intervention is a constant: with K = 2 the sum over d of 2^d (N - d) is
 below 2^(N+1).
-
-The index of an intervention is a mixed-radix number with the first node's regime in front.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_ENUMERATED_NODES
-from causalarms.sem.regimes import GivenRegimes, regimes_of
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from causalarms.search.constraints import Constraints, unconstrained
+from causalarms.sem.regimes import GivenRegimes, Regimes, regimes_of
 
 
 @kernel
 def propagate(
     weights: FloatArray,  # (R, N, N)
     order: IntArray,
-    interventions: npt.NDArray[np.uint8],  # (n, N)
+    interventions: Interventions,  # (n, N)
     exogenous: FloatArray,  # (n, N)
 ) -> FloatArray:
     """Node values (n, N) that solve x = B_a^T x + eps row by row (eq. LinSEM)."""
@@ -52,7 +52,7 @@ def sampled_values(
     mean: FloatArray,  # (R, N)
     std: FloatArray,  # (R, N)
     order: IntArray,
-    interventions: npt.NDArray[np.uint8],  # (n, N)
+    interventions: Interventions,  # (n, N)
     normals: FloatArray,  # (n, N) becomes the exogenous variables
 ) -> FloatArray:
     """Node values (n, N) with normal noise."""
@@ -67,7 +67,7 @@ def expected_values(
     weights: FloatArray,  # (R, N, N)
     noise_mean: FloatArray,  # (R, N)
     order: IntArray,
-    interventions: npt.NDArray[np.uint8],  # (n, N)
+    interventions: Interventions,  # (n, N)
 ) -> FloatArray:
     """The mean of every node under every intervention, (n, N)."""
     means = of_regimes(noise_mean, interventions)
@@ -90,7 +90,7 @@ def expected_reward(
 
 def of_regimes(
     values: FloatArray,  # (R, N)
-    interventions: npt.NDArray[np.uint8],  # (..., N)
+    interventions: Interventions,  # (..., N)
 ) -> FloatArray:
     """Of every node the value of the regime it is in, (..., N)."""
     return np.asarray(values)[interventions, np.arange(interventions.shape[-1])]
@@ -190,7 +190,10 @@ def _reward_tables(
     return tables
 
 
-def all_interventions(n_nodes: int, regimes: GivenRegimes | None = None) -> npt.NDArray[np.uint8]:
+# -- interventions by their index, a mixed-radix number with the first node in front ---------------
+
+
+def all_interventions(n_nodes: int, regimes: GivenRegimes | None = None) -> Interventions:
     """All interventions in lexicographic order: with K = 2 row k holds the binary digits of k.
 
     >>> all_interventions(2).tolist()
@@ -205,7 +208,7 @@ def all_interventions(n_nodes: int, regimes: GivenRegimes | None = None) -> npt.
 
 def intervention_of(
     index: npt.ArrayLike, n_nodes: int, regimes: GivenRegimes | None = None
-) -> npt.NDArray[np.uint8]:
+) -> Interventions:
     """The row(s) of `all_interventions` at `index`."""
     known = regimes_of(regimes, n_nodes)
     indices = np.asarray(index, dtype=np.int64)[..., None]
@@ -229,7 +232,7 @@ def index_of(intervention: npt.ArrayLike, regimes: GivenRegimes | None = None) -
     return index
 
 
-def indices_of(interventions: npt.NDArray[np.uint8], regimes: GivenRegimes) -> IntArray:
+def indices_of(interventions: Interventions, regimes: GivenRegimes) -> IntArray:
     """The rows of `all_interventions` that hold these, (n,)."""
     strides = regimes_of(regimes, interventions.shape[1]).strides
     return interventions.astype(np.int64) @ strides
@@ -247,3 +250,64 @@ def check_enumerable(n_nodes: int, regimes: GivenRegimes | None = None) -> None:
             f"{many} interventions cannot be enumerated (at most {most}): "
             "evaluate chosen interventions with expected_reward(interventions) instead"
         )
+
+
+# -- interventions that are allowed ----------------------------------------------------------------
+
+
+def within(regimes: GivenRegimes, constraints: Constraints | None = None) -> Constraints:
+    """What is allowed, of regimes that exist.
+
+    >>> within(np.array([1, 2]), Constraints([2, 2], at_most=1)).interventions().tolist()
+    [[0, 0], [0, 1]]
+    """
+    counts = regimes.key if isinstance(regimes, Regimes) else tuple(regimes.tolist())
+    if constraints is None:
+        return unconstrained(counts)
+    if constraints.regimes == counts:
+        return constraints
+    if constraints.n_nodes != len(counts):
+        raise ModelError(f"constraints on {constraints.n_nodes} nodes, but there are {len(counts)}")
+    given = dict(constraints.allowed)
+    allowed = {
+        node: [r for r in given.get(node, range(most)) if r < counts[node]]
+        for node, most in enumerate(constraints.regimes)
+    }
+    return Constraints(
+        constraints.regimes,
+        factors=constraints.factors,
+        allowed=allowed,
+        forbidden=[dict(combination) for combination in constraints.forbidden],
+        at_most=constraints.at_most,
+        cost=constraints.level_cost,
+    )
+
+
+class Arms(NamedTuple):
+    """All allowed interventions by their index, in the order of `all_interventions`."""
+
+    indices: IntArray
+    cost: FloatArray
+
+
+@lru_cache(maxsize=16)
+def allowed_arms(allowed: Constraints) -> Arms:
+    """Remembered: the same constraints are asked about every round."""
+    rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
+    index = indices_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
+    order = np.argsort(index)
+    return Arms(index[order], allowed.cost(rows)[order])
+
+
+def neighbours(
+    intervention: Intervention, regimes: GivenRegimes, nodes: IntArray | None = None
+) -> Interventions:
+    """All interventions that differ in one node (of `nodes`), by node and regime, (n, N)."""
+    known = regimes_of(regimes, len(intervention))
+    changes = np.argwhere(known.existing.T)  # (node, regime)
+    changes = changes[changes[:, 1] != intervention[changes[:, 0]]]
+    if nodes is not None:
+        changes = changes[np.isin(changes[:, 0], nodes)]
+    found = np.repeat(intervention[None], len(changes), axis=0)
+    found[np.arange(len(changes)), changes[:, 0]] = changes[:, 1]
+    return found

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.changes.alarm import Alarm
 from causalarms.errors import ModelError
 from causalarms.graphs.metrics import graph_errors
@@ -19,8 +19,6 @@ from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.world import World
 
-FloatArray = npt.NDArray[np.float64]
-
 OPTIMAL_WITHIN = 1e-2  # "optimal" = expected reward within this of the best (paper-facts)
 
 
@@ -28,10 +26,10 @@ OPTIMAL_WITHIN = 1e-2  # "optimal" = expected reward within this of the best (pa
 class Trace:
     """A run round by round. Regret is of expected rewards, as Sec. II-B defines it."""
 
-    interventions: npt.NDArray[np.uint8]  # (T, N)
+    interventions: Interventions  # (T, N)
     observations: FloatArray  # (T, N)
     gap: FloatArray  # (T,), best expected reward minus that of the round
-    explored: npt.NDArray[np.bool_]  # (T,), rounds the policy called exploration
+    explored: BoolArray  # (T,), rounds the policy called exploration
     alarms: list[Alarm] = field(default_factory=list)
     graphs: list[tuple[Any, ...]] = field(default_factory=list)  # round, errors per regime
     recommendation: Recommendation | None = None  # at the last look of a stop rule
@@ -42,7 +40,7 @@ class Trace:
         return np.cumsum(self.gap)
 
     @property
-    def optimal(self) -> npt.NDArray[np.bool_]:
+    def optimal(self) -> BoolArray:
         """Rounds whose expected reward was the best within 1e-2, (T,)."""
         return self.gap <= OPTIMAL_WITHIN
 

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, IntArray, Intervention
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import existing, regime_counts
 from causalarms.statistics.dataset import Dataset
-
-FloatArray = npt.NDArray[np.float64]
 
 UNBOUNDED = 2**62  # samples
 
@@ -33,7 +32,7 @@ class Moments:
         self.n_regimes = regime_counts(regimes, n_nodes)  # (N,)
         shape = int(self.n_regimes.max()), n_nodes
         self.gram: FloatArray = np.zeros((*shape, n_nodes + 1, n_nodes + 1))
-        self.counts: npt.NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
+        self.counts: IntArray = np.zeros(shape, dtype=np.int64)
 
     @classmethod
     def of(cls, data: Dataset, change: Callable[[FloatArray], FloatArray] | None = None) -> Moments:
@@ -43,7 +42,7 @@ class Moments:
             moments.recompute(data, regime, node, change)
         return moments
 
-    def add(self, values: FloatArray, interventions: npt.NDArray[np.uint8]) -> None:
+    def add(self, values: FloatArray, interventions: Intervention) -> None:
         """One round: every node's current mechanism learns from it."""
         cap = UNBOUNDED if self.cap is None else self.cap
         _add(self.gram, self.counts, values, interventions, cap)
@@ -98,9 +97,9 @@ def gram_matrix(samples: FloatArray) -> FloatArray:
 @kernel
 def _add(
     gram: FloatArray,
-    counts: npt.NDArray[np.int64],
+    counts: IntArray,
     values: FloatArray,
-    interventions: npt.NDArray[np.uint8],
+    interventions: Intervention,
     cap: int,
 ) -> None:
     n = len(values)

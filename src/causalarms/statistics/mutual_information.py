@@ -19,11 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import digamma
 
+from causalarms.arrays import FloatArray, IntArray
 from causalarms.errors import DataError
 from causalarms.kernels import inlined, kernel
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 ESTIMATORS = ("rectangles", "squares")
 _STRIP_WIDTH = 0.8  # in units of sqrt(k n), the expected number of points beside a neighbourhood
@@ -121,16 +119,16 @@ def kraskov(
         slot = height[own]  # of the point itself; in other strips the first one above it
         height[own] += 1
         near[:] = _FAR
-        m = _scan(strip_x, strip_y, slot + 1, slot - 1, xi, yi, near, seen, 0)
+        m = _scan(strip_x, strip_y, slot + 1, slot - 1, (xi, yi), near, seen, 0)
         strip = own - 1
         while strip >= 0 and xi - x_sorted[strip * width + width - 1] <= near[k - 1]:
             slot = height[strip]
-            m = _scan(strip_x, strip_y, slot, slot - 1, xi, yi, near, seen, m)
+            m = _scan(strip_x, strip_y, slot, slot - 1, (xi, yi), near, seen, m)
             strip -= 1
         strip = own + 1
         while strip < n_strips and x_sorted[strip * width] - xi <= near[k - 1]:
             slot = height[strip]
-            m = _scan(strip_x, strip_y, slot, slot - 1, xi, yi, near, seen, m)
+            m = _scan(strip_x, strip_y, slot, slot - 1, (xi, yi), near, seen, m)
             strip += 1
         radius = near[k - 1]
         far_x = far_y = 0.0
@@ -153,8 +151,7 @@ def _scan(
     strip_y: FloatArray,
     up: int,
     down: int,
-    xi: float,
-    yi: float,
+    point: tuple[float, float],
     near: FloatArray,
     seen: FloatArray,
     m: int,
@@ -164,7 +161,7 @@ def _scan(
     Free of branches but for its end: they would be mispredicted every other time. A direction
     that has left the radius stays where it is, and inserting a candidate from there is no change.
     """
-    k = len(near)
+    k, (xi, yi) = len(near), point
     while True:
         radius = near[k - 1]
         dy_up, dy_down = strip_y[up] - yi, yi - strip_y[down]

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError, ModelError
 from causalarms.sem.factors import OFF_ON, Factor, NamedFactors
-from causalarms.sem.nodes import node_index, node_names
-from causalarms.sem.regimes import Counts, regime_counts
+from causalarms.sem.regimes import Counts, node_index, node_names, regime_counts
 from causalarms.tables.cells import Cells, Columns
 from causalarms.tables.plain import PlainTable
 from causalarms.tables.read import as_frame, read_table
