@@ -101,6 +101,6 @@ def test_nearest_of_few_and_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ALLOWED.interventions()
     least = (rows != wanted).sum(axis=1).min()
     assert (nearest_allowed(wanted, ALLOWED, rng) != wanted).sum() == least
-    monkeypatch.setattr("causalarms.policies.simple.FEW", 1)
+    monkeypatch.setattr("causalarms.policies.simple.MAX_ARMS_IN_LIST", 1)
     assert (nearest_allowed(wanted, ALLOWED, rng) != wanted).sum() == least
     assert ALLOWED.allows(random_intervention(rng, regime_counts(REGIMES, 5), ALLOWED)[None])[0]

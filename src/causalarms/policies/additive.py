@@ -2,8 +2,8 @@
 
 *Additive Causal Bandits with Unknown Graph* (arXiv 2306.07858), the algorithm MODL. The expected
 reward is a sum of one term per node, which depends on the level the node is set to and on nothing
-else; who causes whom is not learned. That holds where levels set their nodes in a linear system,
-and not where they change how a node answers its causes.
+else; who causes whom is not learned. That holds if levels set their nodes in a linear system,
+and not if they change how a node answers its causes.
 
 Phases k = 0, 1, ..., P with P = ceil(log2(bound / epsilon)) and gamma = epsilon 2^(P - k - 1):
     n = 4 noise_std^2 m ln(P / delta) / gamma^2 rounds, m levels being left in total, in which every
@@ -149,6 +149,7 @@ class Additive(Policy):
         return self._products[0, 0] >= wanted and bool((self._seen >= wanted // left)[open_].all())
 
     def _eliminate(self) -> None:
+        # least squares of least norm: nodes with one level left make columns dependent
         self._terms[:] = np.linalg.lstsq(self._products, self._targets, rcond=None)[0]
         terms = np.where(self._alive, self.terms(), -np.inf)
         gaps = terms.max(axis=0) - terms

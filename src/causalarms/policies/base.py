@@ -32,9 +32,9 @@ from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes
 from causalarms.sem.rewards import within
 
 EXPLORE, EXPLOIT = "explore", "exploit"
-DRAWS = 400  # of a belief: a probability of 0.95 has a standard error of 0.011
-LONGEST = 10**9  # rounds of a horizon
-LARGEST = 1e150  # sums of squares of larger numbers overflow
+BELIEF_DRAWS = 400  # a probability of 0.95 has a standard error of 0.011
+MAX_HORIZON = 10**9  # rounds
+MAX_VALUE = 1e150  # sums of squares of larger numbers overflow
 
 
 class Suggestion(NamedTuple):
@@ -109,13 +109,14 @@ class Policy(ABC):
         """
         size = whole("size", size, least=1)
         batch: list[Suggestion] = []
+        # a stream each: the first suggestions do not depend on how many follow
         for child in rng.spawn(size):
             pending = [s.intervention for s in batch]
             batch.append(self.suggest(child, pending=pending, allowed=allowed))
         return batch
 
     def kept(self, allowed: Constraints | None) -> Constraints | None:
-        """What `suggest` has to keep, for its own nodes; None where everything may be played."""
+        """What `suggest` has to keep, for its own nodes; None if everything may be played."""
         if allowed is None or allowed.free:
             return None
         if not self.keeps_constraints:
@@ -134,19 +135,21 @@ class Policy(ABC):
     ) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked.
 
-        `made` grows with the time at which rounds were carried out, where that is not the order in
+        `made` grows with the time at which rounds were carried out, if that is not the order in
         which they are told: a late result may be from before a change that is already known.
         """
         a = as_interventions(np.asarray(intervention)[None], self._nodes, self._regimes)[0]
+        # a copy: the caller may fill its array again while this round is still being used
         try:
             x = np.array(observation, dtype=float)
         except (TypeError, ValueError) as error:
             raise DataError(f"an observation is a number per node, not {observation!r}") from error
         if x.shape != (self.n_nodes,):
             raise DataError(f"an observation has shape ({self.n_nodes},), not {x.shape}")
-        if not np.abs(x).max() <= LARGEST:  # nor if it is nan
+        if not np.abs(x).max() <= MAX_VALUE:  # nor if it is nan
             self._check_values(x)
         self.made = self.n_told + 1 if made is None else whole("made", made, least=0)
+        # all that can be refused was refused: from here on the round counts
         self.n_told += 1
         self.learn(a, x)
 
@@ -156,7 +159,7 @@ class Policy(ABC):
         if wrong.any():
             node = int(np.flatnonzero(wrong)[0])
             raise DataError(f"the observation of node {node} is {x[node]}")
-        if (np.abs(x) > LARGEST).any():
+        if (np.abs(x) > MAX_VALUE).any():
             node = int(np.nanargmax(np.abs(x)))
             raise DataError(
                 f"the observation of node {node} is {x[node]:g}: too large to compute with, "
@@ -188,9 +191,9 @@ class Policy(ABC):
         return self.detector.watches
 
     def belief(
-        self, rng: np.random.Generator | None = None, *, draws: int = DRAWS
+        self, rng: np.random.Generator | None = None, *, draws: int = BELIEF_DRAWS
     ) -> Belief | None:
-        """What is believed of the whole system now; None where there is no model (yet).
+        """What is believed of the whole system now; None if there is no model (yet).
 
         Without `rng` the same draws every time it is asked after the same rounds.
         """
@@ -204,7 +207,7 @@ class Policy(ABC):
 
     @property
     def adjacency(self) -> BoolArray | None:
-        """The graph believed now, (R, N, N), where the policy learns one."""
+        """The graph believed now, (R, N, N), if the policy learns one."""
         return None
 
     def state(self) -> dict[str, Any]:
@@ -224,7 +227,7 @@ class Policy(ABC):
         self.restore_own(state)
 
     def check_state(self, state: dict[str, Any], n_told: int) -> None:
-        """DataError where a state cannot be this policy's, fresh now, after so many rounds."""
+        """DataError if a state cannot be this policy's, fresh now, after so many rounds."""
         entries = self.state_entries(n_told) | nested("detector", self.detector.entries(n_told))
         check_state(
             self.state(), entries, state, n_nodes=self.n_nodes, n_told=n_told,
@@ -244,13 +247,13 @@ class Policy(ABC):
             )
 
     def _use_detector(self, given: Detector | str | None) -> None:
-        """One that fits, the name of one, or None where nothing changes."""
+        """One that fits, the name of one, or None if nothing changes."""
         self.detector = as_detector(
             given, n_nodes=self.n_nodes, n_regimes=self.n_regimes, offers=self.offers
         )
 
     def _watch(self, a: Intervention, x: FloatArray, view: View) -> list[Alarm]:
-        """Alarms of round number `n_told`; none where the view lacks what the detector needs."""
+        """Alarms of round number `n_told`; none if the view lacks what the detector needs."""
         if not set(self.detector.needs) <= set(view.offers):
             return []
         alarms = self.detector.watch(self.n_told, a, x, view)

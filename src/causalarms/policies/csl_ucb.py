@@ -5,7 +5,7 @@ the graph is learned by CSL, all interventions are scored by mean + alpha U (eq.
 best is played until the next refresh. An alarm makes one mechanism forget; interventions are random
 again until it has samples.
 
-Where the noise means are unknown, values are taken relative to each node's median at the last fit,
+If the noise means are unknown, values are taken relative to each node's median at the last fit,
 so that adding a constant to a node changes no choice: |mu_a| in U is the distance from there, and
 alpha_0 = 0.5 (max mean - average mean) / max U, both over the interventions that are scored. With
 known noise means values are what they are, as in the paper.
@@ -43,7 +43,7 @@ from causalarms.models.confidence import FORMS
 from causalarms.models.scored_interventions import ScoredInterventions
 from causalarms.models.scores import Scores, best_score
 from causalarms.models.weights import MechanismWeights, fit_weights
-from causalarms.policies.base import EXPLOIT, EXPLORE, LONGEST, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Policy, Suggestion
 from causalarms.policies.detector_views import DatasetView
 from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.simple import random_intervention
@@ -56,17 +56,17 @@ from causalarms.sem.regimes import find_cycle
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
 
-NEVER = -1
+NOT_FITTED = -1
 NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
 TRADE_OFF = "the best trade-off between a high reward and learning more"
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 
 
 class CSLUCB(Policy):
-    """Is told the horizon and, where known, the noise means (and standard deviations).
+    """Is told the horizon and, if known, the noise means (and standard deviations).
 
     allowed, required   edges that may be and that must be, (N, N) or (2, N, N) as [.., from, to]
-    detector            one that looks at a model, or its name; None where nothing changes
+    detector            one that looks at a model, or its name; None if nothing changes
     """
 
     offers = (MODEL,)
@@ -96,7 +96,7 @@ class CSLUCB(Policy):
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
         n_nodes = self.n_nodes
-        horizon = whole("horizon", horizon, least=1, most=LONGEST)
+        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
         min_samples = whole("min_samples", min_samples, least=1)
         max_samples = optional(whole, "max_samples", max_samples, least=1)
         self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
@@ -143,7 +143,7 @@ class CSLUCB(Policy):
         self._units = Units(np.zeros(n_nodes), np.ones(n_nodes))  # those of model and scores
         self._scored: ScoredInterventions | None = None
         self._fitted = np.full(
-            (2, *self._exist.shape), NEVER
+            (2, *self._exist.shape), NOT_FITTED
         )  # counts and starts the model was fitted to
         self._held = 0
         self._alpha_0 = 0.0
@@ -228,6 +228,7 @@ class CSLUCB(Policy):
             self._forget(alarm)
         if self._samples_missing:
             return
+        # a graph from before the last change is learned again at once
         first = self._scored is None or self._graph_round < self._change_round
         if first or self.n_told - self._graph_round >= self.refresh:
             self._learn_graph()
@@ -262,8 +263,9 @@ class CSLUCB(Policy):
             neighbors=self.k,
             chains=self._chains,
         )
+        # other parents need other regressions, although the samples are the same
         if self._adjacency is None or not np.array_equal(fit.adjacency, self._adjacency):
-            self._fitted[:] = NEVER
+            self._fitted[:] = NOT_FITTED
         self._adjacency = fit.adjacency
         self._graph_round = self.n_told
 
@@ -315,7 +317,7 @@ class CSLUCB(Policy):
 
     def _choose(self, scores: Scores) -> int:
         if self.alpha is None and self._alpha_0 == 0.0:
-            widest = float(np.nanmax(scores.width))  # 0 where no mechanism has a parent
+            widest = float(np.nanmax(scores.width))  # 0 if no mechanism has a parent
             zero = 0.0 if self.noise_mean is not None else float(np.nanmean(scores.mean))
             self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean) - zero) / widest if widest else 0.0
         return best_score(self._bounds(scores))
@@ -323,8 +325,8 @@ class CSLUCB(Policy):
     def _bounds(self, scores: Scores) -> FloatArray:
         alpha = self.alpha
         if alpha is None:
-            share = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
-            alpha = self._alpha_0 * (1 + np.cos(np.pi * min(share, 1.0))) / 2
+            elapsed = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
+            alpha = self._alpha_0 * (1 + np.cos(np.pi * min(elapsed, 1.0))) / 2
         return scores.mean + alpha * scores.width
 
     def own_state(self) -> dict[str, Any]:
@@ -344,7 +346,7 @@ class CSLUCB(Policy):
         return {
             "adjacency": Entry(FLAGS, (*mechanisms, self.n_nodes), optional=True),
             **nested("model", weights_entries(*mechanisms)),
-            "fitted": Entry(INTEGERS, (2, *mechanisms), NEVER, n_told),
+            "fitted": Entry(INTEGERS, (2, *mechanisms), NOT_FITTED, n_told),
             "held": Entry(WHOLE, low=0),
             "alpha_0": Entry(REAL, low=0),
         }
@@ -357,7 +359,7 @@ class CSLUCB(Policy):
         self.detector.restore(unnested("detector", state))
         for name in SCALARS:
             setattr(self, f"_{name}", state[name])
-        self._fitted = np.array(state.get("fitted", np.full_like(self._fitted, NEVER)))
+        self._fitted = np.array(state.get("fitted", np.full_like(self._fitted, NOT_FITTED)))
         scale, shift = state.get("scale"), state.get("shift")
         self._units = Units(
             shift=np.zeros(self.n_nodes) if shift is None else np.array(shift),

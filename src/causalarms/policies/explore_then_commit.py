@@ -2,7 +2,7 @@
 
 `n_explore` rounds of a = 0 for B, as many of a = 1 for B', one fit, and the best intervention of
 the learned model for the rest of the horizon. With a whole-graph detector an alarm starts all over.
-Where the noise means are unknown, values are taken relative to their median when committing.
+If the noise means are unknown, values are taken relative to their median when committing.
 Beyond 20 nodes, learned regimes that mix into large cycles leave the best intervention unproven.
 """
 
@@ -25,7 +25,7 @@ from causalarms.graphs.learner import CanFit, WeightLearner
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
 from causalarms.models.weights import MechanismWeights
-from causalarms.policies.base import EXPLOIT, EXPLORE, LONGEST, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Policy, Suggestion
 from causalarms.policies.detector_views import CommittedView
 from causalarms.policies.noise_units import estimated_units
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry
@@ -34,7 +34,7 @@ from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import topological_order
 from causalarms.statistics.moments import gram_matrix
 
-MOST_EXPLORED = 1_000_000  # rounds that are kept
+MAX_EXPLORED_ROUNDS = 1_000_000  # all are kept
 
 
 TO_LEARN = "rounds with all switches in one position, from which the graph is learned"
@@ -42,9 +42,9 @@ COMMITTED = "the best setting of the graph that was learned"
 
 
 class ExploreThenCommit(Policy):
-    """Is told the horizon and, where known, the noise means.
+    """Is told the horizon and, if known, the noise means.
 
-    detector   one that looks at a model, or its name; None where nothing changes
+    detector   one that looks at a model, or its name; None if nothing changes
     """
 
     offers = (MODEL,)
@@ -69,8 +69,8 @@ class ExploreThenCommit(Policy):
             "one graph of all natural and one of all intervened nodes",
         )
         n_nodes = self.n_nodes
-        horizon = whole("horizon", horizon, least=1, most=LONGEST)
-        n_explore = whole("n_explore", n_explore, least=1, most=MOST_EXPLORED)
+        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
+        n_explore = whole("n_explore", n_explore, least=1, most=MAX_EXPLORED_ROUNDS)
         if n_explore < n_nodes + 2:
             raise SettingError(
                 f"n_explore: {n_explore} rounds are too few to learn {n_nodes} nodes from"
@@ -152,6 +152,7 @@ class ExploreThenCommit(Policy):
         )
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
+        # the detector compares rounds of one intervention; others would look like a change
         if self._model is not None and np.array_equal(a, self._arm) and len(self._recent):
             self._recent[self._n_recent % len(self._recent)] = x - self._origin
             self._n_recent += 1

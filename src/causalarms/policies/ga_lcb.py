@@ -1,6 +1,6 @@
 """`ga-lcb`: graph-agnostic linear causal bandit (Yan and Tajer, NeurIPS 2024), the nearest rival.
 
-1. `cycles` of the null and every single-node intervention: j descends from i where its mean moves
+1. `cycles` of the null and every single-node intervention: j descends from i if its mean moves
    by more than half the smallest effect `eta`.
 2. Null rounds up to `n_observe`; a Lasso of each node on its candidate ancestors gives its parents,
    the same for both regimes.
@@ -25,7 +25,7 @@ from causalarms.graphs.inputs import as_noise_mean
 from causalarms.graphs.units import Units
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief, belief_given_graph
-from causalarms.policies.base import EXPLOIT, EXPLORE, LONGEST, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Policy, Suggestion
 from causalarms.policies.noise_units import NOISE_SHARE, moments_in
 from causalarms.policies.state_check import FLAGS, WHOLE, Entry
 from causalarms.policies.states import nested, unnested
@@ -34,7 +34,7 @@ from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.statistics.moments import Moments
 
-MOST_PLANNED = 1_000_000  # rounds that are kept
+MAX_PLANNED_ROUNDS = 1_000_000  # rounds that are kept
 
 
 class GALCB(Policy):
@@ -65,9 +65,9 @@ class GALCB(Policy):
         self._needs_pairs("ga-lcb", "which it explores one intervention at a time")
         n_nodes = self.n_nodes
         check_enumerable(n_nodes)
-        horizon = whole("horizon", horizon, least=1, most=LONGEST)
-        cycles = whole("cycles", cycles, least=1, most=MOST_PLANNED)
-        n_observe = whole("n_observe", n_observe, least=0, most=MOST_PLANNED)
+        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
+        cycles = whole("cycles", cycles, least=1, most=MAX_PLANNED_ROUNDS)
+        n_observe = whole("n_observe", n_observe, least=0, most=MAX_PLANNED_ROUNDS)
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
             raise SettingError("ga-lcb must be told the noise means (noise_mean)")
@@ -112,7 +112,7 @@ class GALCB(Policy):
         arms = all_interventions(self.n_nodes)
         try:
             mean, width = self._scores()
-        except DataError:  # telling said so; nothing is known that would speak for any arm
+        except DataError:  # telling said so; nothing is known in favour of any arm
             return Suggestion(arms[0], EXPLORE)
         upper = np.where(self._alive, mean + width, -np.inf)
         widths = np.where(self._alive, width, 0.0)
@@ -178,6 +178,7 @@ class GALCB(Policy):
         np.fill_diagonal(effects, 0.0)  # how a node answers its own intervention
         descends = np.zeros((self.n_nodes, self.n_nodes), dtype=bool)
         reaches = np.zeros_like(descends)
+        # clear effects first, and never one that would close a cycle
         for i, j in np.column_stack(np.unravel_index(np.argsort(-effects, None), effects.shape)):
             if effects[i, j] > self.eta / 2 and not reaches[j, i]:
                 descends[i, j] = True
@@ -191,6 +192,7 @@ class GALCB(Policy):
                     alpha=self.penalty, fit_intercept=False, random_state=0, max_iter=100_000
                 )
                 target = self._null[:, node] - self.noise_mean[0, node]
+                # not converged after so many steps is close enough for which coefficients are 0
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     lasso.fit(self._null[:, candidates], target)
@@ -234,7 +236,7 @@ class GALCB(Policy):
 
     def _lost(self, node: int) -> str:
         return (
-            f"the values of the parents of node {self._nodes[node]!r} are too large beside their "
+            f"the values of the parents of node {self._nodes[node]!r} are too large next to their "
             "spread to compute with: use other units, or values relative to a middle"
         )
 

@@ -36,10 +36,10 @@ from causalarms.statistics.normal_equations import (
 )
 
 ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
-# Weights beyond are differences of numbers that agree in all their digits. Where the values of a
+# Weights beyond are differences of numbers that agree in all their digits. If the values of a
 # dense system span 10^11, sums of squares hold none of a small node's; scaling brings none back.
-NO_DIGITS = 1e8
-SEARCH_BUDGET = 500_000  # tree nodes per round; where they do not suffice, the best found is played
+MAX_WEIGHT = 1e8
+SEARCH_BUDGET = 500_000  # tree nodes per round; if they do not suffice, the best found is played
 THOMPSON = "the best setting of one draw of the weights from what is known of them"
 
 
@@ -175,8 +175,9 @@ def draw_weights(
             for a in range(p):
                 z[a] += noise_std * normals[regime, node, a]
             solve_transposed(equations, z)
+            # nan fails the comparison too
             for a in range(p):
-                if abs(z[a]) < NO_DIGITS:
+                if abs(z[a]) < MAX_WEIGHT:
                     weights[regime, parents[a], node] = z[a]
     return weights
 

@@ -25,8 +25,8 @@ from causalarms.errors import SettingError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_OPTIMISTIC_NODES
 from causalarms.models.optimistic import optimistic_rewards, ridge_ellipsoids, usual_starts
-from causalarms.policies.base import EXPLOIT, EXPLORE, LONGEST, Suggestion
-from causalarms.policies.known_graph import NO_DIGITS, ROUNDING, KnownGraph
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Suggestion
+from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
 from causalarms.search.constraints import Constraints
 from causalarms.sem.rewards import allowed_arms, intervention_of, within
 from causalarms.statistics.normal_equations import cholesky, normal_equations, regressors_of
@@ -64,7 +64,7 @@ class LinSEMUCB(KnownGraph):
                 f"{self.name} compares all interventions each round: {n_arms:,} are too many for "
                 f"it (at most 2^{MAX_OPTIMISTIC_NODES}); linsem-ts has no such limit"
             )
-        self.horizon = optional(whole, "horizon", horizon, least=1, most=LONGEST)
+        self.horizon = optional(whole, "horizon", horizon, least=1, most=MAX_HORIZON)
         self.bound = number("bound", bound, above=0.0)
         if isinstance(beta, str):
             if beta != THEORY:
@@ -97,7 +97,7 @@ class LinSEMUCB(KnownGraph):
         mean, index = self.scores(arms)
         net = np.where(np.isfinite(index) & np.isfinite(mean), index - cost, -np.inf)
         arm = int(np.argmax(net))
-        if net[arm] == -np.inf:  # values of 10^100: nothing is known that would speak for any
+        if net[arm] == -np.inf:  # values of 10^100: nothing is known in favour of any
             return Suggestion(arms[arm], EXPLORE)
         width = max(float(index[arm] - mean[arm]), 0.0)
         return Suggestion(arms[arm], EXPLOIT, float(mean[arm]), width, OPTIMISM)
@@ -128,7 +128,7 @@ class LinSEMUCB(KnownGraph):
 
 def with_digits(values: FloatArray) -> Any:
     """As `KnownGraph` takes weights: those whose digits are all lost count as 0."""
-    return np.where(np.abs(values) < NO_DIGITS, values, 0.0)
+    return np.where(np.abs(values) < MAX_WEIGHT, values, 0.0)
 
 
 # -- robust-linsem ---------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class RobustLinSEM(LinSEMUCB):
         return with_digits(centre), with_digits(shape)
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:
-        """From the normal law with the ellipsoids' centres and shapes."""
+        """From the normal distribution with the ellipsoids' centres and shapes."""
         centre, shape = self.ellipsoids()
         normals = rng.standard_normal(centre.shape)  # [regime, node]
         values, vectors = np.linalg.eigh(shape)

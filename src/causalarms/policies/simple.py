@@ -20,9 +20,9 @@ from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import GivenRegimes, regimes_of
 from causalarms.sem.rewards import allowed_arms, check_enumerable, index_of, intervention_of
 
-FEW = 2**MAX_TABLE_NODES  # interventions that are listed rather than drawn by their factors
-DRAWN = 100
-MOST_KEPT = 2**27  # rewards, 1 GiB
+MAX_ARMS_IN_LIST = 2**MAX_TABLE_NODES  # more are drawn by their factors
+DRAWN_ARMS = 100
+MAX_KEPT_REWARDS = 2**27  # rewards, 1 GiB
 
 
 class RandomPolicy(Policy):
@@ -54,10 +54,11 @@ def random_intervention(
     """One of all, or of the allowed interventions, each as likely as the others."""
     known = regimes_of(regimes, len(regimes))
     if allowed is not None:
-        if known.n_interventions > FEW:
+        if known.n_interventions > MAX_ARMS_IN_LIST:
             return allowed.random(rng)
         arm = int(rng.choice(allowed_arms(allowed).indices))
         return intervention_of(arm, len(known), known)
+    # numbers from a scalar and from an array of bounds differ; runs of the paper keep theirs
     if known.all_two:
         return rng.integers(0, 2, len(known), dtype=np.uint8)
     return rng.integers(0, known.counts, dtype=np.uint8)
@@ -66,13 +67,14 @@ def random_intervention(
 def nearest_allowed(
     wanted: Intervention, allowed: Constraints, rng: np.random.Generator
 ) -> Intervention:
-    """An allowed intervention with as many regimes of the wanted one as may be.
+    """An allowed intervention with as many regimes of the wanted one as possible.
 
-    Where there are too many to look at all of them, of some that are drawn at random.
+    If there are too many to look at all of them, one of some that are drawn at random.
     """
-    rows = allowed.interventions(FEW) if allowed.count(FEW) is not None else None
-    if rows is None:
-        rows = np.stack([allowed.random(rng) for _ in range(DRAWN)])
+    if allowed.count(MAX_ARMS_IN_LIST) is None:
+        rows = np.stack([allowed.random(rng) for _ in range(DRAWN_ARMS)])
+    else:
+        rows = allowed.interventions(MAX_ARMS_IN_LIST)
     unlike = (rows != wanted).sum(axis=1)
     return rows[rng.choice(np.flatnonzero(unlike == unlike.min()))].copy()
 
@@ -172,7 +174,7 @@ class UCB(Policy):
         n_arms = self._regimes.n_interventions
         self.alpha = number("alpha", alpha, least=0.0)
         self.window = window = optional(
-            whole, "window", window, least=1, most=MOST_KEPT // n_arms,
+            whole, "window", window, least=1, most=MAX_KEPT_REWARDS // n_arms,
             why=f"so many plays of {n_arms} arms are kept",
         )  # fmt: skip
         self._plays = np.zeros(n_arms, dtype=np.int64)
@@ -194,6 +196,7 @@ class UCB(Policy):
             arm = int(rng.choice(unplayed))
             untried = intervention_of(arm, self.n_nodes, self._regimes)
             return Suggestion(untried, EXPLORE, why="not tried yet")
+        # a full argmax without constraints: indexing 2^N arms by an array of all of them is slower
         widths = self._widths()
         if kept is None:
             arm = int(np.argmax(self._means + widths))

@@ -39,7 +39,7 @@ class Best(NamedTuple):
     levels: Levels  # (F,) of the factors
     value: float  # expected reward minus costs
     gap: float  # no other intervention is better by more than this
-    nodes: int  # of the tree that were looked at; where few are allowed, all of them
+    nodes: int  # of the tree that were looked at; if few are allowed, all of them
     exact: bool  # the gap is zero: it is the best
 
 
@@ -70,10 +70,10 @@ def best_interventions(
     distinct: bool = False,
     budget: int = BUDGET,
 ) -> list[Best]:
-    """The m best interventions, best first; fewer where fewer are allowed.
+    """The m best interventions, best first; fewer if fewer are allowed.
 
     The gap of the j-th is what the j-th best of all may be better by. With `distinct`, those that
-    change a factor where it has no effect on the reward are left out.
+    change a factor that has no effect on the reward are left out.
     """
     if m < 1:
         raise ModelError(f"m must be at least 1, not {m}")
@@ -131,13 +131,14 @@ def _question(
     mean[:] = noise_mean
     if not (np.isfinite(w).all() and np.isfinite(mean).all()):
         raise ModelError("weights and noise means must be finite")
+    # kernels index without checks: shapes that do not fit must not reach them
     if constraints is None:
         constraints = unconstrained((w.shape[0],) * w.shape[1])
     if constraints.n_nodes != w.shape[1]:
         raise ModelError(f"constraints on {constraints.n_nodes} nodes, but there are {w.shape[1]}")
     if max(constraints.factors.regimes) > w.shape[0]:
         raise ModelError(
-            f"constraints speak of {max(constraints.factors.regimes)} regimes, "
+            f"constraints are for {max(constraints.factors.regimes)} regimes, "
             f"but there are weights of {w.shape[0]}"
         )
     if not -w.shape[1] <= reward < w.shape[1]:
@@ -204,6 +205,7 @@ def _one_after_another(question: Question, m: int, budget: int) -> list[Best]:
         most = max(best.value for best, _ in parts)
         equals = [part for part in parts if part[0].value >= most - TIE * abs(most)]
         chosen = min(equals, key=lambda part: part[0].levels.tolist())
+        # an earlier part that was not searched to its end may hold something better than this best
         highest = max(best.value + best.gap for best, _ in parts)
         best, rules = chosen
         gap = max(0.0, highest - best.value) if any(other.gap > 0.0 for other, _ in parts) else 0.0
@@ -234,7 +236,7 @@ STAGES = (
     (10_000, 2**62, 2000, 80),
 )
 LAST_NODES = 5_000  # kept for a best-first tree, whose bound is better than a depth-first one's
-FEW = 30  # effort per range in a search that stops at the first good intervention
+REACH_EFFORT = 30  # per range in a search that stops at the first good intervention
 SEED = 1  # of the starts and kicks
 
 
@@ -242,7 +244,7 @@ class Solved(NamedTuple):
     """The m best settings, best first, and a bound on all others (-inf: proven)."""
 
     levels: Levels  # (m, F)
-    values: FloatArray  # (m,), -inf where there are fewer
+    values: FloatArray  # (m,), -inf if there are fewer
     bound: float
     nodes: int
     tie: float
@@ -261,6 +263,7 @@ def _solve(
     """One call for everything: the problem never becomes Python objects."""
     problem = pose(posed)
     n, n_depths = len(problem.root), len(problem.factor)
+    # what the last best-first tree needs is set aside before the depth-first ones spend it
     reserve = min(budget // 5, LAST_NODES)
     random = np.array([SEED])
     pool = Pool(np.zeros((m, n_depths), np.uint8), np.full(m, -np.inf))
@@ -270,6 +273,7 @@ def _solve(
         if bound == -np.inf or (effort > 0 and nodes >= budget - reserve):
             break
         best, value = kicked_climb(problem, best, restarts, kicks * n_depths, random)
+        # once, from the first climb: all stages must agree on what is equal
         if tie < 0.0:
             tie = tie_width(problem, best)
         if m > 1 and distinct:
@@ -277,6 +281,7 @@ def _solve(
         offer(problem, pool, best, value, tie)
         if m > 1 and effort > 0:
             offer_neighbours(problem, pool, distinct, tie)
+        # ranges that would use up the budget are not begun: the tree still needs some of it
         if effort == 0 or 2 * effort * ranges.low.size < budget - reserve - nodes:
             nodes += find_ranges(problem, ranges, effort)
         allowed = min(tree_nodes, budget - reserve - nodes)
@@ -306,10 +311,10 @@ def all_levels(problem: Problem, levels: Levels) -> Levels:
 
 
 def reaches(posed: Posed, target: float, tie: float, budget: int) -> tuple[Levels | None, int]:
-    """Levels (F,) worth at least `target`, None where there are none; the number of tree nodes."""
+    """Levels (F,) worth at least `target`, None if there are none; the number of tree nodes."""
     problem = pose(posed)
     ranges = unknown_ranges(problem)
-    nodes = find_ranges(problem, ranges, FEW)
+    nodes = find_ranges(problem, ranges, REACH_EFFORT)
     pool = Pool(np.zeros((1, len(problem.factor)), dtype=np.uint8), np.full(1, -np.inf))
     nodes += grow(problem, ranges, pool, True, tie, target, budget).nodes
     return (all_levels(problem, pool.levels)[0] if pool.values[0] >= target else None), nodes
@@ -325,12 +330,13 @@ def reaches(posed: Posed, target: float, tie: float, budget: int) -> tuple[Level
 def best_of_few(posed: Posed) -> tuple[Levels, float, int] | None:
     """The first of the best levels (F,), their value, and how many were compared.
 
-    None where there are many, or where they cost something. What does not reach the reward rests.
+    None if there are many, or if they cost something. What does not reach the reward rests.
     """
     weights, mean, order, reward, rules, _ = posed
     edges = np.logical_or.reduce(weights.astype(bool), axis=0)
     reaching = _reaching(edges, order, reward)
     sizes = rules.domain.sum(axis=1)
+    # with boxes a factor without effect may still have to move for one that has an effect
     if rules.n_boxes == 0 and not all(reaching):
         rests = np.ones(len(sizes), dtype=bool)
         rests[rules.act_factor[np.repeat(reaching, np.diff(rules.act_start))]] = False
@@ -403,7 +409,7 @@ def _regimes(rules: Rules, levels: IntArray) -> IntArray:
 
 def _scale(
     weights: FloatArray,  # (N, N) as [child, parent]
-    shift: FloatArray,  # (N,) absolute terms that are no parent's
+    shift: FloatArray,  # (N,) absolute terms without a parent
     means: FloatArray,  # (N,)
     order: IntArray,
     reward: int,

@@ -28,7 +28,7 @@ from causalarms.search.problem import MANY, TWO, Problem, System
 
 
 class Ranges(NamedTuple):
-    """Of z, what an option adds to the mean; (rows, T), one row where unlimited."""
+    """Of z, what an option adds to the mean; (rows, T), one row if unlimited."""
 
     low: FloatArray
     high: FloatArray
@@ -37,11 +37,11 @@ class Ranges(NamedTuple):
 class Options(NamedTuple):
     """What is known of options at some place of the tree; room for the mixture of one position."""
 
-    cost: FloatArray  # (T,) infinite where an option cannot occur
+    cost: FloatArray  # (T,) infinite if an option cannot occur
     counts: IntArray  # (T,)
     least: FloatArray  # (T,)
     most: FloatArray  # (T,)
-    share: FloatArray  # (T,)
+    fraction: FloatArray  # (T,)
 
 
 @kernel
@@ -81,27 +81,27 @@ def upper(
         kind, ck, o = system.kind[k], c[k], system.first[k]
         if kind == TWO:
             o += 1
-            share, count = 0.0, options.counts[o]
+            fraction, count = 0.0, options.counts[o]
             if left >= count or not system.limited:
                 cost = options.cost[o] + price * count
                 least, most = gain_range(system.limited, ranges, o, ck, left, count, cost)
                 if most > 0.0:
                     if least >= 0.0:
-                        share = 1.0
+                        fraction = 1.0
                         total -= cost
                     else:
-                        share = most / (most - least)
-                        total -= share * (cost + least)
-                    mixed += share * count
+                        fraction = most / (most - least)
+                        total -= fraction * (cost + least)
+                    mixed += fraction * count
             if ck != 0.0:
-                if share == 0.0:
+                if fraction == 0.0:
                     total += ck * system.base_mean[k]
                     for j in range(k):
                         c[j] += ck * system.base[k, j]
                 else:
-                    total += ck * (system.base_mean[k] + share * system.diff_mean[o])
+                    total += ck * (system.base_mean[k] + fraction * system.diff_mean[o])
                     for j in range(k):
-                        c[j] += ck * (system.base[k, j] + share * system.diff[o, j])
+                        c[j] += ck * (system.base[k, j] + fraction * system.diff[o, j])
             continue
         if kind == MANY:
             added, changes = mixture(system, ranges, options, k, ck, left, price)
@@ -118,7 +118,7 @@ def upper(
                 c[j] += ck * system.base[k, j]
             if kind == MANY:
                 for o in range(system.first[k] + 1, system.first[k + 1]):
-                    part = ck * options.share[o]
+                    part = ck * options.fraction[o]
                     if part != 0.0:
                         total += part * system.diff_mean[o]
                         for j in range(k):
@@ -132,13 +132,13 @@ def mixture(
 ) -> tuple[float, float]:
     """Shares of the options of k, the constant to add, and how many changes the mixture makes.
 
-    Whatever the shares s, max_o g_o <= sum_o s_o g_o + max_o (most_o - s_o (most_o - least_o))
-    - sum_o s_o least_o. The shares make the terms of that maximum equal where they can.
+    Whatever the fractions s, max_o g_o <= sum_o s_o g_o + max_o (most_o - s_o (most_o - least_o))
+    - sum_o s_o least_o. The fractions make the terms of that maximum equal if they can.
     """
     start, end = system.first[k], system.first[k + 1]
     floor = -np.inf
     for o in range(start, end):
-        options.share[o] = 0.0
+        options.fraction[o] = 0.0
         count = options.counts[o]
         if options.cost[o] == np.inf or (system.limited and count > left):
             options.least[o] = options.most[o] = -np.inf
@@ -166,18 +166,18 @@ def mixture(
     total = 0.0
     for o in range(start, end):
         if options.most[o] > top:
-            share = (options.most[o] - top) / (options.most[o] - options.least[o])
-            options.share[o] = min(share, 1.0 - total)
-            total += options.share[o]
+            fraction = (options.most[o] - top) / (options.most[o] - options.least[o])
+            options.fraction[o] = min(fraction, 1.0 - total)
+            total += options.fraction[o]
     if total < 1.0:  # what is left goes to the option with the highest floor
         for o in range(start, end):
             if options.least[o] == floor:
-                options.share[o] += 1.0 - total
+                options.fraction[o] += 1.0 - total
                 break
     over, inner, changes = -np.inf, 0.0, 0.0
     for o in range(start, end):
         if options.least[o] > -np.inf:
-            s = options.share[o]
+            s = options.fraction[o]
             over = max(over, options.most[o] - s * (options.most[o] - options.least[o]))
             inner += s * (options.least[o] + options.cost[o] + price * options.counts[o])
             changes += s * options.counts[o]
@@ -198,6 +198,7 @@ def best_price(
     work = c.copy()
     best, mixed = upper(system, ranges, options, work, last, constant, left, 0.0)
     chosen = 0.0
+    # a price only helps if the free mixture breaks the limit
     if system.limited and mixed > left > 0:
         scale = abs(best) + abs(constant) + 1e-300
         for step in range(24):
@@ -281,6 +282,7 @@ def highest(
         top = heap[0]
         k = lasts[top]
         reference, end = system.first[k], system.first[k + 1]
+        # the room is the budget: the best open node bounds all that is left
         if bounds[top] <= best_leaf or size + end - reference > room:
             return max(bounds[top], best_leaf), size
         n_heap = _pop(heap, n_heap, bounds)

@@ -86,7 +86,7 @@ class Factors:
 
     @cached_property
     def regimes(self) -> tuple[int, ...]:
-        """How many regimes the tables speak of, per node."""
+        """How many regimes the tables name, per node."""
         return tuple(max(table) + 1 for table in self.tables)
 
     @cached_property
@@ -118,11 +118,11 @@ class Factors:
         return out
 
     def levels_of(self, interventions: npt.ArrayLike) -> npt.NDArray[np.int16]:
-        """The levels (n, F) that give these regimes (n, N); NOT_SET where none do."""
+        """The levels (n, F) that give these regimes (n, N); NOT_SET if none do."""
         rows = np.asarray(interventions)
         if self.is_per_node:
             known = (rows >= 0) & (rows < np.array(self.levels))
-            given = rows.astype(np.int16)  # NOT_SET is no uint8
+            given = rows.astype(np.int16)  # NOT_SET does not fit uint8
             return np.where(known.all(axis=1, keepdims=True), given, np.int16(NOT_SET))
         levels = np.full((len(rows), len(self.levels)), NOT_SET, dtype=np.int16)
         for factor, n_levels in enumerate(self.levels):
@@ -134,6 +134,7 @@ class Factors:
                 possible &= seen & known[:, None]
             levels[:, factor] = np.where(possible.any(axis=1), possible.argmax(axis=1), NOT_SET)
         found = (levels != NOT_SET).all(axis=1)
+        # each regime alone may fit a level although together they fit none
         again = self.interventions(np.where(found[:, None], levels, 0))
         levels[~(found & (again == rows).all(axis=1))] = NOT_SET
         return levels

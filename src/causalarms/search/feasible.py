@@ -90,7 +90,7 @@ def first_allowed(rules: Rules, max_steps: int = MAX_STEPS) -> tuple[Levels | No
         start = rules.domain.argmax(axis=1).astype(np.uint8)
         return (start, True) if int((start != 0).sum()) <= rules.limit else (None, True)
     boxed = np.bincount(rules.box_factor, minlength=len(rules.domain))
-    # what few levels or many boxes restrict comes first, what no box speaks of last
+    # what few levels or many boxes restrict comes first, what is in no box last
     sequence = np.lexsort((rules.domain.sum(axis=1), -boxed))
     listed = listing(rules, sequence, _natural_first(rules), 1, 1, max_steps)
     found = listed.rows[0] if listed.n_found else None
@@ -98,8 +98,9 @@ def first_allowed(rules: Rules, max_steps: int = MAX_STEPS) -> tuple[Levels | No
 
 
 def all_allowed(rules: Rules, most: int, max_steps: int) -> Levels | None:
-    """All levels that keep the rules, lexicographic; None where more than `most` or too hard."""
+    """All levels that keep the rules, lexicographic; None if more than `most` or too hard."""
     sequence, preference = np.arange(len(rules.domain)), _natural_first(rules)
+    # counted first: rows are reserved only for as many as there are
     counted = listing(rules, sequence, preference, 0, most + 1, max_steps)
     if not counted.complete or counted.n_found > most:
         return None
@@ -257,21 +258,22 @@ def _can_go_on(rules: Rules, level_of: IntArray, closed: IntArray, used: int) ->
 # all allowed ones are listed. If they are too many, random changes that keep the rules lead away
 # from a first one: every allowed setting that such changes reach is equally likely in the limit.
 
-BATCH = 100
-TRIES = 2000
-CHANGES = 200  # per factor
+DRAWS_AT_ONCE = 100
+MAX_DRAWS = 2000
+CHANGES_PER_FACTOR = 200
 
 
 def uniform(rules: Rules, rng: np.random.Generator, listed: Callable[[], Levels | None]) -> Levels:
-    """Levels (F,); `listed` gives all allowed ones, or None where they are too many."""
+    """Levels (F,); `listed` gives all allowed ones, or None if they are too many."""
     stay = stay_probabilities(rules)
     if rules.n_boxes == 0:
         return _within_limit(rules, stay, rng, 1)[0]
-    for _ in range(TRIES // BATCH):
-        rows = _within_limit(rules, stay, rng, BATCH)
+    for _ in range(MAX_DRAWS // DRAWS_AT_ONCE):
+        rows = _within_limit(rules, stay, rng, DRAWS_AT_ONCE)
         for row in rows:
             if _keeps_boxes(rules, row):
                 return row
+    # none of MAX_DRAWS was allowed: a list is exact too, a chain of changes is not
     every = listed()
     if every is not None:
         return every[rng.integers(len(every))]
@@ -279,25 +281,26 @@ def uniform(rules: Rules, rng: np.random.Generator, listed: Callable[[], Levels 
     if found is None:
         found, _ = first_allowed(rules)
         assert found is not None  # the constraints were checked
-    n_changes = CHANGES * len(found)
+    n_changes = CHANGES_PER_FACTOR * len(found)
     factors = rng.integers(len(found), size=(n_changes, 2))
     _wander(rules, found, factors, rng.random((n_changes, 3)))
     return found
 
 
 def stay_probabilities(rules: Rules) -> FloatArray:
-    """[f, q]: of all settings of factors f.. with at most q changes, the share with f at 0."""
+    """[f, q]: of all settings of factors f.. with at most q changes, the fraction with f at 0."""
     natural = rules.domain[:, 0] if rules.domain.size else np.zeros(0, dtype=bool)
     others = rules.domain.sum(axis=1) - natural
     n_factors, limit = len(natural), min(rules.limit, len(natural))
-    share = np.zeros((n_factors, limit + 1))
+    fraction = np.zeros((n_factors, limit + 1))
+    # Python integers: the numbers of ways outgrow 64 bits at 64 factors
     ways = [1] * (limit + 1)
     for f in range(n_factors - 1, -1, -1):
         staying = [int(natural[f]) * ways[q] for q in range(limit + 1)]
         leaving = [0, *(int(others[f]) * ways[q] for q in range(limit))]
         ways = [s + c for s, c in zip(staying, leaving, strict=True)]
-        share[f] = [s / w if w else 0.0 for s, w in zip(staying, ways, strict=True)]
-    return share
+        fraction[f] = [s / w if w else 0.0 for s, w in zip(staying, ways, strict=True)]
+    return fraction
 
 
 def _within_limit(rules: Rules, stay: FloatArray, rng: np.random.Generator, n: int) -> Levels:
@@ -330,7 +333,7 @@ def _keeps_boxes(rules: Rules, levels: Levels) -> bool:
 
 @kernel
 def _wander(rules: Rules, levels: Levels, factors: IntArray, uniforms: FloatArray) -> None:
-    """Change one or two factors at a time, where that is allowed."""
+    """Change one or two factors at a time, if that is allowed."""
     used = 0
     for level in levels:
         used += 1 if level > 0 else 0

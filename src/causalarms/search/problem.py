@@ -46,7 +46,7 @@ class Tables(NamedTuple):
     act_depth: IntArray
     act_stride: IntArray
     base: IntArray  # (n,) where the position's table begins, given the decided factors
-    option: IntArray  # -1 where a regime cannot occur
+    option: IntArray  # -1 if a regime cannot occur
 
 
 class Problem(NamedTuple):
@@ -61,8 +61,8 @@ class Problem(NamedTuple):
     factor: IntArray  # (D,) the factor decided at each depth
     domain: BoolArray  # (D, L)
     cost: FloatArray  # (D, L)
-    counts: IntArray  # (D, L) 1 where the level counts towards the limit
-    home: IntArray  # (D,) last position it acts on, -1 where it acts on none
+    counts: IntArray  # (D, L) 1 if the level counts towards the limit
+    home: IntArray  # (D,) last position it acts on, -1 if it acts on none
     last: IntArray  # (D+1,) last position that is not settled before this depth
     limit: int
     box_start: IntArray  # forbidden combinations, by depth
@@ -98,6 +98,7 @@ def pose(posed: Posed) -> Problem:
             if rules.domain[f, level]:
                 size[f] += 1
                 lowest[f] = level
+    # regimes that no level gives must not keep a parent alive
     possible = _possible(rules, weights.shape[0], n_all)
     keep = np.full(n_all, keep_all)
     keep[reward] = True
@@ -170,6 +171,7 @@ def pose(posed: Posed) -> Problem:
                 n_leaving += 1
             else:
                 rest_count += 1  # whatever its level, it counts
+    # what rests off level 0, or can never be at it, has used its part of the limit
     limit -= rest_count
     n_depths = depth
     factor, home, last = (

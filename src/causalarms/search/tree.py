@@ -3,7 +3,7 @@
 Each child at depth d sets the factor of that depth and holds the reward as a linear function of the
 means of the positions that are then not settled. A child is cut when its bound lies below the worst
 of the m best found by more than a tie. Children within a tie of it are followed for a while, so
-that the lexicographically first of equals wins; where there are too many, the result is marked as
+that the lexicographically first of equals wins; if there are too many, the result is marked as
 tied.
 """
 
@@ -32,7 +32,7 @@ MAX_TIED = 2000  # children within a tie of the incumbent that are followed
 
 
 class Pool(NamedTuple):
-    """The best levels found, best first; -inf where there are fewer."""
+    """The best levels found, best first; -inf if there are fewer."""
 
     levels: Levels  # (m, D) by depth
     values: FloatArray  # (m,)
@@ -66,7 +66,7 @@ def grow(
 ) -> Grown:
     """Improve the pool; stop early at a value of at least `any_above`.
 
-    With `distinct`, factors stay where they are where a change has no effect.
+    With `distinct`, factors whose change has no effect keep their level.
     """
     system, tables = problem.system, problem.tables
     in_box, count, cost = problem.in_box, problem.counts, problem.cost
@@ -124,10 +124,12 @@ def grow(
                 bound[d, level], mixed = upper(
                     system, ranges, options, work, after, constant[d, level], left_after, price[d]
                 )
+                # a step of the Lagrange multiplier: dearer if the mixture changes more than is left
                 price[d] *= 1.1 if mixed > left_after else 1 / 1.1
             if shared:
                 level_of[d] = -1
                 _weigh(problem, d, level_of, options)
+            # the most promising child first: a better incumbent cuts more of the others
             _sort(bound[d], turn[d])
         if tried[d] == n_levels:
             d -= 1
@@ -146,6 +148,7 @@ def grow(
             tried[d] = n_levels  # the others are lower still
             continue
         if bound[d, level] <= cut + tie and any_above == -np.inf:
+            # a tie matters for the lexicographic order only, and there may be 2^N of them
             n_tied += 1
             if n_tied > MAX_TIED:
                 tied = True
@@ -160,6 +163,7 @@ def grow(
             entering = True
             continue
         value = constant[d, level]
+        # a leaf that beats the incumbent is seldom the top of its hill
         improved = m == 1 and value > pool.values[0] + tie
         offer(problem, pool, levels, value, tie)
         if value >= any_above > -np.inf:

@@ -40,7 +40,7 @@ WEIGHT_LAWS: dict[str, WeightLaw] = {
 
 @dataclass(frozen=True)
 class Ensemble:
-    """How columns of weights are drawn: by a law of that name, or by one's own (rng, size)."""
+    """How columns of weights are drawn: by a distribution's name, or by a function (rng, size)."""
 
     weights: str | WeightLaw = "separated"
     edge_probability: float = 0.5
@@ -64,7 +64,7 @@ class Ensemble:
         drawn = np.asarray(self.weights(rng, size), dtype=float)
         if drawn.shape != (size,) or not np.isfinite(drawn).all():
             raise ModelError(
-                f"weights: the law must give {size} finite numbers when asked for so many"
+                f"weights: the function must give {size} finite numbers when asked for so many"
             )
         return drawn
 
@@ -74,7 +74,7 @@ class Ensemble:
         rng: np.random.Generator,
         n_earlier: int,
     ) -> FloatArray:
-        """A column that differs from the others wherever the ensemble has a different one."""
+        """A column that differs from the others if the ensemble has a different one."""
         column = self.column(rng, n_earlier)
         while n_earlier and self.edge_probability and (others == column).all(axis=1).any():
             column = self.column(rng, n_earlier)
@@ -159,6 +159,7 @@ def regenerate(
         chosen = rng.choice(len(mechanisms), n_mechanisms, replace=False)
         return _redrawn(sem, [tuple(mechanisms[m]) for m in chosen], rng, ensemble)
     best = sem.best_intervention()
+    # most redraws of a mechanism that matters move the best intervention; not all do
     for _ in range(max_tries):
         nodes = rng.integers(n_nodes, size=n_mechanisms)
         changed = _redrawn(sem, [(int(best[i]), int(i)) for i in nodes], rng, ensemble)

@@ -175,12 +175,12 @@ class NamedFactors:
         return tuple(int(regime) for regime in self.numbers.interventions([chosen])[0])
 
     def numbers_of(self, intervention: Sequence[int]) -> list[int] | None:
-        """Which level every factor is at; None where no levels give these regimes."""
+        """Which level every factor is at; None if no levels give these regimes."""
         found = self.numbers.levels_of(np.array([intervention], dtype=np.int64))[0]
         return None if (found == NOT_SET).any() else found.tolist()
 
     def levels(self, intervention: Sequence[int]) -> dict[str, Level]:
-        """The level of every factor; ModelError where no levels give these regimes."""
+        """The level of every factor; ModelError if no levels give these regimes."""
         found = self.numbers_of(intervention)
         if found is None:
             raise ModelError(f"no levels of the factors give the regimes {list(intervention)}")
@@ -192,7 +192,7 @@ class NamedFactors:
         return [name for name, level in zip(self.names, found, strict=True) if level]
 
     def words(self, intervention: Sequence[int]) -> list[str]:
-        """As `switched`, with the level where it is not just on."""
+        """As `switched`, with the level if it is not just on."""
         levels = self.levels(intervention)
         return [
             f.name if f.is_switch else f"{f.name}={levels[f.name]}"
@@ -243,7 +243,10 @@ def _factor(name: object, given: object, nodes: tuple[str, ...]) -> Factor:
     targets = given.get("acts_on")
     if targets is None:
         if name not in nodes:
-            raise ModelError(f"factor {name!r} is no node: say which it acts_on")
+            raise ModelError(
+                f"factor {name!r} is not the name of a node: say which nodes it acts on "
+                "(acts_on=[...])"
+            )
         targets = [name]
     if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
         raise ModelError(f"factor {name!r}: acts_on is a list of nodes, not {targets!r:.80}")
@@ -311,7 +314,7 @@ def _is_bit(given: object) -> bool:
 
 
 def _same(given: object, level: Level) -> bool:
-    """Numbers by value, also as text; True is no number."""
+    """Numbers by value, also as text; True is not a number."""
     if isinstance(given, bool | np.bool_):
         return False
     if isinstance(given, str) and not isinstance(level, str):

@@ -50,7 +50,7 @@ class LinearSEM:
     B_a is acyclic for every intervention a exactly when the union of the edges of all regimes is,
     so a union with a cycle is refused and one topological order serves all of them.
     weights is (R, N, N), noise_mean and noise_std are (N,) or (R, N). `regimes` says how many each
-    node has where they differ; weights of regimes that a node does not have must be 0.
+    node has if they differ; weights of regimes that a node does not have must be 0.
 
     >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
     >>> sem.expected_reward([[0, 0], [0, 1]]).tolist()
@@ -167,14 +167,14 @@ class LinearSEM:
         intervention are independent, so the mean is the reward of the averaged mechanisms.
         """
         mixed = (self.weights.sum(axis=0) / self.regimes)[None]
-        nobody = np.zeros((1, self.n_nodes), dtype=np.uint8)
+        natural = np.zeros((1, self.n_nodes), dtype=np.uint8)
         mean = (self.mechanism_mean.sum(axis=0) / self.regimes)[None]
-        return float(rewards.expected_values(mixed, mean, self.order, nobody)[0, self.reward])
+        return float(rewards.expected_values(mixed, mean, self.order, natural)[0, self.reward])
 
     def best_intervention(self) -> npt.NDArray[np.uint8]:
         """a* = argmax of the expected reward; the lexicographically first among equals.
 
-        Warns where it is not proven, which takes hundreds of dense nodes.
+        Warns if it is not proven, which takes hundreds of dense nodes.
         """
         best = self.best_arm()
         if not best.exact:
@@ -209,7 +209,7 @@ class LinearSEM:
     ) -> list[Best]:
         """The m best allowed interventions, best first.
 
-        With `distinct`, those that intervene where it has no effect on the reward are left out.
+        With `distinct`, those that intervene without an effect on the reward are left out.
         """
         return best_interventions(
             self.weights, self.mechanism_mean, self.order, self.reward, m,
@@ -267,7 +267,7 @@ class LinearSEM:
         except (ValueError, RecursionError) as error:
             raise ModelError(f"cannot read a system from {path}: {error}") from error
         if not isinstance(record, dict):
-            raise ModelError(f"{path} holds no system")
+            raise ModelError(f"{path} must hold a JSON object, the system")
         return cls.from_dict(record)
 
     def replace(self, **changes: object) -> Self:
@@ -281,6 +281,7 @@ class LinearSEM:
         }
         if "weights" not in changes:
             arguments["order"] = self.order
+        # other numbers of regimes come with weights of another shape
         if np.asarray(changes.get("weights", self.weights)).shape == self.weights.shape:
             arguments["regimes"] = self._regimes
         return type(self)(**(arguments | changes))  # type: ignore[arg-type]
@@ -330,10 +331,10 @@ def _weights(given: npt.ArrayLike) -> FloatArray:
 
 def _regimes(given: object, weights: FloatArray, nodes: tuple[str, ...]) -> Regimes:
     n_regimes = len(weights)
-    if n_regimes == 1 and given is None:  # more often a slip than a system without a switch
+    if n_regimes == 1 and given is None:  # more often a mistake than a system without a switch
         raise ModelError(
             "weights must have a matrix per regime; shape (2, N, N) for two, not "
-            f"{weights.shape}; where no node has a switch, say regimes=1"
+            f"{weights.shape}; if no node has a switch, say regimes=1"
         )
     known = regimes_of(given, len(nodes), default=n_regimes)
     if known.n_regimes != n_regimes:
@@ -353,6 +354,7 @@ def _order(
     union: BoolArray,
     nodes: tuple[str, ...],
 ) -> IntArray:
+    # also if an order is given: it shows cycles
     found = topological_order(union)
     if found is None:
         cycle = [nodes[node] for node in find_cycle(union)]

@@ -98,6 +98,7 @@ def regimes_of(given: object, n_nodes: int, *, default: int = 2) -> Regimes:
         given = default if given is None else given
         given = given.tolist() if isinstance(given, np.ndarray) else given
         if isinstance(given, Sequence) and not isinstance(given, str):
+            # checked before the cache is asked, to which (True, 2) and (1, 2) are the same
             found = _checked(tuple(_count(k) for k in given))
         else:
             found = _checked((_count(given),) * n_nodes)
@@ -175,7 +176,7 @@ def mechanism_name(nodes: Sequence[str], regime: int, node: int, n_regimes: int 
 
 
 def node_names(names: Sequence[str] | None, n_nodes: int) -> tuple[str, ...]:
-    """The given names, checked, or x0, x1, ... where none are given."""
+    """The given names, checked, or x0, x1, ... if none are given."""
     if names is None:
         return tuple(f"x{node}" for node in range(n_nodes))
     checked = tuple(names)
@@ -188,7 +189,9 @@ def node_names(names: Sequence[str] | None, n_nodes: int) -> tuple[str, ...]:
         if name in seen:
             raise ModelError(f"node name {name!r} is used twice")
         if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise ModelError(f"node name {name!r} holds what is no character: it cannot be stored")
+            raise ModelError(
+                f"node name {name!r} has a lone surrogate, not a character: it cannot be stored"
+            )
         seen.add(name)
     return checked
 
@@ -244,7 +247,7 @@ def as_interventions(
 
 def _why(n_regimes: int) -> str:
     if n_regimes == MAX_REGIMES:
-        return f"is no whole number from 0 (natural) to {MAX_REGIMES - 1}"
+        return f"is not an integer from 0 (natural) to {MAX_REGIMES - 1}"
     if n_regimes == 1:
         return "is not 0 (natural), and the node has 1 regime: it has no switch"
     if n_regimes == 2:
@@ -256,7 +259,7 @@ def _why(n_regimes: int) -> str:
 
 
 def topological_order(adjacency: npt.ArrayLike) -> IntArray | None:
-    """Parents before children, smallest index first among the free; None where there is a cycle.
+    """Parents before children, smallest index first among the free; None if there is a cycle.
 
     >>> topological_order([[0, 0], [1, 0]]).tolist()
     [1, 0]
@@ -280,14 +283,14 @@ def topological_order(adjacency: npt.ArrayLike) -> IntArray | None:
 
 
 def find_cycle(adjacency: npt.ArrayLike) -> list[int]:
-    """The nodes of one cycle in the direction of its edges, empty where there is none.
+    """The nodes of one cycle in the direction of its edges, empty if there is none.
 
     >>> find_cycle([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
     [0, 1, 2]
     """
     edges = np.asarray(adjacency, dtype=bool)
     inside = np.ones(len(edges), dtype=bool)
-    while True:  # peel nodes without parents; whoever is left has a parent among the left
+    while True:  # peel nodes without parents; each that is left has a parent among them
         sources = inside & ~edges[inside].any(axis=0)
         if not sources.any():
             break

@@ -56,6 +56,7 @@ def sampled_values(
     normals: FloatArray,  # (n, N) becomes the exogenous variables
 ) -> FloatArray:
     """Node values (n, N) with normal noise."""
+    # in place and in one call: a round draws one row, for which every NumPy call is overhead
     for row in range(normals.shape[0]):
         for node in range(normals.shape[1]):
             regime = interventions[row, node]

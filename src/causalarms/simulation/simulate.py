@@ -51,16 +51,16 @@ class Trace:
 
     @property
     def rounds_to_lasting_optimum(self) -> int | None:
-        """The first round from which all are optimal; None where the last one is not."""
+        """The first round from which all are optimal; None if the last one is not."""
         wrong = np.flatnonzero(~self.optimal)
         if len(wrong) and wrong[-1] == len(self.gap) - 1:
             return None
         return int(wrong[-1]) + 2 if len(wrong) else 1
 
     def optimal_share(self, block: int = 100) -> FloatArray:
-        """Share of optimal rounds per block of rounds."""
-        whole = len(self.gap) // block * block
-        return self.optimal[:whole].reshape(-1, block).mean(axis=1)
+        """Fraction of optimal rounds per block of rounds."""
+        played = len(self.gap) // block * block
+        return self.optimal[:played].reshape(-1, block).mean(axis=1)
 
 
 def simulate(
@@ -99,6 +99,7 @@ def simulate(
     n_nodes = world.n_nodes
     best = np.array([world.best_reward(number) for number in range(len(world.systems))])
     numbers = np.array([world.number_at(t + 1) for t in range(horizon)])
+    # apart from the policy, so that what a policy draws does not change the noise it meets
     noise = stream(seed, "noise")
     interventions = np.empty((horizon, n_nodes), dtype=np.uint8)
     observations = np.empty((horizon, n_nodes))

@@ -107,6 +107,7 @@ class Dataset:
 
     def forget(self, regime: int, node: int, *, start: int | None = None) -> None:
         """Let a mechanism learn only from rows numbered `start` (default: those to come)."""
+        # never backwards: rows from before a change belong to another mechanism
         start = len(self) if start is None else start
         if not self.starts[regime, node] <= start <= len(self):
             raise DataError(
@@ -200,13 +201,14 @@ class RecentRounds:
         `made` as of `Policy.tell`.
         """
         row = round_ % len(self._rounds)
+        # its place holds a round that is newer by at least the size of the ring
         if round_ < self._rounds[row]:
             return  # too late
         self._values[row], self._regimes[row], self._rounds[row] = values, regimes, round_
         self._made[row] = round_ if made is None else made
 
     def values(self, n: int) -> FloatArray:
-        """The last n rounds, (n, N); fewer where fewer were played."""
+        """The last n rounds, (n, N); fewer if fewer were played."""
         return self._values[self._last(n)]
 
     def regimes(self, n: int) -> Interventions:
@@ -218,7 +220,7 @@ class RecentRounds:
         return numbers[self._rounds[numbers] > 0]
 
     def last_regimes(self) -> Intervention:
-        """The last intervention, (N,); all zeros where nothing was played."""
+        """The last intervention, (N,); all zeros if nothing was played."""
         return self._regimes[np.argmax(self._rounds)]
 
     def samples(self, regime: int, node: int, *, after: int) -> FloatArray:

@@ -102,6 +102,7 @@ def _add(
     interventions: Intervention,
     cap: int,
 ) -> None:
+    # both halves of the symmetric matrix: rows of N + 1 numbers are added without a branch
     n = len(values)
     for node in range(n):
         if counts[interventions[node], node] >= cap:

@@ -69,17 +69,18 @@ def cholesky(
     """L into the lower triangle of all but the last row, the right-hand side.
 
     No pivot is below the prior precision, but that of huge values may be by rounding, which leaves
-    at least the share `rounding` of a regressor's square.
+    at least the fraction `rounding` of a regressor's square.
     """
     for a in range(len(equations) - 1):
-        whole = equations[a, a]
+        square = equations[a, a]
         for b in range(a + 1):
             value = equations[a, b]
             for c in range(b):
                 value -= equations[a, c] * equations[b, c]
             if a == b:
+                # the constant is the last regressor: one count separates the two precisions
                 least = weight_precision if a < n_weights else intercept_precision
-                equations[a, a] = math.sqrt(max(value, least, rounding * whole))
+                equations[a, a] = math.sqrt(max(value, least, rounding * square))
             else:
                 equations[a, b] = value / equations[b, b]
 
@@ -131,7 +132,7 @@ def sweep(matrix: FloatArray, k: int) -> None:
 # Removing a regressor is a rank-one downdate in O(p^2): with H = (X^T X)^-1, H' = H - h_j h_j^T /
 # h_jj, w' = w - h_j w_j / h_jj, RSS' = RSS + w_j^2 / h_jj.
 
-SINGULAR = 1e-10  # share of a regressor's square left unexplained by the ones before it
+SINGULAR = 1e-10  # fraction of a regressor's square left unexplained by the ones before it
 
 
 class SingularError(DataError):
@@ -146,7 +147,7 @@ class SingularError(DataError):
 class Regression:
     """Weights of `columns` and what is needed to know how sure they are.
 
-    `columns` index the Gram matrix: nodes, and N for the constant where an intercept is fitted.
+    `columns` index the Gram matrix: nodes, and N for the constant if an intercept is fitted.
     """
 
     columns: IntArray  # (p,)
@@ -213,8 +214,8 @@ def invert(matrix: FloatArray, columns: IntArray) -> FloatArray:
 def inverse_by_sweeping(matrix: FloatArray) -> tuple[FloatArray, int]:
     """Inverse of a symmetric positive definite matrix, and the first singular column or -1.
 
-    The pivot of a column scaled to unit length is the share of it that the columns before it leave
-    unexplained. A loop, because a threaded LAPACK takes longer to start than this to finish.
+    The pivot of a column scaled to unit length is the fraction of it that the columns before it
+    leave unexplained. A loop, because a threaded LAPACK takes longer to start than this to finish.
     """
     p = len(matrix)
     scale = np.empty(p)
