@@ -10,11 +10,12 @@ import zlib
 from typing import TypeAlias
 
 import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
 
-Seed: TypeAlias = "int | np.random.SeedSequence | np.random.Generator | None"
+Seed: TypeAlias = "int | SeedSequence | Generator | None"
 
 
-def stream(seed: int, name: str, *keys: int) -> np.random.Generator:
+def stream(seed: int, name: str, *keys: int) -> Generator:
     """The generator called `name` of `seed`; `keys` number repetitions or rounds.
 
     >>> [int(stream(1, "noise", 0).integers(1000)) for _ in range(2)]
@@ -23,9 +24,10 @@ def stream(seed: int, name: str, *keys: int) -> np.random.Generator:
     225
     """
     word = zlib.crc32(name.encode())
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(word, *keys)))
+    # what default_rng does with a seed sequence, without finding out that it is one
+    return Generator(PCG64(SeedSequence(seed, spawn_key=(word, *keys))))
 
 
-def generator(seed: Seed) -> np.random.Generator:
+def generator(seed: Seed) -> Generator:
     """A generator from whatever a user calls a seed (None is fresh entropy)."""
     return np.random.default_rng(seed)

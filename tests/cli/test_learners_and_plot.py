@@ -18,7 +18,7 @@ MODULE = """
 import numpy as np
 from causalarms import random_sem
 from causalarms.graphs import CSL
-from causalarms.policies.uniform import RandomPolicy
+from causalarms.policies.simple import RandomPolicy
 from causalarms.simulation import World
 
 class Patient(CSL):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from causalarms import limits
-from causalarms.sem.interventions import as_interventions
-from causalarms.sem.regimes import regime_counts
+from causalarms.sem.regimes import as_interventions, regime_counts
 
 ROOT = Path(__file__).parents[2]
 SIZE = re.compile(r"(MAX|MOST|MANY|LARGEST)_(\w+_)?(NODES|EDGES|REGIMES|INTERVENTIONS|LISTED)")

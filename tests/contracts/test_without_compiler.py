@@ -21,7 +21,7 @@ PLAY = """
 import json, sys, warnings
 warnings.simplefilter("error")
 import policy_cases
-from causalarms.search.stages import _solve
+from causalarms.search.best import _solve
 assert not hasattr(_solve, "py_func")
 traces = {}
 for label, policy_cases.N_ROUNDS in json.loads(sys.argv[1]).items():

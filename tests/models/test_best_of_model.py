@@ -13,7 +13,7 @@ from causalarms.models.candidates import candidates
 from causalarms.models.scores import best_score, score_interventions
 from causalarms.models.weights import MechanismWeights
 from causalarms.sem import all_interventions
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import topological_order
 
 
 def model_of(n_nodes: int, seed: int, n_backwards: int) -> MechanismWeights:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from causalarms.arrays import BoolArray
 from causalarms.pictures import layout
 from causalarms.pictures.layout import assign_layers, layered_layout, without_cycles
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import topological_order
 
 WITHOUT_MATPLOTLIB = """
 import sys

@@ -10,7 +10,7 @@ import pytest
 from causalarms import make_policy, random_sem
 from causalarms.errors import ModelError, SettingError
 from causalarms.models.over_draws import most_optimistic, rank_of, rewards_of, upper_values
-from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.policies.simple import nearest_allowed, random_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import regime_counts
 
@@ -102,6 +102,6 @@ def test_nearest_of_few_and_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ALLOWED.interventions()
     least = (rows != wanted).sum(axis=1).min()
     assert (nearest_allowed(wanted, ALLOWED, rng) != wanted).sum() == least
-    monkeypatch.setattr("causalarms.policies.uniform.FEW", 1)
+    monkeypatch.setattr("causalarms.policies.simple.MAX_ARMS_IN_LIST", 1)
     assert (nearest_allowed(wanted, ALLOWED, rng) != wanted).sum() == least
     assert ALLOWED.allows(random_intervention(rng, regime_counts(REGIMES, 5), ALLOWED)[None])[0]

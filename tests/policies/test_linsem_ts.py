@@ -7,8 +7,7 @@ import pytest
 
 from causalarms import random_sem
 from causalarms.errors import ModelError
-from causalarms.policies.known_graph import draw_weights
-from causalarms.policies.linsem_ts import LinSEMTS
+from causalarms.policies.known_graph import LinSEMTS, draw_weights
 from causalarms.sem.rewards import all_interventions
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments

@@ -17,7 +17,7 @@ from causalarms.policies.registry import (
     policy_factory,
     policy_names,
 )
-from causalarms.policies.uniform import RandomPolicy
+from causalarms.policies.simple import RandomPolicy
 
 
 def test_the_names_are_those_of_the_design() -> None:

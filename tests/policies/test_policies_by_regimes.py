@@ -13,7 +13,7 @@ from causalarms.changes.evidence import ChangeEvidence
 from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import accepted_settings, policy_factory
-from causalarms.policies.uniform import random_intervention
+from causalarms.policies.simple import random_intervention
 from causalarms.sem.regimes import existing
 from causalarms.sem.rewards import all_interventions
 from causalarms.simulation.simulate import simulate

@@ -7,8 +7,7 @@ import pytest
 
 from causalarms import random_sem, simulate
 from causalarms.policies.base import Policy
-from causalarms.policies.linsem_ucb import LinSEMUCB
-from causalarms.policies.robust_linsem import RobustLinSEM
+from causalarms.policies.linsem_ucb import LinSEMUCB, RobustLinSEM
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.world import World, deviating_world

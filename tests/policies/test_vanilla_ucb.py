@@ -7,7 +7,7 @@ import pytest
 
 from causalarms import make_policy, random_sem
 from causalarms.errors import ModelError
-from causalarms.policies.ucb import UCB
+from causalarms.policies.simple import UCB
 from causalarms.rng import stream
 from causalarms.sem.rewards import all_interventions, index_of
 

@@ -19,7 +19,7 @@ MODULE = """
 import math
 from causalarms.changes import NoChange
 from causalarms.graphs import CSL
-from causalarms.policies.uniform import RandomPolicy
+from causalarms.policies.simple import RandomPolicy
 
 LEVEL = 3
 

@@ -177,10 +177,20 @@ def test_average_reward_is_that_of_averaged_mechanisms(n_nodes: int, seed: int) 
     assert sem.average_reward() == pytest.approx(mean, rel=1e-9, abs=1e-9)
 
 
+def test_the_reward_may_be_counted_from_the_end() -> None:
+    sem = random_sem(6, seed=3)
+    question = sem.weights, sem.mechanism_mean, sem.order
+    last, counted = (best_intervention(*question, reward) for reward in (5, -1))
+    assert last.value == counted.value
+    assert last.intervention.tolist() == counted.intervention.tolist()
+
+
 def test_what_is_refused() -> None:
     weights = np.zeros((2, 2, 2))
     with pytest.raises(ModelError, match="m must be at least 1"):
         best_interventions(weights, 0.0, [0, 1], 1, 0)
+    with pytest.raises(ModelError, match="no node 2 to be the reward of 2 nodes"):
+        best_intervention(weights, 0.0, [0, 1], 2)
     weights[0, 0, 1] = np.nan
     with pytest.raises(ModelError, match="must be finite"):
         best_intervention(weights, 0.0, [0, 1], 1)

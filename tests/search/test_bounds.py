@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from causalarms.search import Constraints
-from causalarms.search.bounds import options_at_root, upper
-from causalarms.search.problem import pose
-from causalarms.search.ranges import find_ranges, unknown_ranges
+from causalarms.search.bounds import find_ranges, options_at_root, unknown_ranges, upper
+from causalarms.search.problem import Posed, pose
 from causalarms.sem.rewards import expected_reward
 
 
@@ -22,7 +21,7 @@ def test_no_allowed_intervention_exceeds_the_bound(regimes: int, at_most: int | 
     for _ in range(60):
         weights = np.triu(rng.normal(size=(regimes, n, n)), 1)
         mean, order = rng.normal(size=(regimes, n)), np.arange(n)
-        problem = pose(weights, mean, order, n - 1, constraints.rules, False)
+        problem = pose(Posed(weights, mean, order, n - 1, constraints.rules, False))
         system, limit = problem.system, problem.limit
         ranges, options = unknown_ranges(problem), options_at_root(problem, True)
         find_ranges(problem, ranges, 50)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from causalarms.errors import InfeasibleError, ModelError
-from causalarms.search import Constraints, Factors, feasible, uniform
+from causalarms.search import Constraints, Factors, feasible
 
 
 def test_levels_and_regimes_tell_the_same() -> None:
@@ -82,7 +82,7 @@ def test_draws_are_uniform(method: str, monkeypatch: pytest.MonkeyPatch) -> None
     if method != "counted":
         rules["forbidden"] = [{0: 2, 1: 1}, {1: 0, 2: 0, 3: 1}]
     if method in ("listed", "wandering"):
-        monkeypatch.setattr(uniform, "TRIES", 0)
+        monkeypatch.setattr(feasible, "MAX_DRAWS", 0)
     if method == "wandering":
         monkeypatch.setattr(Constraints, "_start_list", lambda self: None)
     n = 4000

@@ -15,10 +15,9 @@ from causalarms.errors import InfeasibleError
 from causalarms.limits import MAX_FEW
 from causalarms.search import Constraints, Factors, best_intervention
 from causalarms.search import best as module
-from causalarms.search.best import Best
+from causalarms.search.best import Best, best_of_few
 from causalarms.search.factors import Levels
-from causalarms.search.few import best_of_few
-from causalarms.search.stages import Posed
+from causalarms.search.problem import Posed
 
 FIRST_USE = """
 from causalarms import random_sem

@@ -223,7 +223,7 @@ def test_what_is_refused() -> None:
         best_intervention(of[0][0], *of[1:])
     with pytest.raises(ModelError, match="constraints on 2 nodes, but there are 3"):
         best_intervention(*of, constraints=Constraints([2, 2]))
-    with pytest.raises(ModelError, match="speak of 3 regimes, but there are weights of 2"):
+    with pytest.raises(ModelError, match="are for 3 regimes, but there are weights of 2"):
         best_intervention(*of, constraints=Constraints([2, 2, 3]))
 
 

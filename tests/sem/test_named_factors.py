@@ -116,7 +116,7 @@ def test_regimes_that_no_levels_give() -> None:
         ({3: {}}, "name that is text"),
         ({"heat": None}, "factor 'heat': say levels"),
         ({"heat": {"level": [1, 2]}}, "there is no 'level'"),
-        ({"boost": {}}, "'boost' is no node: say which it acts_on"),
+        ({"boost": {}}, "'boost' is not the name of a node: say which nodes it acts on"),
         ({"boost": {"acts_on": "rate"}}, "acts_on is a list"),
         ({"boost": {"acts_on": []}}, "acts_on is a list"),
         ({"boost": {"acts_on": ["rat"]}}, "did you mean 'rate'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import product
 
 import numpy as np
@@ -10,11 +11,17 @@ import pytest
 from causalarms import LinearSEM, random_sem, search
 from causalarms.errors import DataError, InfeasibleError, ModelError, SettingError
 from causalarms.limits import MAX_REGIMES
-from causalarms.sem import Constraints, conventions
-from causalarms.sem.best_regimes import neighbours, within
+from causalarms.sem import Constraints, convert
 from causalarms.sem.ensembles import regenerate
-from causalarms.sem.regimes import existing, regime_counts
-from causalarms.sem.rewards import all_interventions, check_enumerable, index_of, intervention_of
+from causalarms.sem.regimes import existing, regime_counts, regimes_of
+from causalarms.sem.rewards import (
+    all_interventions,
+    check_enumerable,
+    index_of,
+    intervention_of,
+    neighbours,
+    within,
+)
 
 MIXED = [1, 3, 2, 4, 2]
 
@@ -158,7 +165,7 @@ def test_settings_that_are_refused() -> None:
 def test_files_and_graphs_keep_regimes() -> None:
     sem = system()
     assert LinearSEM.from_dict(sem.to_dict()) == sem
-    assert conventions.from_networkx(conventions.to_networkx(sem)) == sem
+    assert convert.from_networkx(convert.to_networkx(sem)) == sem
     assert "regimes" not in random_sem(3, seed=0).to_dict()
     alone = random_sem(3, seed=0, regimes=1)
     assert LinearSEM.from_dict(alone.to_dict()) == alone
@@ -205,6 +212,24 @@ def test_counts_are_checked_once_and_a_foreign_array_always() -> None:
         fixed.setflags(write=False)
         with pytest.raises(SettingError, match="regimes"):
             regime_counts(fixed, 3)
+    with pytest.raises(SettingError, match="regimes"):
+        regime_counts([True, 2, 3], 3)  # equal to counts that were accepted
     most = np.array([1, MAX_REGIMES, 2])
     most.setflags(write=False)
     assert regime_counts(most, 3).tolist() == [1, MAX_REGIMES, 2]
+
+
+def test_regimes_know_what_follows_from_their_counts() -> None:
+    mixed = regimes_of([1, 3, 2], 3)
+    assert (mixed.n_regimes, mixed.n_interventions, mixed.all_two) == (3, 6, False)
+    assert mixed.existing.tolist() == existing(np.array([1, 3, 2])).tolist()
+    assert regimes_of(None, 70).all_two
+    assert regimes_of(None, 70).n_interventions == 2**70
+    assert intervention_of(3, 70, regimes_of([3] + [2] * 69, 70))[-3:].tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        mixed.counts[0] = 2
+    again = pickle.loads(pickle.dumps(mixed))
+    assert again == mixed
+    assert not again.counts.flags.writeable
+    with pytest.raises(SettingError, match="3 of 4"):
+        regimes_of(mixed, 4)

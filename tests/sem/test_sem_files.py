@@ -50,7 +50,7 @@ def test_a_refused_write_leaves_nothing_behind(tmp_path: Path) -> None:
     [
         ("", "cannot read a system from"),
         ("{", "cannot read a system from"),
-        ("[1, 2]", "holds no system"),
+        ("[1, 2]", "must hold a JSON object"),
         ("{}", "format is None"),
         ('{"reward": "a", "reward": "b"}', "the key 'reward' is given twice"),
         ('{"format": "other/1"}', "format is 'other/1'"),

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causalarms.sem.topology import ancestors, find_cycle, topological_order
+from causalarms.sem.regimes import ancestors, find_cycle, topological_order
 
 
 @st.composite

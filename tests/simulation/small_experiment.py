@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms import LinearSEM, random_sem
-from causalarms.policies.uniform import RandomPolicy
+from causalarms.policies.simple import RandomPolicy
 from causalarms.simulation.experiment import Contestant, Experiment
 from causalarms.simulation.monte_carlo import monte_carlo
 

@@ -16,8 +16,8 @@ import pytest
 
 from causalarms import LinearSEM, random_sem
 from causalarms.errors import CausalArmsError, DataError, ModelError
+from causalarms.policies.simple import UCB
 from causalarms.policies.stopping import StopRule
-from causalarms.policies.ucb import UCB
 from causalarms.rng import stream
 from causalarms.sem.rewards import all_interventions
 from causalarms.simulation import (

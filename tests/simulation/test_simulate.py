@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from causalarms import LinearSEM, make_policy, random_sem
+from causalarms.arrays import Intervention
 from causalarms.errors import ModelError
-from causalarms.policies.base import Intervention, Policy, Suggestion
+from causalarms.policies.base import Policy, Suggestion
 from causalarms.simulation.simulate import Trace, simulate
 from causalarms.simulation.world import World, switching_world
 
@@ -136,7 +137,8 @@ def test_every_round_is_reported_as_it_happens() -> None:
     def watch(t: int, suggestion: Suggestion, gap: float) -> None:
         seen.append((t, suggestion.reason, gap))
 
-    simulate(Scripted("0110"), WORLD, horizon=4, on_round=watch)
+    trace = simulate(Scripted("0110"), WORLD, horizon=4, on_round=watch)
+    assert [gap for *_, gap in seen] == trace.gap.tolist()
     assert [(t, reason) for t, reason, _ in seen] == [
         (1, "explore"),
         (2, "explore"),

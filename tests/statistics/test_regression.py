@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from causalarms.errors import DataError
 from causalarms.statistics import Regression, regress
 from causalarms.statistics.moments import gram_matrix
-from causalarms.statistics.regression import SingularError
+from causalarms.statistics.normal_equations import SingularError
 
 
 def samples(n_rows: int, n_nodes: int, seed: int) -> np.ndarray:

@@ -15,6 +15,7 @@ import click
 import numpy as np
 from rich.console import Console
 
+from causalarms.arrays import Intervention
 from causalarms.cli.options import FORCE, SEED
 from causalarms.cli.terminal import err, out, print_json, say, table
 from causalarms.errors import MissingExtraError
@@ -25,7 +26,7 @@ from causalarms.graphs.metrics import graph_errors
 from causalarms.models.belief import Belief, Choice
 from causalarms.models.likely_graph import likely_graph
 from causalarms.outputs import Mark, refuse_output
-from causalarms.policies.base import Intervention, Policy, Suggestion
+from causalarms.policies.base import Policy, Suggestion
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import MARK as SYSTEM
 from causalarms.sem.linear_sem import LinearSEM

@@ -28,8 +28,7 @@ from causalarms.graphs.identifiability import open_directions
 from causalarms.graphs.inputs import Rounds, checked_rounds
 from causalarms.limits import MAX_REGIMES
 from causalarms.posterior.estimator import GraphPosterior
-from causalarms.sem.interventions import as_interventions
-from causalarms.sem.regimes import Counts
+from causalarms.sem.regimes import Counts, as_interventions
 from causalarms.tables.rounds import rounds_of
 
 CSL_METHODS: dict[str, dict[str, Any]] = {

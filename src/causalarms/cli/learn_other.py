@@ -11,7 +11,7 @@ from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import Rounds
 from causalarms.graphs.registry import make_learner
 from causalarms.registry import part_of
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import topological_order
 
 
 def other_learner(method: str) -> Any:

@@ -28,7 +28,7 @@ from causalarms.sem.regimes import existing, mechanism_name
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import gram_matrix
 from causalarms.statistics.mutual_information import kraskov, psi_table
-from causalarms.statistics.regression import Regression, SingularError, regress
+from causalarms.statistics.normal_equations import Regression, SingularError, regress
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

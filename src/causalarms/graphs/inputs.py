@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from causalarms.checks import LARGEST, SMALLEST
 from causalarms.errors import DataError, SettingError, shown
-from causalarms.sem.interventions import as_interventions
-from causalarms.sem.nodes import node_index, node_names
-from causalarms.sem.regimes import Counts, regime_counts
+from causalarms.sem.regimes import Counts, as_interventions, node_index, node_names, regime_counts
 from causalarms.tables.read import as_samples
 
 FloatArray = npt.NDArray[np.float64]

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import ModelError, SettingError, shown
-from causalarms.sem.nodes import node_index
-from causalarms.sem.topology import ancestors, find_cycle
+from causalarms.sem.regimes import ancestors, find_cycle, node_index
 
 BoolArray = npt.NDArray[np.bool_]
 Edges: TypeAlias = Iterable[tuple[str | int, str | int]]

@@ -19,9 +19,8 @@ from causalarms.graphs.units import Units
 from causalarms.models.over_draws import rewards_of
 from causalarms.posterior.base import Draws
 from causalarms.posterior.one_graph import draws_given_graph
-from causalarms.sem.regimes import Counts, existing
+from causalarms.sem.regimes import Counts, existing, topological_order
 from causalarms.sem.rewards import expected_values
-from causalarms.sem.topology import topological_order
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

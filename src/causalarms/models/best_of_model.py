@@ -19,10 +19,8 @@ from causalarms.models.scores import best_score, score_interventions
 from causalarms.models.weights import MechanismWeights
 from causalarms.search import Constraints, best_intervention
 from causalarms.search.best import BUDGET
-from causalarms.sem.best_regimes import neighbours, within
-from causalarms.sem.regimes import all_two, n_interventions
-from causalarms.sem.rewards import all_interventions
-from causalarms.sem.topology import ancestors, topological_order
+from causalarms.sem.regimes import all_two, ancestors, n_interventions, topological_order
+from causalarms.sem.rewards import all_interventions, neighbours, within
 
 Intervention = npt.NDArray[np.uint8]
 

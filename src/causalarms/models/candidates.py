@@ -8,7 +8,7 @@ import numpy.typing as npt
 from causalarms.models.best_of_model import best_of_model
 from causalarms.models.weights import MechanismWeights
 from causalarms.search import Constraints, best_interventions
-from causalarms.sem.best_regimes import neighbours, within
+from causalarms.sem.rewards import neighbours, within
 
 BUDGET = 500_000  # tree nodes, half a second
 

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief
-from causalarms.sem.regimes import Counts, existing
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import Counts, existing, topological_order
 
 FloatArray = npt.NDArray[np.float64]
 

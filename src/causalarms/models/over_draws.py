@@ -18,9 +18,15 @@ from causalarms.kernels import kernel
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.posterior.base import Draws
 from causalarms.search import Constraints, best_intervention
-from causalarms.sem.best_regimes import allowed_arms, neighbours, within
 from causalarms.sem.regimes import Counts, n_interventions, regime_counts
-from causalarms.sem.rewards import expected_values, intervention_of, reward_tables
+from causalarms.sem.rewards import (
+    allowed_arms,
+    expected_values,
+    intervention_of,
+    neighbours,
+    reward_tables,
+    within,
+)
 
 FloatArray = npt.NDArray[np.float64]
 Intervention = npt.NDArray[np.uint8]

@@ -11,9 +11,8 @@ from causalarms.models.candidates import candidates
 from causalarms.models.scores import Scores, score_interventions
 from causalarms.models.weights import MechanismWeights
 from causalarms.search.constraints import Constraints
-from causalarms.sem.best_regimes import allowed_arms
 from causalarms.sem.regimes import n_interventions
-from causalarms.sem.rewards import all_interventions, intervention_of
+from causalarms.sem.rewards import all_interventions, allowed_arms, intervention_of
 
 FloatArray = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.uint8]

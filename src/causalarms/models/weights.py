@@ -8,10 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError
-from causalarms.sem.regimes import Counts, existing, mechanism_name, regime_counts
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import (
+    Counts,
+    existing,
+    mechanism_name,
+    regime_counts,
+    topological_order,
+)
 from causalarms.statistics.moments import Moments
-from causalarms.statistics.regression import SingularError, regress
+from causalarms.statistics.normal_equations import SingularError, regress
 
 FloatArray = npt.NDArray[np.float64]
 

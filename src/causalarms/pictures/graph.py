@@ -35,7 +35,7 @@ from causalarms.pictures.layout import assign_layers, layered_layout
 from causalarms.pictures.style import POINTS_PER_INCH, number, shortened, text_size
 from causalarms.plain_text import printable
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.sem.nodes import node_index
+from causalarms.sem.regimes import node_index
 
 TOLERATED_OVERLAP = 0.12  # of a number's box, which is mostly air at its rim
 UNKNOWN_DASHES = (0, (2.5, 1.5))

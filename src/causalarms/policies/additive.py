@@ -2,8 +2,8 @@
 
 *Additive Causal Bandits with Unknown Graph* (arXiv 2306.07858), the algorithm MODL. The expected
 reward is a sum of one term per node, which depends on the level the node is set to and on nothing
-else; who causes whom is not learned. That holds where levels set their nodes in a linear system,
-and not where they change how a node answers its causes.
+else; who causes whom is not learned. That holds if levels set their nodes in a linear system,
+and not if they change how a node answers its causes.
 
 Phases k = 0, 1, ..., P with P = ceil(log2(bound / epsilon)) and gamma = epsilon 2^(P - k - 1):
     n = 4 noise_std^2 m ln(P / delta) / gamma^2 rounds, m levels being left in total, in which every
@@ -24,20 +24,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import number, share
 from causalarms.errors import DataError, SettingError
 from causalarms.limits import MAX_LEVELS
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    FloatArray,
-    Intervention,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
 from causalarms.policies.state_check import WHOLE, Entry
 from causalarms.search.constraints import Constraints
-from causalarms.sem.regimes import existing
 
 
 class Additive(Policy):
@@ -73,7 +66,7 @@ class Additive(Policy):
                 f"{MAX_LEVELS}"
             )
         self.n_phases = math.ceil(math.log2(self.bound / self.epsilon))
-        exist = existing(self.regimes)
+        exist = self._regimes.existing
         self._column = np.zeros(exist.shape, dtype=np.int64)  # of each level but the first
         extra = exist.copy()
         extra[0] = False
@@ -81,7 +74,7 @@ class Additive(Policy):
         size = 1 + int(extra.sum())
         self._products = np.zeros((size, size))  # of this phase: X^T X, X = (1, levels)
         self._targets = np.zeros(size)  # X^T y
-        self._alive = exist
+        self._alive = exist.copy()
         self._seen = np.zeros(exist.shape, dtype=np.int64)  # in this phase
         self._terms = np.zeros(size)  # of the last phase that ended
         self._phase = self._next_phase(0)
@@ -156,6 +149,7 @@ class Additive(Policy):
         return self._products[0, 0] >= wanted and bool((self._seen >= wanted // left)[open_].all())
 
     def _eliminate(self) -> None:
+        # least squares of least norm: nodes with one level left make columns dependent
         self._terms[:] = np.linalg.lstsq(self._products, self._targets, rcond=None)[0]
         terms = np.where(self._alive, self.terms(), -np.inf)
         gaps = terms.max(axis=0) - terms
@@ -179,7 +173,7 @@ class Additive(Policy):
 
     def restore_own(self, state: dict[str, Any]) -> None:
         alive = state["alive"]
-        if not alive.any(axis=0).all() or (alive & ~existing(self.regimes)).any():
+        if not alive.any(axis=0).all() or (alive & ~self._regimes.existing).any():
             raise DataError("a node has no level left, or one that does not exist")
         if (state["seen"].sum(axis=0) != state["products"][0, 0]).any():
             raise DataError("levels were not seen as often as there were rounds in this phase")

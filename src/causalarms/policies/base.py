@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector, checked_alarms
 from causalarms.changes.misfit import misfits
@@ -25,18 +26,13 @@ from causalarms.models.belief import Belief
 from causalarms.policies.state_check import Entry, check_state, nested
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
-from causalarms.sem.best_regimes import within
-from causalarms.sem.interventions import as_interventions
-from causalarms.sem.nodes import node_names
-from causalarms.sem.regimes import regime_counts
-
-FloatArray = npt.NDArray[np.float64]
-Intervention = npt.NDArray[np.uint8]
+from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
+from causalarms.sem.rewards import within
 
 EXPLORE, EXPLOIT = "explore", "exploit"
-DRAWS = 400  # of a belief: a probability of 0.95 has a standard error of 0.011
-LONGEST = 10**9  # rounds of a horizon
-LARGEST = 1e150  # sums of squares of larger numbers overflow
+BELIEF_DRAWS = 400  # a probability of 0.95 has a standard error of 0.011
+MAX_HORIZON = 10**9  # rounds
+MAX_VALUE = 1e150  # sums of squares of larger numbers overflow
 
 
 class Suggestion(NamedTuple):
@@ -75,7 +71,7 @@ class Policy(ABC):
             )
         self.n_nodes = n_nodes
         self.reward = reward % n_nodes
-        self.regimes = regime_counts(regimes, n_nodes)  # (N,) how many each node has
+        self._regimes = regimes_of(regimes, n_nodes)
         self.n_told = 0
         self.made = 0  # when the round told last was carried out
         self.alarms: list[Alarm] = []
@@ -83,9 +79,14 @@ class Policy(ABC):
         self._nodes = node_names(None, n_nodes)
 
     @property
+    def regimes(self) -> Counts:
+        """How many each node has, (N,)."""
+        return self._regimes.counts
+
+    @property
     def n_regimes(self) -> int:
         """The most that a node has, R."""
-        return int(self.regimes.max())
+        return self._regimes.n_regimes
 
     def ask(self, rng: np.random.Generator) -> Intervention:
         """The next intervention, the regime of every node, (N,)."""
@@ -114,13 +115,14 @@ class Policy(ABC):
         """
         size = whole("size", size, least=1)
         batch: list[Suggestion] = []
+        # a stream each: the first suggestions do not depend on how many follow
         for child in rng.spawn(size):
             pending = [s.intervention for s in batch]
             batch.append(self.suggest(child, pending=pending, allowed=allowed))
         return batch
 
     def kept(self, allowed: Constraints | None) -> Constraints | None:
-        """What `suggest` has to keep, for its own nodes; None where everything may be played."""
+        """What `suggest` has to keep, for its own nodes; None if everything may be played."""
         if allowed is None or allowed.free:
             return None
         if not self.keeps_constraints:
@@ -128,7 +130,7 @@ class Policy(ABC):
                 f"allowed: {type(self).__name__} plays a plan of its own at first, and cannot keep "
                 "constraints or costs"
             )
-        return within(self.regimes, allowed)
+        return within(self._regimes, allowed)
 
     def tell(
         self,
@@ -139,29 +141,36 @@ class Policy(ABC):
     ) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked.
 
-        `made` grows with the time at which rounds were carried out, where that is not the order in
+        `made` grows with the time at which rounds were carried out, if that is not the order in
         which they are told: a late result may be from before a change that is already known.
         """
-        a = as_interventions(np.asarray(intervention)[None], self._nodes, self.regimes)[0]
+        a = as_interventions(np.asarray(intervention)[None], self._nodes, self._regimes)[0]
+        # a copy: the caller may fill its array again while this round is still being used
         try:
             x = np.array(observation, dtype=float)
         except (TypeError, ValueError) as error:
             raise DataError(f"an observation is a number per node, not {observation!r}") from error
         if x.shape != (self.n_nodes,):
             raise DataError(f"an observation has shape ({self.n_nodes},), not {x.shape}")
+        if not np.abs(x).max() <= MAX_VALUE:  # nor if it is nan
+            self._check_values(x)
+        self.made = self.n_told + 1 if made is None else whole("made", made, least=0)
+        # all that can be refused was refused: from here on the round counts
+        self.n_told += 1
+        self.learn(a, x)
+
+    def _check_values(self, x: FloatArray) -> None:
+        """Missing values are fine for policies that learn from gaps."""
         wrong = np.isinf(x) if self.learns_from_gaps else ~np.isfinite(x)
         if wrong.any():
             node = int(np.flatnonzero(wrong)[0])
             raise DataError(f"the observation of node {node} is {x[node]}")
-        if (np.abs(x) > LARGEST).any():
+        if (np.abs(x) > MAX_VALUE).any():
             node = int(np.nanargmax(np.abs(x)))
             raise DataError(
                 f"the observation of node {node} is {x[node]:g}: too large to compute with, "
                 "use other units"
             )
-        self.made = self.n_told + 1 if made is None else whole("made", made, least=0)
-        self.n_told += 1
-        self.learn(a, x)
 
     @abstractmethod
     def learn(self, a: Intervention, x: FloatArray) -> None:
@@ -188,9 +197,9 @@ class Policy(ABC):
         return self.detector.watches
 
     def belief(
-        self, rng: np.random.Generator | None = None, *, draws: int = DRAWS
+        self, rng: np.random.Generator | None = None, *, draws: int = BELIEF_DRAWS
     ) -> Belief | None:
-        """What is believed of the whole system now; None where there is no model (yet).
+        """What is believed of the whole system now; None if there is no model (yet).
 
         Without `rng` the same draws every time it is asked after the same rounds.
         """
@@ -203,8 +212,8 @@ class Policy(ABC):
         return None
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
-        """The graph believed now, (R, N, N), where the policy learns one."""
+    def adjacency(self) -> BoolArray | None:
+        """The graph believed now, (R, N, N), if the policy learns one."""
         return None
 
     def state(self) -> dict[str, Any]:
@@ -224,7 +233,7 @@ class Policy(ABC):
         self.restore_own(state)
 
     def check_state(self, state: dict[str, Any], n_told: int) -> None:
-        """DataError where a state cannot be this policy's, fresh now, after so many rounds."""
+        """DataError if a state cannot be this policy's, fresh now, after so many rounds."""
         entries = self.state_entries(n_told) | nested("detector", self.detector.entries(n_told))
         check_state(
             self.state(), entries, state, n_nodes=self.n_nodes, n_told=n_told,
@@ -244,13 +253,13 @@ class Policy(ABC):
             )
 
     def _use_detector(self, given: Detector | str | None) -> None:
-        """One that fits, the name of one, or None where nothing changes."""
+        """One that fits, the name of one, or None if nothing changes."""
         self.detector = as_detector(
             given, n_nodes=self.n_nodes, n_regimes=self.n_regimes, offers=self.offers
         )
 
     def _watch(self, a: Intervention, x: FloatArray, view: View) -> list[Alarm]:
-        """Alarms of round number `n_told`; none where the view lacks what the detector needs."""
+        """Alarms of round number `n_told`; none if the view lacks what the detector needs."""
         if not set(self.detector.needs) <= set(view.offers):
             return []
         alarms = self.detector.watch(self.n_told, a, x, view)

@@ -5,7 +5,7 @@ the graph is learned by CSL, all interventions are scored by mean + alpha U (eq.
 best is played until the next refresh. An alarm makes one mechanism forget; interventions are random
 again until it has samples.
 
-Where the noise means are unknown, values are taken relative to each node's median at the last fit,
+If the noise means are unknown, values are taken relative to each node's median at the last fit,
 so that adding a constant to a node changes no choice: |mu_a| in U is the distance from there, and
 alpha_0 = 0.5 (max mean - average mean) / max U, both over the interventions that are scored. With
 known noise means values are what they are, as in the paper.
@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import MODEL, DatasetView
@@ -45,12 +46,11 @@ from causalarms.models.weights import MechanismWeights, fit_weights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
-    LONGEST,
-    FloatArray,
-    Intervention,
+    MAX_HORIZON,
     Policy,
     Suggestion,
 )
+from causalarms.policies.simple import random_intervention
 from causalarms.policies.state_check import (
     FLAGS,
     FLOATS,
@@ -61,16 +61,14 @@ from causalarms.policies.state_check import (
     nested,
     unnested,
 )
-from causalarms.policies.uniform import random_intervention
 from causalarms.posterior.noise_units import estimated_units
 from causalarms.posterior.settings import edge_masks
 from causalarms.search.constraints import Constraints
-from causalarms.sem.regimes import existing
-from causalarms.sem.topology import find_cycle, topological_order
+from causalarms.sem.regimes import find_cycle, topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
 
-NEVER = -1
+NOT_FITTED = -1
 NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
 TRADE_OFF = "the best trade-off between a high reward and learning more"
 WEIGHTS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
@@ -78,10 +76,10 @@ SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 
 
 class CSLUCB(Policy):
-    """Is told the horizon and, where known, the noise means (and standard deviations).
+    """Is told the horizon and, if known, the noise means (and standard deviations).
 
     allowed, required   edges that may be and that must be, (N, N) or (2, N, N) as [.., from, to]
-    detector            one that looks at a model, or its name; None where nothing changes
+    detector            one that looks at a model, or its name; None if nothing changes
     """
 
     offers = (MODEL,)
@@ -111,7 +109,7 @@ class CSLUCB(Policy):
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
         n_nodes = self.n_nodes
-        horizon = whole("horizon", horizon, least=1, most=LONGEST)
+        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
         min_samples = whole("min_samples", min_samples, least=1)
         max_samples = optional(whole, "max_samples", max_samples, least=1)
         self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
@@ -149,16 +147,16 @@ class CSLUCB(Policy):
             )
         self._use_detector(detector)
         self.n_cyclic = 0  # of those scored at the last refresh, how many have no expected reward
-        self._exist = existing(self.regimes)
-        self._data = Dataset(n_nodes, cap=max_samples, regimes=self.regimes)
-        self._moments = Moments(n_nodes, cap=max_samples, regimes=self.regimes)
+        self._exist = self._regimes.existing
+        self._data = Dataset(n_nodes, cap=max_samples, regimes=self._regimes)
+        self._moments = Moments(n_nodes, cap=max_samples, regimes=self._regimes)
         self._chains: dict[tuple[int, int], Chain] = {}
-        self._adjacency: npt.NDArray[np.bool_] | None = None
+        self._adjacency: BoolArray | None = None
         self._model: MechanismWeights | None = None
         self._units = Units(np.zeros(n_nodes), np.ones(n_nodes))  # those of model and scores
         self._scored: ScoredInterventions | None = None
         self._fitted = np.full(
-            (2, *self._exist.shape), NEVER
+            (2, *self._exist.shape), NOT_FITTED
         )  # counts and starts the model was fitted to
         self._held = 0
         self._alpha_0 = 0.0
@@ -167,7 +165,7 @@ class CSLUCB(Policy):
         self._change_round = 0
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         return self._adjacency
 
     @property
@@ -198,7 +196,7 @@ class CSLUCB(Policy):
     ) -> Suggestion:
         kept = self.kept(allowed)
         if self.exploring or self._scored is None:
-            tried = random_intervention(rng, self.regimes, kept)
+            tried = random_intervention(rng, self._regimes, kept)
             return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
         if kept is not None:
             return self._best_allowed(self._scored, kept)
@@ -243,6 +241,7 @@ class CSLUCB(Policy):
             self._forget(alarm)
         if self._samples_missing:
             return
+        # a graph from before the last change is learned again at once
         first = self._scored is None or self._graph_round < self._change_round
         if first or self.n_told - self._graph_round >= self.refresh:
             self._learn_graph()
@@ -277,8 +276,9 @@ class CSLUCB(Policy):
             neighbors=self.k,
             chains=self._chains,
         )
+        # other parents need other regressions, although the samples are the same
         if self._adjacency is None or not np.array_equal(fit.adjacency, self._adjacency):
-            self._fitted[:] = NEVER
+            self._fitted[:] = NOT_FITTED
         self._adjacency = fit.adjacency
         self._graph_round = self.n_told
 
@@ -330,7 +330,7 @@ class CSLUCB(Policy):
 
     def _choose(self, scores: Scores) -> int:
         if self.alpha is None and self._alpha_0 == 0.0:
-            widest = float(np.nanmax(scores.width))  # 0 where no mechanism has a parent
+            widest = float(np.nanmax(scores.width))  # 0 if no mechanism has a parent
             zero = 0.0 if self.noise_mean is not None else float(np.nanmean(scores.mean))
             self._alpha_0 = 0.5 * abs(np.nanmax(scores.mean) - zero) / widest if widest else 0.0
         return best_score(self._bounds(scores))
@@ -338,8 +338,8 @@ class CSLUCB(Policy):
     def _bounds(self, scores: Scores) -> FloatArray:
         alpha = self.alpha
         if alpha is None:
-            share = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
-            alpha = self._alpha_0 * (1 + np.cos(np.pi * min(share, 1.0))) / 2
+            elapsed = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
+            alpha = self._alpha_0 * (1 + np.cos(np.pi * min(elapsed, 1.0))) / 2
         return scores.mean + alpha * scores.width
 
     def own_state(self) -> dict[str, Any]:
@@ -364,7 +364,7 @@ class CSLUCB(Policy):
             "model.noise_std": Entry(FLOATS, mechanisms, 0, optional=True),
             "model.spread": Entry(FLOATS, mechanisms, 0, optional=True),
             "model.n_regressors": Entry(INTEGERS, mechanisms, 0, self.n_nodes, optional=True),
-            "fitted": Entry(INTEGERS, (2, *mechanisms), NEVER, n_told),
+            "fitted": Entry(INTEGERS, (2, *mechanisms), NOT_FITTED, n_told),
             "held": Entry(WHOLE, low=0),
             "alpha_0": Entry(REAL, low=0),
         }

@@ -2,7 +2,7 @@
 
 `n_explore` rounds of a = 0 for B, as many of a = 1 for B', one fit, and the best intervention of
 the learned model for the rest of the horizon. With a whole-graph detector an alarm starts all over.
-Where the noise means are unknown, values are taken relative to their median when committing.
+If the noise means are unknown, values are taken relative to their median when committing.
 Beyond 20 nodes, learned regimes that mix into large cycles leave the best intervention unproven.
 """
 
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.view import MODEL, CommittedView
@@ -27,20 +28,17 @@ from causalarms.models.weights import MechanismWeights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
-    LONGEST,
-    FloatArray,
-    Intervention,
+    MAX_HORIZON,
     Policy,
     Suggestion,
 )
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry, nested, unnested
 from causalarms.posterior.noise_units import estimated_units
 from causalarms.search.constraints import Constraints
-from causalarms.sem.regimes import existing
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import topological_order
 from causalarms.statistics.moments import gram_matrix
 
-MOST_EXPLORED = 1_000_000  # rounds that are kept
+MAX_EXPLORED_ROUNDS = 1_000_000  # all are kept
 
 
 TO_LEARN = "rounds with all switches in one position, from which the graph is learned"
@@ -48,9 +46,9 @@ COMMITTED = "the best setting of the graph that was learned"
 
 
 class ExploreThenCommit(Policy):
-    """Is told the horizon and, where known, the noise means.
+    """Is told the horizon and, if known, the noise means.
 
-    detector   one that looks at a model, or its name; None where nothing changes
+    detector   one that looks at a model, or its name; None if nothing changes
     """
 
     offers = (MODEL,)
@@ -75,8 +73,8 @@ class ExploreThenCommit(Policy):
             "one graph of all natural and one of all intervened nodes",
         )
         n_nodes = self.n_nodes
-        horizon = whole("horizon", horizon, least=1, most=LONGEST)
-        n_explore = whole("n_explore", n_explore, least=1, most=MOST_EXPLORED)
+        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
+        n_explore = whole("n_explore", n_explore, least=1, most=MAX_EXPLORED_ROUNDS)
         if n_explore < n_nodes + 2:
             raise SettingError(
                 f"n_explore: {n_explore} rounds are too few to learn {n_nodes} nodes from"
@@ -107,7 +105,7 @@ class ExploreThenCommit(Policy):
         self._n_recent = 0
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         return None if self._model is None else self._model.weights != 0
 
     def suggest(
@@ -158,6 +156,7 @@ class ExploreThenCommit(Policy):
         )
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
+        # the detector compares rounds of one intervention; others would look like a change
         if self._model is not None and np.array_equal(a, self._arm) and len(self._recent):
             self._recent[self._n_recent % len(self._recent)] = x - self._origin
             self._n_recent += 1
@@ -208,7 +207,7 @@ class ExploreThenCommit(Policy):
         self.alarms += alarms
         self._counts[:] = 0
         self._model = None
-        for regime, node in np.argwhere(existing(self.regimes)).tolist():
+        for regime, node in np.argwhere(self._regimes.existing).tolist():
             self.detector.forget(regime, node)
 
     def _use(self, weights: FloatArray, intercept: FloatArray, noise_std: FloatArray) -> None:

@@ -1,6 +1,6 @@
 """`ga-lcb`: graph-agnostic linear causal bandit (Yan and Tajer, NeurIPS 2024), the nearest rival.
 
-1. `cycles` of the null and every single-node intervention: j descends from i where its mean moves
+1. `cycles` of the null and every single-node intervention: j descends from i if its mean moves
    by more than half the smallest effect `eta`.
 2. Null rounds up to `n_observe`; a Lasso of each node on its candidate ancestors gives its parents,
    the same for both regimes.
@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.checks import number, whole
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
@@ -27,20 +28,18 @@ from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
-    LONGEST,
-    FloatArray,
-    Intervention,
+    MAX_HORIZON,
     Policy,
     Suggestion,
 )
 from causalarms.policies.state_check import FLAGS, WHOLE, Entry, nested, unnested
 from causalarms.posterior.noise_units import NOISE_FRACTION, moments_in
 from causalarms.search.constraints import Constraints
+from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
-from causalarms.sem.topology import ancestors, topological_order
 from causalarms.statistics.moments import Moments
 
-MOST_PLANNED = 1_000_000  # rounds that are kept
+MAX_PLANNED_ROUNDS = 1_000_000  # rounds that are kept
 
 
 class GALCB(Policy):
@@ -71,9 +70,9 @@ class GALCB(Policy):
         self._needs_pairs("ga-lcb", "which it explores one intervention at a time")
         n_nodes = self.n_nodes
         check_enumerable(n_nodes)
-        horizon = whole("horizon", horizon, least=1, most=LONGEST)
-        cycles = whole("cycles", cycles, least=1, most=MOST_PLANNED)
-        n_observe = whole("n_observe", n_observe, least=0, most=MOST_PLANNED)
+        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
+        cycles = whole("cycles", cycles, least=1, most=MAX_PLANNED_ROUNDS)
+        n_observe = whole("n_observe", n_observe, least=0, most=MAX_PLANNED_ROUNDS)
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
             raise SettingError("ga-lcb must be told the noise means (noise_mean)")
@@ -96,13 +95,13 @@ class GALCB(Policy):
         self._n_null = 0
         self._single = np.zeros((n_nodes, n_nodes))  # sums over single-node interventions
         self._n_single = np.zeros(n_nodes, dtype=np.int64)
-        self._parents: npt.NDArray[np.bool_] | None = None
+        self._parents: BoolArray | None = None
         self._alive = np.ones(2**n_nodes, dtype=bool)
         self._phase = 1
         self._scored: tuple[FloatArray, FloatArray] | None = None
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         return None if self._parents is None else np.stack([self._parents] * 2)
 
     def suggest(
@@ -118,7 +117,7 @@ class GALCB(Policy):
         arms = all_interventions(self.n_nodes)
         try:
             mean, width = self._scores()
-        except DataError:  # telling said so; nothing is known that would speak for any arm
+        except DataError:  # telling said so; nothing is known in favour of any arm
             return Suggestion(arms[0], EXPLORE)
         upper = np.where(self._alive, mean + width, -np.inf)
         widths = np.where(self._alive, width, 0.0)
@@ -176,7 +175,7 @@ class GALCB(Policy):
     def _explored(self) -> bool:
         return self._n_null == len(self._null) and bool(self._n_single.min() >= self.cycles)
 
-    def _find_parents(self) -> npt.NDArray[np.bool_]:
+    def _find_parents(self) -> BoolArray:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import Lasso
 
@@ -184,6 +183,7 @@ class GALCB(Policy):
         np.fill_diagonal(effects, 0.0)  # how a node answers its own intervention
         descends = np.zeros((self.n_nodes, self.n_nodes), dtype=bool)
         reaches = np.zeros_like(descends)
+        # clear effects first, and never one that would close a cycle
         for i, j in np.column_stack(np.unravel_index(np.argsort(-effects, None), effects.shape)):
             if effects[i, j] > self.eta / 2 and not reaches[j, i]:
                 descends[i, j] = True
@@ -197,6 +197,7 @@ class GALCB(Policy):
                     alpha=self.penalty, fit_intercept=False, random_state=0, max_iter=100_000
                 )
                 target = self._null[:, node] - self.noise_mean[0, node]
+                # not converged after so many steps is close enough for which coefficients are 0
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     lasso.fit(self._null[:, candidates], target)
@@ -209,7 +210,7 @@ class GALCB(Policy):
             self._scored = self._score_all(all_interventions(self.n_nodes))
         return self._scored
 
-    def _score_all(self, arms: npt.NDArray[np.uint8]) -> tuple[FloatArray, FloatArray]:
+    def _score_all(self, arms: Interventions) -> tuple[FloatArray, FloatArray]:
         assert self._parents is not None
         order = topological_order(self._parents)
         assert order is not None
@@ -232,15 +233,15 @@ class GALCB(Policy):
             smallest[regime, node] = np.sqrt(max(np.linalg.eigvalsh(v)[0], 0.0))
             if not smallest[regime, node] > 0:
                 raise DataError(self._lost(node))
-        fitted = Fitted(weights, inverse, smallest, self.noise_mean, self._parents, order)
-        mean, width = _widths(fitted, arms, self.reward, self.alpha, self.bound)
+        known = Estimates(weights, inverse, smallest, self.noise_mean, self._parents, order)
+        mean, width = _widths(known, arms, self.reward, self.alpha, self.bound)
         if not np.isfinite(mean + width).all():
             raise DataError(self._lost(self.reward))
         return mean, width
 
     def _lost(self, node: int) -> str:
         return (
-            f"the values of the parents of node {self._nodes[node]!r} are too large beside their "
+            f"the values of the parents of node {self._nodes[node]!r} are too large next to their "
             "spread to compute with: use other units, or values relative to a middle"
         )
 
@@ -291,35 +292,35 @@ class GALCB(Policy):
             raise DataError("no arm is left to play")
 
 
-class Fitted(NamedTuple):
-    """Ridge regressions of all mechanisms on the learned parents."""
+class Estimates(NamedTuple):
+    """Ridge estimates of all mechanisms, whose parents are the same in all regimes."""
 
     weights: FloatArray  # (R, N, N)
-    inverse: FloatArray  # (R, N, N, N) V^-1 on the parents, 0 off them
-    smallest: FloatArray  # (R, N) sqrt(lambda_min(V))
+    inverse: FloatArray  # (R, N, N, N), V^-1
+    smallest: FloatArray  # (R, N), sqrt(lambda_min(V))
     noise_mean: FloatArray  # (R, N)
-    parents: npt.NDArray[np.bool_]  # (N, N) as [parent, node]
-    order: npt.NDArray[np.int64]  # (N,)
+    parents: BoolArray  # (N, N)
+    order: IntArray
 
 
 @kernel
 def _widths(
-    fitted: Fitted, arms: npt.NDArray[np.uint8], reward: int, alpha: float, bound: float
+    known: Estimates, arms: Interventions, reward: int, alpha: float, bound: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and width of the reward under every arm.
 
     w_i = sum of the parents' w + alpha |mu_pa|_{V^-1} + m_pa alpha / sqrt(lambda_min(V)),
     with m_pa = m sqrt(number of parents).
     """
-    weights, inverse, parents = fitted.weights, fitted.inverse, fitted.parents
+    weights, inverse, smallest, noise_mean, parents, order = known
     n_arms, n = arms.shape
     means, widths = np.empty(n_arms), np.empty(n_arms)
     mu, w = np.zeros(n), np.zeros(n)
     for arm in range(n_arms):
         for position in range(n):
-            node = fitted.order[position]
+            node = order[position]
             regime = arms[arm, node]
-            mu[node] = fitted.noise_mean[regime, node]
+            mu[node] = noise_mean[regime, node]
             w[node] = 0.0
             square, n_parents = 0.0, 0
             for j in range(n):
@@ -333,6 +334,6 @@ def _widths(
                     square += 2.0 * mu[j] * inner
             if n_parents:
                 w[node] += alpha * np.sqrt(max(square, 0.0))
-                w[node] += bound * np.sqrt(n_parents) * alpha / fitted.smallest[regime, node]
+                w[node] += bound * np.sqrt(n_parents) * alpha / smallest[regime, node]
         means[arm], widths[arm] = mu[reward], w[reward]
     return means, widths

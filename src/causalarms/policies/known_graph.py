@@ -1,8 +1,9 @@
-"""What policies share that are told the parents of every mechanism and the noise means.
+"""Policies that are told the parents of every mechanism and the noise means; `linsem-ts` is one.
 
 They learn weights: moments of every mechanism, ridge estimates, and the normal posterior
 N(V^-1 X^T (x_i - nu_i), noise_std^2 V^-1) with V = (noise_std / prior_std)^2 I + X^T X. Under
-change they keep the parents they were given; told `restarts`, they start over with the right graph.
+change they keep the parents they were given; told `restarts`, they start over with the right graph
+at each change, which makes them the ceiling of what can be reached.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.checks import number, whole
 from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
-from causalarms.policies.base import FloatArray, Intervention, Policy
+from causalarms.policies.base import EXPLOIT, Policy, Suggestion
 from causalarms.posterior.base import Draws
-from causalarms.sem.regimes import Counts, existing
-from causalarms.sem.topology import topological_order
+from causalarms.search.best import best_intervention
+from causalarms.search.constraints import Constraints
+from causalarms.sem.regimes import Regimes, topological_order
+from causalarms.sem.rewards import within
 from causalarms.statistics.moments import Moments
 from causalarms.statistics.normal_equations import (
     cholesky,
@@ -32,10 +36,11 @@ from causalarms.statistics.normal_equations import (
 )
 
 ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
-
-# Weights beyond are differences of numbers that agree in all their digits. Where the values of a
+# Weights beyond are differences of numbers that agree in all their digits. If the values of a
 # dense system span 10^11, sums of squares hold none of a small node's; scaling brings none back.
-NO_DIGITS = 1e8
+MAX_WEIGHT = 1e8
+SEARCH_BUDGET = 500_000  # tree nodes per round; if they do not suffice, the best found is played
+THOMPSON = "the best setting of one draw of the weights from what is known of them"
 
 
 class KnownGraph(Policy):
@@ -56,7 +61,9 @@ class KnownGraph(Policy):
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
-        self._graphs = {0: _edges("graph", graph, self.regimes)} | _restarts(restarts, self.regimes)
+        self._graphs = {0: _edges("graph", graph, self._regimes)} | _restarts(
+            restarts, self._regimes
+        )
         self._use(self._graphs[0])
         mean = as_noise_mean(noise_mean, self._nodes, self.n_regimes)
         if mean is None:
@@ -65,23 +72,22 @@ class KnownGraph(Policy):
         prior_std = number("prior_std", prior_std, above=1e-50, most=1e50)
         self.noise_std = number("noise_std", noise_std, above=1e-50, most=1e50)
         self.prior_precision = (self.noise_std / prior_std) ** 2
-        self._moments = Moments(n_nodes, regimes=self.regimes)
+        self._moments = Moments(n_nodes, regimes=self._regimes)
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_] | None:
+    def adjacency(self) -> BoolArray | None:
         return self._graph
 
     def _draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw of all weights; those whose digits are all lost (dense systems) count as 0."""
-        weights = draw_weights(
+        return draw_weights(
             self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
             self.noise_std, rng.standard_normal((self.n_regimes, self.n_nodes, self.n_nodes)),
         )  # fmt: skip
-        return np.where(np.abs(weights) < NO_DIGITS, weights, 0.0)
 
     def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         """The graph is told; weights have the normal posterior that the policy draws from."""
-        shape, exist = (self.n_regimes, self.n_nodes), existing(self.regimes)
+        shape, exist = (self.n_regimes, self.n_nodes), self._regimes.existing
         weights = np.stack([self._draw(rng) for _ in range(draws)])
         drawn = Draws(
             np.repeat(self._order[None], draws, axis=0),
@@ -98,9 +104,9 @@ class KnownGraph(Policy):
         self._moments.add(x, a)
         if self.n_told in self._graphs:
             self._use(self._graphs[self.n_told])
-            self._moments = Moments(self.n_nodes, regimes=self.regimes)
+            self._moments = Moments(self.n_nodes, regimes=self._regimes)
 
-    def _use(self, graph: npt.NDArray[np.bool_]) -> None:
+    def _use(self, graph: BoolArray) -> None:
         order = topological_order(graph.any(axis=0))
         if order is None:
             raise SettingError("the regimes of the given graph mix into a cycle")
@@ -114,39 +120,37 @@ class KnownGraph(Policy):
         self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
 
 
-def _restarts(given: Any, regimes: Counts) -> dict[int, npt.NDArray[np.bool_]]:
-    try:
-        pairs = [(after, graph) for after, graph in given]
-    except (TypeError, ValueError) as error:
-        raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
-    return {
-        whole("restarts", after, least=0): _edges("restarts: graph", graph, regimes)
-        for after, graph in pairs
-    }
+class LinSEMTS(KnownGraph):
+    """`linsem-ts`: Thompson sampling with the true topology (Varici et al. 2023).
 
+    Prior N(0, I) on the weights of the known parents and unit noise. Each round takes one draw of
+    all weights and plays the intervention that is best for it, found by branch and bound.
+    """
 
-def _edges(name: str, graph: npt.ArrayLike, regimes: Counts) -> npt.NDArray[np.bool_]:
-    try:
-        edges = np.asarray(graph, dtype=float) != 0
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SettingError(f"{name} must be 0 or 1 per edge, not {graph!r}") from error
-    exist = existing(regimes)
-    shape = (*exist.shape, len(regimes))
-    if edges.shape != shape:
-        raise SettingError(
-            f"{name} must have shape {shape}, not {edges.shape}: as many as regimes and nodes"
-        )
-    for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
-        raise SettingError(
-            f"{name}: node {child} has {regimes[child]} regimes, but parents in regime {regime}"
-        )
-    return edges
+    name: ClassVar[str] = "linsem-ts"
+
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        kept = within(self._regimes, self.kept(allowed))
+        best = best_intervention(
+            self._draw(rng), self.noise_mean, self._order, self.reward,
+            constraints=kept, budget=SEARCH_BUDGET,
+        )  # fmt: skip
+        reward = best.value
+        if not kept.free:
+            reward += float(kept.cost(best.intervention[None])[0])
+        return Suggestion(best.intervention, EXPLOIT, reward, why=THOMPSON)
 
 
 @kernel
 def draw_weights(
     gram: FloatArray,  # (R, N, N+1, N+1)
-    graph: npt.NDArray[np.bool_],
+    graph: BoolArray,
     noise_mean: FloatArray,
     prior_precision: float,
     noise_std: float,
@@ -154,7 +158,7 @@ def draw_weights(
 ) -> FloatArray:
     """One draw of every mechanism's weights from its Gaussian posterior.
 
-    V = precision I + X^T X, mean V^-1 X^T (x_i - nu_i).
+    V = precision I + X^T X, mean V^-1 X^T (x_i - nu_i). What has no digits left is 0.
     """
     n = graph.shape[1]
     weights = np.zeros(graph.shape)
@@ -171,6 +175,37 @@ def draw_weights(
             for a in range(p):
                 z[a] += noise_std * normals[regime, node, a]
             solve_transposed(equations, z)
+            # nan fails the comparison too
             for a in range(p):
-                weights[regime, parents[a], node] = z[a]
+                if abs(z[a]) < MAX_WEIGHT:
+                    weights[regime, parents[a], node] = z[a]
     return weights
+
+
+def _restarts(given: Any, regimes: Regimes) -> dict[int, BoolArray]:
+    try:
+        pairs = [(after, graph) for after, graph in given]
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
+    return {
+        whole("restarts", after, least=0): _edges("restarts: graph", graph, regimes)
+        for after, graph in pairs
+    }
+
+
+def _edges(name: str, graph: npt.ArrayLike, regimes: Regimes) -> BoolArray:
+    try:
+        edges = np.asarray(graph, dtype=float) != 0
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SettingError(f"{name} must be 0 or 1 per edge, not {graph!r}") from error
+    exist = regimes.existing
+    shape = (*exist.shape, len(regimes))
+    if edges.shape != shape:
+        raise SettingError(
+            f"{name} must have shape {shape}, not {edges.shape}: as many as regimes and nodes"
+        )
+    for regime, _, child in np.argwhere(edges & ~exist[:, None, :])[:1]:
+        raise SettingError(
+            f"{name}: node {child} has {regimes.key[child]} regimes, but parents in regime {regime}"
+        )
+    return edges

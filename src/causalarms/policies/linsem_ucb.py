@@ -19,8 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, Intervention, Interventions
 from causalarms.checks import number, optional, whole
 from causalarms.errors import SettingError
+from causalarms.kernels import kernel
 from causalarms.limits import MAX_OPTIMISTIC_NODES
 from causalarms.models.optimistic import (
     Ellipsoids,
@@ -28,19 +30,11 @@ from causalarms.models.optimistic import (
     ridge_ellipsoids,
     usual_starts,
 )
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    LONGEST,
-    FloatArray,
-    Intervention,
-    Suggestion,
-)
-from causalarms.policies.known_graph import NO_DIGITS, ROUNDING, KnownGraph
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Suggestion
+from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
 from causalarms.search.constraints import Constraints
-from causalarms.sem.best_regimes import allowed_arms, within
-from causalarms.sem.regimes import n_interventions
-from causalarms.sem.rewards import intervention_of
+from causalarms.sem.rewards import allowed_arms, intervention_of, within
+from causalarms.statistics.normal_equations import cholesky, normal_equations, regressors_of
 
 THEORY = "theory"
 OPTIMISM = "its reward is the highest for the most favourable weights that are still credible"
@@ -69,13 +63,13 @@ class LinSEMUCB(KnownGraph):
             n_nodes, reward, graph=graph, noise_mean=noise_mean, noise_std=noise_std,
             restarts=restarts, regimes=regimes,
         )  # fmt: skip
-        n_arms = n_interventions(self.regimes)
+        n_arms = self._regimes.n_interventions
         if n_arms > 2**MAX_OPTIMISTIC_NODES:
             raise SettingError(
                 f"{self.name} compares all interventions each round: {n_arms:,} are too many for "
                 f"it (at most 2^{MAX_OPTIMISTIC_NODES}); linsem-ts has no such limit"
             )
-        self.horizon = optional(whole, "horizon", horizon, least=1, most=LONGEST)
+        self.horizon = optional(whole, "horizon", horizon, least=1, most=MAX_HORIZON)
         self.bound = number("bound", bound, above=0.0)
         if isinstance(beta, str):
             if beta != THEORY:
@@ -103,17 +97,17 @@ class LinSEMUCB(KnownGraph):
         pending: Sequence[Intervention] = (),
         allowed: Constraints | None = None,
     ) -> Suggestion:
-        indices, cost = allowed_arms(within(self.regimes, self.kept(allowed)))
-        arms = intervention_of(indices, self.n_nodes, self.regimes)
+        indices, cost = allowed_arms(within(self._regimes, self.kept(allowed)))
+        arms = intervention_of(indices, self.n_nodes, self._regimes)
         mean, index = self.scores(arms)
         net = np.where(np.isfinite(index) & np.isfinite(mean), index - cost, -np.inf)
         arm = int(np.argmax(net))
-        if net[arm] == -np.inf:  # values of 10^100: nothing is known that would speak for any
+        if net[arm] == -np.inf:  # values of 10^100: nothing is known in favour of any
             return Suggestion(arms[arm], EXPLORE)
         width = max(float(index[arm] - mean[arm]), 0.0)
         return Suggestion(arms[arm], EXPLOIT, float(mean[arm]), width, OPTIMISM)
 
-    def scores(self, arms: npt.NDArray[np.uint8]) -> tuple[FloatArray, FloatArray]:
+    def scores(self, arms: Interventions) -> tuple[FloatArray, FloatArray]:
         """The estimated and the optimistic reward of every intervention."""
         radius = self.beta * self.noise_std
         return optimistic_rewards(
@@ -137,4 +131,137 @@ class LinSEMUCB(KnownGraph):
 
 def with_digits(values: FloatArray) -> Any:
     """As `KnownGraph` takes weights: those whose digits are all lost count as 0."""
-    return np.where(np.abs(values) < NO_DIGITS, values, 0.0)
+    return np.where(np.abs(values) < MAX_WEIGHT, values, 0.0)
+
+
+# -- robust-linsem ---------------------------------------------------------------------------------
+#
+# LinSEM-UCB for models that deviate now and then (Yan, Mukherjee, Varici, Tajer, *Robust Causal
+# Bandits for Linear Models*, arXiv 2310.19794). The weights of a node may be others in up to C
+# rounds. Every round is weighted for every node by
+#
+#     w = min(1 / C, 1 / (C |x_pa|_{U^-1})),    U = I + sum of w^2 x_pa x_pa^T
+#
+# so that no round moves an estimate by much, whatever happened in it. Estimates are those of
+# weighted ridge regression, V = I + sum of w x_pa x_pa^T, and the ellipsoids of LinSEM-UCB become
+# |theta - centre|_{V U^-1 V} <= beta.
+#
+# beta="theory": sqrt(2 ln(1 / delta) + d ln(1 + m^2 T / (d C^2))) + 1 + m; delta = 1 / (2 N T) is
+# that of LinSEM-UCB and not published for this one.
+
+
+class RobustLinSEM(LinSEMUCB):
+    """As LinSEM-UCB, and told a number of rounds C in which a node may deviate (`deviations`)."""
+
+    name: ClassVar[str] = "robust-linsem"
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        graph: npt.ArrayLike,  # (R, N, N) bool
+        noise_mean: npt.ArrayLike,
+        deviations: float | None = None,
+        beta: float | str = 2.0,
+        horizon: int | None = None,
+        bound: float = 10.0,
+        noise_std: float = 1.0,
+        restarts: Sequence[tuple[int, npt.ArrayLike]] = (),
+        regimes: npt.ArrayLike | None = None,
+    ) -> None:
+        self._deviations = optional(number, "deviations", deviations, least=0.0, most=1e9)
+        super().__init__(
+            n_nodes, reward, graph=graph, noise_mean=noise_mean, beta=beta, horizon=horizon,
+            bound=bound, noise_std=noise_std, restarts=restarts, regimes=regimes,
+        )  # fmt: skip
+        if self._deviations is None and self.horizon is None:
+            raise SettingError(
+                "robust-linsem must be told how many rounds may deviate (deviations), or a horizon "
+                "whose root it takes for them"
+            )
+        self._weighted = np.zeros_like(self._moments.gram)  # sums of w z z^T
+        self._squared = np.zeros_like(self._moments.gram)  # sums of w^2 z z^T
+
+    @property
+    def budget(self) -> float:
+        """C, at least 1."""
+        told = self._deviations
+        return max(math.sqrt(self.horizon or 1) if told is None else told, 1.0)
+
+    def published_beta(self, horizon: int) -> float:
+        return self._deviation(horizon, (self.bound / self.budget) ** 2) + 1.0 + self.bound
+
+    def learn(self, a: Intervention, x: FloatArray) -> None:
+        add_weighted(
+            self._weighted, self._squared, self._graph, x, a, self.budget, self.prior_precision
+        )
+        super().learn(a, x)
+        if self.n_told in self._graphs:
+            self._weighted[:] = self._squared[:] = 0.0
+
+    def ellipsoids(self) -> Ellipsoids:
+        centre, inverse = ridge_ellipsoids(
+            self._weighted, self._graph, self.noise_mean, self.prior_precision, ROUNDING
+        )
+        size = self.n_nodes
+        middle = self._squared[..., :size, :size] + self.prior_precision * np.eye(size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            shape = inverse @ middle @ inverse
+        return Ellipsoids(with_digits(centre), with_digits(shape))
+
+    def _draw(self, rng: np.random.Generator) -> FloatArray:
+        """From the normal distribution with the ellipsoids' centres and shapes."""
+        centre, shape = self.ellipsoids()
+        normals = rng.standard_normal(centre.shape)  # [regime, node]
+        values, vectors = np.linalg.eigh(shape)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+        steps = (roots @ normals[..., None])[..., 0].swapaxes(1, 2)
+        drawn: FloatArray = np.where(self._graph, centre + self.noise_std * steps, 0.0)
+        return drawn
+
+    def own_state(self) -> dict[str, Any]:
+        return super().own_state() | {
+            "weighted": self._weighted.copy(),
+            "squared": self._squared.copy(),
+        }
+
+    def restore_own(self, state: dict[str, Any]) -> None:
+        super().restore_own(state)
+        self._weighted[:] = state["weighted"]
+        self._squared[:] = state["squared"]
+
+
+@kernel
+def add_weighted(
+    weighted: FloatArray,  # (R, N, N+1, N+1)
+    squared: FloatArray,
+    graph: BoolArray,  # (R, N, N)
+    values: FloatArray,
+    intervention: Intervention,
+    budget: float,
+    precision: float,
+) -> None:
+    """One round, for every node with a weight of its own."""
+    n = len(values)
+    for node in range(n):
+        regime = intervention[node]
+        parents = regressors_of(graph[regime, :, node], False)
+        p = len(parents)
+        equations = normal_equations(squared[regime, node], node, parents, 0.0, precision, 0.0)
+        cholesky(equations, p, precision, 0.0, ROUNDING)
+        z = np.empty(p)
+        norm = 0.0
+        for a in range(p):
+            z[a] = values[parents[a]]
+            for c in range(a):
+                z[a] -= equations[a, c] * z[c]
+            z[a] /= equations[a, a]
+            norm += z[a] ** 2
+        weight = min(1.0, 1.0 / math.sqrt(norm)) / budget if norm > 0.0 else 1.0 / budget
+        for i in range(n + 1):
+            left = values[i] if i < n else 1.0
+            for j in range(n + 1):
+                product = left * (values[j] if j < n else 1.0)
+                weighted[regime, node, i, j] += weight * product
+                squared[regime, node, i, j] += weight * weight * product

@@ -22,13 +22,10 @@ from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.policies.ga_lcb import GALCB
-from causalarms.policies.linsem_ts import LinSEMTS
-from causalarms.policies.linsem_ucb import LinSEMUCB
-from causalarms.policies.oracle import Oracle
+from causalarms.policies.known_graph import LinSEMTS
+from causalarms.policies.linsem_ucb import LinSEMUCB, RobustLinSEM
 from causalarms.policies.posterior import PosteriorPolicy
-from causalarms.policies.robust_linsem import RobustLinSEM
-from causalarms.policies.ucb import UCB
-from causalarms.policies.uniform import RandomPolicy
+from causalarms.policies.simple import UCB, Oracle, RandomPolicy
 from causalarms.registry import Registry, called
 from causalarms.sem.regimes import all_two, regime_counts
 

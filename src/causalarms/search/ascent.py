@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from causalarms.arrays import FloatArray, IntArray
 from causalarms.kernels import inlined, inner
 from causalarms.search.factors import Levels
 from causalarms.search.problem import SHARED, Problem, System, Tables, option_at, permitted
-from causalarms.search.rules import FloatArray, IntArray
 
 TIE = 1e-12  # of the sum of the absolute terms: rounding is about N times 1e-16 of it
-MOST_KICKED = 15  # factors
-REPAIRS = 8  # changes of other factors after one that breaks a box
+MAX_KICKED_FACTORS = 15
+MAX_REPAIRS = 8  # changes of other factors after one that breaks a box
 
 
 @inner
@@ -113,6 +113,8 @@ def climb(problem: Problem, levels: Levels, mean: FloatArray, flow: FloatArray) 
     n_changes, n_private = 0, 0
     while True:
         n_changes = changes(count, levels)
+        # backwards: flow[k], what a unit at k adds to the reward, depends on later levels only,
+        # and these are already improved; the means of earlier positions are still right
         flow[:] = root
         for k in range(n - 1, -1, -1):
             d = private[k]
@@ -145,6 +147,7 @@ def climb(problem: Problem, levels: Levels, mean: FloatArray, flow: FloatArray) 
                     for j in range(k):
                         flow[j] += flow_k * (base[k, j] + diff[o, j])
         swept = _value(system, tables, root, cost, levels, mean)
+        # in the first sweep n_private is 0; afterwards this is skipped if every factor is private
         if n_private < n_depths:
             n_private = 0
             for d in range(n_depths):
@@ -152,6 +155,7 @@ def climb(problem: Problem, levels: Levels, mean: FloatArray, flow: FloatArray) 
                     n_private += 1
                 else:
                     swept = _try_levels(problem, levels, d, swept, mean)
+        # a gain of rounding errors would never end
         if not swept > value + 1e-12 * abs(value):
             return swept - problem.rest_cost
         value = swept
@@ -193,12 +197,13 @@ def next_random(random: IntArray, below: int) -> int:
 
 @inlined
 def kick(problem: Problem, levels: Levels, times: int, random: IntArray) -> None:
-    """Change some factors at random, and others where that is needed to stay allowed."""
+    """Change some factors at random, and others if that is needed to stay allowed."""
     n_depths, n_levels = problem.domain.shape
     bound = problem.system.limited or len(problem.box_start) > 1
     n_changes = changes(problem.counts, levels)
     for _ in range(times):
         d = next_random(random, n_depths)
+        # int: 255 + 1 would wrap around in a byte
         level = int(levels[d]) + 1
         if n_levels > 2:
             level += next_random(random, n_levels - 1)
@@ -212,6 +217,7 @@ def kick(problem: Problem, levels: Levels, times: int, random: IntArray) -> None
             n_changes += problem.counts[d, level] - problem.counts[d, levels[d]]
             levels[d] = level
         else:
+            # tight rules refuse most single changes: without repairs no kick would lead away
             before = levels.copy()
             levels[d] = level
             if _repair(problem, levels, d, random):
@@ -224,7 +230,7 @@ def kick(problem: Problem, levels: Levels, times: int, random: IntArray) -> None
 def _repair(problem: Problem, levels: Levels, kept: int, random: IntArray) -> bool:
     """Change other factors until everything is allowed again."""
     n_depths, n_levels = problem.domain.shape
-    for _ in range(REPAIRS):
+    for _ in range(MAX_REPAIRS):
         culprit = -1
         if changes(problem.counts, levels) > problem.limit:
             at = next_random(random, n_depths)
@@ -256,7 +262,7 @@ def _repair(problem: Problem, levels: Levels, kept: int, random: IntArray) -> bo
 
 @inner
 def tidy(problem: Problem, levels: Levels) -> float:
-    """Factors back to their first level where they have no effect; returns the value."""
+    """Factors back to their first level if they have no effect; returns the value."""
     domain, cost, root = problem.domain, problem.cost, problem.root
     mean, again = np.empty(len(root)), True
     value = value_of(problem, levels, mean)
@@ -272,6 +278,7 @@ def tidy(problem: Problem, levels: Levels) -> float:
             if may_set(problem, levels, d, lowest, changes(problem.counts, levels)):
                 levels[d] = lowest
                 tried = value_of(problem, levels, mean)
+                # exactly equal: the smallest effect is an effect, and the same bits come out
                 if root @ mean == reward:
                     value, again = tried, True
                 else:
@@ -294,7 +301,7 @@ def kicked_climb(
         times = 2 * n_depths
         if turn >= restarts:
             levels[:] = best
-            times = 1 + turn % min(n_depths, MOST_KICKED)
+            times = 1 + turn % min(n_depths, MAX_KICKED_FACTORS)
         kick(problem, levels, times, random)
         climbed = climb(problem, levels, mean, flow)
         if climbed > value:

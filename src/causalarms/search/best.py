@@ -1,9 +1,9 @@
 """The best of all interventions without enumerating them, with a certificate.
 
 The expected reward is multilinear in the regimes of the nodes. Branch and bound decides the factors
-against the topological order (tree.py) with bounds from a linear relaxation (bounds.py), ranges
-that are tightened by small searches of their own (ranges.py) and an incumbent from coordinate
-ascent (ascent.py). Constraints prune the same tree.
+against the topological order (tree.py). Its bounds come from a linear relaxation, whose ranges are
+tightened by small searches of their own (bounds.py), and its incumbent from coordinate ascent
+(ascent.py). Constraints prune the same tree.
 
 Values that differ by less than 1e-12 of the sum of their absolute terms are equal, and among equals
 the lexicographically first levels are returned, as by full enumeration.
@@ -11,18 +11,23 @@ the lexicographically first levels are returned, as by full enumeration.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError
-from causalarms.search.ascent import TIE
+from causalarms.kernels import kernel
+from causalarms.limits import MAX_FEW
+from causalarms.search.ascent import TIE, kicked_climb, tidy, tie_width
+from causalarms.search.bounds import find_ranges, highest, options_at_root, unknown_ranges
 from causalarms.search.constraints import Constraints, unconstrained
 from causalarms.search.factors import Levels
-from causalarms.search.few import best_of_few
-from causalarms.search.rules import BoolArray, FloatArray, IntArray, Rules
-from causalarms.search.stages import Posed, Solved, reaches, solve
+from causalarms.search.feasible import Rules, keeps
+from causalarms.search.problem import Posed, Problem, pose
+from causalarms.search.tree import Pool, grow, offer, offer_neighbours
 
 BUDGET = 5_000_000  # tree nodes: some seconds
 
@@ -34,34 +39,8 @@ class Best(NamedTuple):
     levels: Levels  # (F,) of the factors
     value: float  # expected reward minus costs
     gap: float  # no other intervention is better by more than this
-    nodes: int  # of the tree that were looked at; where few are allowed, all of them
+    nodes: int  # of the tree that were looked at; if few are allowed, all of them
     exact: bool  # the gap is zero: it is the best
-
-
-class Found(NamedTuple):
-    """As `Best`, before the levels become regimes."""
-
-    levels: Levels  # (F,)
-    value: float
-    gap: float
-    nodes: int
-
-
-class Question(NamedTuple):
-    """Whose best intervention is asked for, and under which constraints."""
-
-    weights: FloatArray  # (R, N, N)
-    mean: FloatArray  # (R, N)
-    order: IntArray
-    reward: int
-    constraints: Constraints
-
-    def under(self, rules: Rules, keep_all: bool) -> Posed:
-        return Posed(self.weights, self.mean, self.order, self.reward, rules, keep_all)
-
-    def answer(self, found: Found, nodes: int) -> Best:
-        regimes = self.constraints.factors.interventions(found.levels[None])[0]
-        return Best(regimes, found.levels, found.value, found.gap, nodes, found.gap == 0.0)
 
 
 def best_intervention(
@@ -91,10 +70,10 @@ def best_interventions(
     distinct: bool = False,
     budget: int = BUDGET,
 ) -> list[Best]:
-    """The m best interventions, best first; fewer where fewer are allowed.
+    """The m best interventions, best first; fewer if fewer are allowed.
 
     The gap of the j-th is what the j-th best of all may be better by. With `distinct`, those that
-    change a factor where it has no effect on the reward are left out.
+    change a factor that has no effect on the reward are left out.
     """
     if m < 1:
         raise ModelError(f"m must be at least 1, not {m}")
@@ -109,6 +88,32 @@ def best_interventions(
         for levels, value in zip(solved.levels, solved.values, strict=True)
         if value > -np.inf
     ]
+
+
+class Question(NamedTuple):
+    """Whose best intervention is asked for, and under which constraints."""
+
+    weights: FloatArray  # (R, N, N)
+    mean: FloatArray  # (R, N)
+    order: IntArray
+    reward: int
+    constraints: Constraints
+
+    def under(self, rules: Rules, keep_all: bool) -> Posed:
+        return Posed(self.weights, self.mean, self.order, self.reward, rules, keep_all)
+
+    def answer(self, found: Found, nodes: int) -> Best:
+        regimes = self.constraints.factors.interventions(found.levels[None])[0]
+        return Best(regimes, found.levels, found.value, found.gap, nodes, found.gap == 0.0)
+
+
+class Found(NamedTuple):
+    """As `Best`, before the levels become regimes."""
+
+    levels: Levels  # (F,)
+    value: float
+    gap: float
+    nodes: int
 
 
 def _question(
@@ -126,16 +131,20 @@ def _question(
     mean[:] = noise_mean
     if not (np.isfinite(w).all() and np.isfinite(mean).all()):
         raise ModelError("weights and noise means must be finite")
+    # kernels index without checks: shapes that do not fit must not reach them
     if constraints is None:
         constraints = unconstrained((w.shape[0],) * w.shape[1])
     if constraints.n_nodes != w.shape[1]:
         raise ModelError(f"constraints on {constraints.n_nodes} nodes, but there are {w.shape[1]}")
     if max(constraints.factors.regimes) > w.shape[0]:
         raise ModelError(
-            f"constraints speak of {max(constraints.factors.regimes)} regimes, "
+            f"constraints are for {max(constraints.factors.regimes)} regimes, "
             f"but there are weights of {w.shape[0]}"
         )
-    return Question(w, mean, np.array(order, dtype=np.int64), int(reward), constraints)
+    if not -w.shape[1] <= reward < w.shape[1]:
+        raise ModelError(f"there is no node {reward} to be the reward of {w.shape[1]} nodes")
+    position = int(reward) % w.shape[1]
+    return Question(w, mean, np.array(order, dtype=np.int64), position, constraints)
 
 
 def _best(question: Question, rules: Rules, start: Levels, budget: int) -> Found:
@@ -196,6 +205,7 @@ def _one_after_another(question: Question, m: int, budget: int) -> list[Best]:
         most = max(best.value for best, _ in parts)
         equals = [part for part in parts if part[0].value >= most - TIE * abs(most)]
         chosen = min(equals, key=lambda part: part[0].levels.tolist())
+        # an earlier part that was not searched to its end may hold something better than this best
         highest = max(best.value + best.gap for best, _ in parts)
         best, rules = chosen
         gap = max(0.0, highest - best.value) if any(other.gap > 0.0 for other, _ in parts) else 0.0
@@ -209,3 +219,206 @@ def _one_after_another(question: Question, m: int, budget: int) -> list[Best]:
                 parts.append((_best(question, *rest, max(budget - nodes, 1)), rest[0]))
                 nodes += parts[-1][0].nodes
     return [question.answer(one, nodes) for one in found]
+
+
+# -- the stages of a search ------------------------------------------------------------------------
+#
+# Cheap ranges first, tighter ones only if the tree grows large. Small systems are done after one
+# small tree. Otherwise the ranges are tightened with ten times the effort of the stage before,
+# which usually shrinks the tree by more than that.
+
+# stage by stage: effort per range, nodes of the tree (the last takes what is left), climbs from
+# random starts, and per factor climbs from a kick of the best
+STAGES = (
+    (0, 300, 0, 1),
+    (100, 20_000, 20, 3),
+    (1000, 500_000, 100, 4),
+    (10_000, 2**62, 2000, 80),
+)
+LAST_NODES = 5_000  # kept for a best-first tree, whose bound is better than a depth-first one's
+REACH_EFFORT = 30  # per range in a search that stops at the first good intervention
+SEED = 1  # of the starts and kicks
+
+
+class Solved(NamedTuple):
+    """The m best settings, best first, and a bound on all others (-inf: proven)."""
+
+    levels: Levels  # (m, F)
+    values: FloatArray  # (m,), -inf if there are fewer
+    bound: float
+    nodes: int
+    tie: float
+    tied: bool
+
+
+def solve(posed: Posed, start: Levels, m: int, distinct: bool, budget: int) -> Solved:
+    """The m best settings; `start` (F,) is one that is allowed."""
+    return Solved(*_solve(posed, start, m, distinct, budget))
+
+
+@kernel
+def _solve(
+    posed: Posed, start: Levels, m: int, distinct: bool, budget: int
+) -> tuple[Levels, FloatArray, float, int, float, bool]:
+    """One call for everything: the problem never becomes Python objects."""
+    problem = pose(posed)
+    n, n_depths = len(problem.root), len(problem.factor)
+    # what the last best-first tree needs is set aside before the depth-first ones spend it
+    reserve = min(budget // 5, LAST_NODES)
+    random = np.array([SEED])
+    pool = Pool(np.zeros((m, n_depths), np.uint8), np.full(m, -np.inf))
+    ranges = unknown_ranges(problem)
+    best, tie, nodes, bound, tied = start[problem.factor], -1.0, 0, np.inf, False
+    for effort, tree_nodes, restarts, kicks in STAGES:
+        if bound == -np.inf or (effort > 0 and nodes >= budget - reserve):
+            break
+        best, value = kicked_climb(problem, best, restarts, kicks * n_depths, random)
+        # once, from the first climb: all stages must agree on what is equal
+        if tie < 0.0:
+            tie = tie_width(problem, best)
+        if m > 1 and distinct:
+            value = tidy(problem, best)
+        offer(problem, pool, best, value, tie)
+        if m > 1 and effort > 0:
+            offer_neighbours(problem, pool, distinct, tie)
+        # ranges that would use up the budget are not begun: the tree still needs some of it
+        if effort == 0 or 2 * effort * ranges.low.size < budget - reserve - nodes:
+            nodes += find_ranges(problem, ranges, effort)
+        allowed = min(tree_nodes, budget - reserve - nodes)
+        more, unseen, tied = grow(problem, ranges, pool, distinct, tie, -np.inf, allowed)
+        nodes += more
+        bound = min(bound, unseen)
+        best = pool.levels[0].copy()
+    if bound > -np.inf:
+        options, room = options_at_root(problem, True), np.empty((max(reserve, 2), n))
+        top, more = highest(
+            problem.system, ranges, options, problem.root, n - 1, -problem.rest_cost,
+            problem.limit, room,
+        )  # fmt: skip
+        bound, nodes = min(bound, top), nodes + more
+    return all_levels(problem, pool.levels), pool.values, bound, nodes, tie, tied
+
+
+@kernel
+def all_levels(problem: Problem, levels: Levels) -> Levels:
+    """Of all factors, (m, F), from those by depth (m, D)."""
+    every = np.empty((len(levels), len(problem.rest)), np.uint8)
+    for row in range(len(levels)):
+        every[row] = problem.rest
+        for d in range(len(problem.factor)):
+            every[row, problem.factor[d]] = levels[row, d]
+    return every
+
+
+def reaches(posed: Posed, target: float, tie: float, budget: int) -> tuple[Levels | None, int]:
+    """Levels (F,) worth at least `target`, None if there are none; the number of tree nodes."""
+    problem = pose(posed)
+    ranges = unknown_ranges(problem)
+    nodes = find_ranges(problem, ranges, REACH_EFFORT)
+    pool = Pool(np.zeros((1, len(problem.factor)), dtype=np.uint8), np.full(1, -np.inf))
+    nodes += grow(problem, ranges, pool, True, tie, target, budget).nodes
+    return (all_levels(problem, pool.levels)[0] if pool.values[0] >= target else None), nodes
+
+
+# -- few interventions -----------------------------------------------------------------------------
+#
+# Compared one by one in plain NumPy: nothing has to be compiled, so the first answer about a small
+# system takes no time. Terms are added in the order of `ascent.value_of`. So values are the same
+# to the last bit, unless a tree finds what the ascent missed and adds in another order.
+
+
+def best_of_few(posed: Posed) -> tuple[Levels, float, int] | None:
+    """The first of the best levels (F,), their value, and how many were compared.
+
+    None if there are many, or if they cost something. What does not reach the reward rests.
+    """
+    weights, mean, order, reward, rules, _ = posed
+    edges = np.logical_or.reduce(weights.astype(bool), axis=0)
+    reaching = _reaching(edges, order, reward)
+    sizes = rules.domain.sum(axis=1)
+    # with boxes a factor without effect may still have to move for one that has an effect
+    if rules.n_boxes == 0 and not all(reaching):
+        rests = np.ones(len(sizes), dtype=bool)
+        rests[rules.act_factor[np.repeat(reaching, np.diff(rules.act_start))]] = False
+        sizes[rests] = 1
+    if math.prod(sizes.tolist()) > MAX_FEW or rules.cost.any():
+        return None
+    lowest = rules.domain.argmax(axis=1)
+    domain = rules.domain & (sizes[:, None] > 1)
+    domain[np.arange(len(sizes)), lowest] = True
+    rows = _products(domain)
+    levels = rows[keeps(rules, rows)]
+    regimes, reference = _regimes(rules, levels), _regimes(rules, lowest[None])[0]
+
+    nodes = np.arange(len(order))
+    natural = mean[reference, nodes]  # (N,)
+    base = weights[reference, :, nodes].T  # (N, N)
+    weights = base + (weights - base)  # as the search rounds them
+    means = np.zeros((len(order), len(levels)))  # (N, n)
+    for at, node in enumerate(order):
+        if reaching[node]:
+            of_node = regimes[:, node]
+            total = natural[node] + (mean[:, node] - natural[node])[of_node]
+            for parent in order[:at]:
+                if edges[parent, node]:
+                    total += weights[of_node, parent, node] * means[parent]
+            means[node] = total
+    values = means[reward]
+    top = int(values.argmax())
+    chosen = regimes[top]
+    shift = np.abs(natural) + np.abs(mean[chosen, nodes] - natural)
+    tie = TIE * _scale(weights[chosen, :, nodes], shift, means[:, top], order, reward)
+    first = int((values >= values[top] - tie).argmax())
+    return levels[first].astype(np.uint8), float(values[first]), len(levels)
+
+
+def _reaching(edges: BoolArray, order: IntArray, reward: int) -> list[bool]:
+    """Which nodes have a path to the reward; sets of nodes are the bits of a number."""
+    n_nodes, width = len(edges), (len(edges) + 7) // 8
+    parents = np.packbits(edges, axis=0, bitorder="little").T.tobytes()
+    reaching, everybody = 1 << reward, (1 << n_nodes) - 1
+    for node in order[::-1].tolist():
+        if reaching == everybody:
+            break
+        if reaching >> node & 1:
+            reaching |= int.from_bytes(parents[node * width : (node + 1) * width], "little")
+    return [bool(reaching >> node & 1) for node in range(n_nodes)]
+
+
+def _products(domain: BoolArray) -> IntArray:
+    """All combinations of levels, (n, F), in lexicographic order."""
+    sizes = domain.sum(axis=1)
+    number, repeats = np.arange(sizes.prod()), int(sizes.prod())
+    rows = np.empty((repeats, len(domain)), dtype=np.int64)
+    for factor, size in enumerate(sizes):
+        repeats //= size
+        rows[:, factor] = np.flatnonzero(domain[factor])[number // repeats % size]
+    return rows
+
+
+def _regimes(rules: Rules, levels: IntArray) -> IntArray:
+    """(n, N) for levels (n, F)."""
+    n_nodes = len(rules.act_start) - 1
+    found = np.empty((len(levels), n_nodes), dtype=np.int64)
+    for node in range(n_nodes):
+        acting = slice(rules.act_start[node], rules.act_start[node + 1])
+        at = levels[:, rules.act_factor[acting]] @ rules.act_stride[acting]
+        found[:, node] = rules.table[rules.table_start[node] + at]
+    return found
+
+
+def _scale(
+    weights: FloatArray,  # (N, N) as [child, parent]
+    shift: FloatArray,  # (N,) absolute terms without a parent
+    means: FloatArray,  # (N,)
+    order: IntArray,
+    reward: int,
+) -> float:
+    """The sum of the absolute terms of one reward."""
+    terms = shift + np.abs(weights * means).sum(axis=1)
+    flow = np.zeros(len(order))
+    flow[reward] = 1.0
+    for node in order[::-1]:
+        if flow[node] != 0.0:
+            flow += weights[node] * flow[node]
+    return float(np.abs(flow) @ terms)

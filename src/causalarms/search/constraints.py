@@ -6,6 +6,7 @@ translates `InfeasibleError.conflict` back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
@@ -13,12 +14,12 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import InfeasibleError, ModelError
 from causalarms.limits import MAX_DRAWN_FROM_LIST, MAX_LISTED, MAX_REGIMES
 from causalarms.search import feasible
 from causalarms.search.factors import NOT_SET, Factors, Levels
-from causalarms.search.rules import BoolArray, Box, FloatArray, Rules, keeps, rules_of
-from causalarms.search.uniform import uniform
+from causalarms.search.feasible import Box, Rules, keeps, rules_of, uniform
 
 Part = tuple[str, int]  # ("allowed", node), ("forbidden", number), ("at_most", 0)
 
@@ -42,7 +43,7 @@ class Constraints:
 
     def __init__(
         self,
-        regimes: Sequence[int] | npt.NDArray[np.int64],
+        regimes: Sequence[int] | IntArray,
         *,
         factors: Factors | None = None,
         allowed: Mapping[int, Collection[int]] | None = None,
@@ -91,7 +92,7 @@ class Constraints:
         return self.factors.is_per_node and everything and unbound and not self.rules.cost.any()
 
     def levels(self, interventions: npt.ArrayLike) -> npt.NDArray[np.int16]:
-        """The levels (n, F) that these rows (n, N) were set by; NOT_SET where there are none."""
+        """The levels (n, F) that these rows (n, N) were set by; NOT_SET if there are none."""
         return self.factors.levels_of(_rows(interventions, self.n_nodes))
 
     def allows(self, interventions: npt.ArrayLike) -> BoolArray:
@@ -119,14 +120,14 @@ class Constraints:
         return self.factors.interventions(listed)
 
     def count(self, most: int = MAX_LISTED) -> int | None:
-        """How many interventions are allowed; None where more than `most`."""
+        """How many interventions are allowed; None if more than `most`."""
         listed = self._listed(most)
         return None if listed is None else len(listed)
 
     def random(self, rng: np.random.Generator) -> Levels:
         """One allowed intervention (N,), each with the same probability.
 
-        Exact wherever a random choice is allowed often enough or all can be listed; else from a
+        Exact if a random choice is allowed often enough or all can be listed; else from a
         chain of random changes that keeps the constraints (see `uniform`).
         """
         return self.factors.interventions(uniform(self.rules, rng, self._start_list)[None])[0]
@@ -150,19 +151,19 @@ class Constraints:
             found.append(tuple(reached))
         return tuple(found)
 
-    def priced(self, share: float) -> Constraints:
-        """The same with this share of all costs: for rewards in other units."""
+    def priced(self, scale: float) -> Constraints:
+        """The same with all costs times this: for rewards in other units."""
         return Constraints(
             self.regimes,
             factors=self.factors,
             allowed=dict(self.allowed),
             forbidden=[dict(combination) for combination in self.forbidden],
             at_most=self.at_most,
-            cost=[[share * value for value in of_levels] for of_levels in self.level_cost],
+            cost=[[scale * value for value in of_levels] for of_levels in self.level_cost],
         )
 
-    def neighbours(self, intervention: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Allowed interventions with another level of one factor, or of two where one returns.
+    def neighbours(self, intervention: Intervention) -> Interventions:
+        """Allowed interventions with another level of one factor, or of two if one returns.
 
         The second kind, a factor back at level 0 and another one in its place, leads on where
         `at_most` factors have left theirs. (n, N)
@@ -184,7 +185,8 @@ class Constraints:
         return self.factors.interventions(rows[self.allows_levels(rows)])
 
     def narrowed(self, domain: BoolArray) -> tuple[Rules, Levels] | None:
-        """The rules and a start with fewer levels, (F, L); None where nothing is left."""
+        """The rules and a start with fewer levels, (F, L); None if nothing is left."""
+        # boxes and costs stay: only levels are taken away, so all that was checked still holds
         rules = self.rules._replace(domain=self.rules.domain & domain)
         start, proven = feasible.first_allowed(rules)
         if start is None and not proven:
@@ -195,9 +197,10 @@ class Constraints:
         return self._listed(MAX_DRAWN_FROM_LIST)
 
     def _listed(self, most: int) -> Levels | None:
-        """All allowed levels, remembered; None where more than `most`."""
+        """All allowed levels, remembered; None if more than `most`."""
         known: Levels | None = self.__dict__.get("_list")
         if known is None:
+            # counting up to `most` and failing took a search; it is not repeated for a smaller one
             if most <= self.__dict__.get("_more_than", -1):
                 return None
             known = feasible.all_allowed(self.rules, most, 20 * most + feasible.MAX_STEPS)
@@ -225,6 +228,7 @@ class Constraints:
     def _conflict(self, parts: list[Part]) -> tuple[Part, ...]:
         """Parts that conflict, none of which could be left out."""
         left = list(parts)
+        # a deletion filter: a part without which there is still a conflict is not needed for it
         for part in parts:
             others = [other for other in left if other != part]
             start, proven = feasible.first_allowed(self._rules(others))
@@ -346,6 +350,6 @@ def _cost(
         if len(costs) != n_levels:
             raise ModelError(f"factor {factor}: {len(costs)} costs for {n_levels} levels")
         for level, value in enumerate(costs):
-            if not np.isfinite(value):
+            if not math.isfinite(value):
                 raise ModelError(f"cost of level {level} of factor {factor} is {value}")
     return tuple(tuple(float(value) for value in costs) for costs in given)

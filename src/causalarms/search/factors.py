@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
+from functools import cached_property, lru_cache
+from itertools import chain, product
 from math import prod
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, IntArray
 from causalarms.errors import ModelError
 from causalarms.limits import MAX_COMBINATIONS, MAX_REGIMES
 
-Levels = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
+Levels = npt.NDArray[np.uint8]  # of factors, (F,) or (n, F)
 
 NOT_SET = -1  # in decoded levels: no level of this factor gives these regimes
 
@@ -51,15 +51,10 @@ class Factors:
             self._check_node(node, factors, table)
         self._check_told_apart()
 
-    @classmethod
-    def per_node(cls, regimes: Sequence[int]) -> Self:
+    @staticmethod
+    def per_node(regimes: Sequence[int]) -> Factors:
         """One factor per node whose level is the node's regime."""
-        counts = tuple(int(n) for n in regimes)
-        return cls(
-            counts,
-            tuple((node,) for node in range(len(counts))),
-            tuple(tuple(range(n)) for n in counts),
-        )
+        return _per_node(tuple(int(n) for n in regimes))
 
     @classmethod
     def acting_on(
@@ -89,9 +84,9 @@ class Factors:
     def n_nodes(self) -> int:
         return len(self.acting)
 
-    @property
+    @cached_property
     def regimes(self) -> tuple[int, ...]:
-        """How many regimes the tables speak of, per node."""
+        """How many regimes the tables name, per node."""
         return tuple(max(table) + 1 for table in self.tables)
 
     @cached_property
@@ -103,6 +98,13 @@ class Factors:
         """What one level of each acting factor is worth in the node's table."""
         counts = [self.levels[factor] for factor in self.acting[node]]
         return tuple(prod(counts[at + 1 :]) for at in range(len(counts)))
+
+    @cached_property
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+        """As `Rules` hold them: act_start, act_factor, act_stride, table_start, table."""
+        strides = [self.strides(node) for node in range(self.n_nodes)]
+        flat = [np.array([*chain(*part)], np.int64) for part in (self.acting, strides, self.tables)]
+        return starts(self.acting), flat[0], flat[1], starts(self.tables), flat[2]
 
     def interventions(self, levels: npt.ArrayLike) -> Levels:
         """The regime of every node, (n, N), for rows of levels (n, F)."""
@@ -116,11 +118,11 @@ class Factors:
         return out
 
     def levels_of(self, interventions: npt.ArrayLike) -> npt.NDArray[np.int16]:
-        """The levels (n, F) that give these regimes (n, N); NOT_SET where none do."""
+        """The levels (n, F) that give these regimes (n, N); NOT_SET if none do."""
         rows = np.asarray(interventions)
         if self.is_per_node:
             known = (rows >= 0) & (rows < np.array(self.levels))
-            given = rows.astype(np.int16)  # NOT_SET is no uint8
+            given = rows.astype(np.int16)  # NOT_SET does not fit uint8
             return np.where(known.all(axis=1, keepdims=True), given, np.int16(NOT_SET))
         levels = np.full((len(rows), len(self.levels)), NOT_SET, dtype=np.int16)
         for factor, n_levels in enumerate(self.levels):
@@ -132,6 +134,7 @@ class Factors:
                 possible &= seen & known[:, None]
             levels[:, factor] = np.where(possible.any(axis=1), possible.argmax(axis=1), NOT_SET)
         found = (levels != NOT_SET).all(axis=1)
+        # each regime alone may fit a level although together they fit none
         again = self.interventions(np.where(found[:, None], levels, 0))
         levels[~(found & (again == rows).all(axis=1))] = NOT_SET
         return levels
@@ -181,3 +184,17 @@ class Factors:
                     f"factor {factor}: levels {one[0]} and {other[0]} can lead to the same regimes "
                     "of all nodes it acts on; give them different regimes or make them one level"
                 )
+
+
+def starts(parts: Sequence[Sequence[object]]) -> IntArray:
+    """Where each of these parts starts in all of them one after the other, and where they end."""
+    return np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+
+
+@lru_cache(maxsize=256)  # the check that levels can be told apart takes longer than a small search
+def _per_node(counts: tuple[int, ...]) -> Factors:
+    return Factors(
+        counts,
+        tuple((node,) for node in range(len(counts))),
+        tuple(tuple(range(n)) for n in counts),
+    )

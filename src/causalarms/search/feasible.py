@@ -1,19 +1,75 @@
 """Levels that keep all rules: the first, all of them, or one at random.
 
-Depth-first search over the factors with forward checking: when all factors of a box but one are
-inside, the last one loses the levels inside it. Dead ends are seen as soon as a factor has no level
-left, or more factors must leave level 0 than may.
+Rules are constraints as arrays, the form in which kernels read them. They are searched depth first
+over the factors with forward checking: when all factors of a box but one are inside, the last one
+loses the levels inside it. Dead ends are seen as soon as a factor has no level left, or more
+factors must leave level 0 than may.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.search.factors import Levels
-from causalarms.search.rules import IntArray, Rules
+from causalarms.search.factors import Factors, Levels, starts
+
+Box = Sequence[tuple[int, Iterable[int]]]  # factors, and for each the levels that are in it
+
+
+class Rules(NamedTuple):
+    """F factors with at most L levels on N nodes.
+
+    A box is a forbidden combination: some factors, and levels of each; not all of these factors may
+    be inside at once.
+    """
+
+    domain: BoolArray  # (F, L) levels that may be set
+    cost: FloatArray  # (F, L)
+    limit: int  # how many factors may leave level 0
+    act_start: IntArray  # (N+1,) node i has the acting factors act_start[i] .. act_start[i+1]-1
+    act_factor: IntArray
+    act_stride: IntArray  # what one level is worth in the node's table
+    table_start: IntArray  # (N+1,)
+    table: IntArray  # regimes
+    box_start: IntArray  # (B+1,)
+    box_factor: IntArray
+    box_levels: BoolArray  # (.., L) per factor of a box, the levels inside
+
+    @property
+    def n_boxes(self) -> int:
+        return len(self.box_start) - 1
+
+
+def rules_of(
+    factors: Factors, domain: BoolArray, cost: FloatArray, limit: int, boxes: Sequence[Box]
+) -> Rules:
+    """The arrays of constraints that were checked."""
+    inside = [(factor, levels) for box in boxes for factor, levels in box]
+    box_levels = np.zeros((len(inside), domain.shape[1]), dtype=bool)
+    for row, (_, levels) in enumerate(inside):
+        box_levels[row, list(levels)] = True
+    box_factor = np.array([factor for factor, _ in inside], dtype=np.int64)
+    return Rules(domain, cost, limit, *factors.arrays, starts(boxes), box_factor, box_levels)
+
+
+def keeps(rules: Rules, levels: npt.NDArray[np.integer]) -> BoolArray:
+    """Which rows of levels (n, F) may be set."""
+    factors = np.arange(len(rules.domain))
+    kept = rules.domain[factors, levels].all(axis=1)
+    kept &= (levels != 0).sum(axis=1) <= rules.limit
+    for box in range(rules.n_boxes):
+        span = range(rules.box_start[box], rules.box_start[box + 1])
+        inside = [rules.box_levels[at, levels[:, rules.box_factor[at]]] for at in span]
+        kept &= ~np.logical_and.reduce(inside)
+    return kept
+
+
+# -- the first, all of them, or some ---------------------------------------------------------------
 
 MAX_STEPS = 2_000_000  # some seconds
 
@@ -34,7 +90,7 @@ def first_allowed(rules: Rules, max_steps: int = MAX_STEPS) -> tuple[Levels | No
         start = rules.domain.argmax(axis=1).astype(np.uint8)
         return (start, True) if int((start != 0).sum()) <= rules.limit else (None, True)
     boxed = np.bincount(rules.box_factor, minlength=len(rules.domain))
-    # what few levels or many boxes restrict comes first, what no box speaks of last
+    # what few levels or many boxes restrict comes first, what is in no box last
     sequence = np.lexsort((rules.domain.sum(axis=1), -boxed))
     listed = listing(rules, sequence, _natural_first(rules), 1, 1, max_steps)
     found = listed.rows[0] if listed.n_found else None
@@ -42,8 +98,9 @@ def first_allowed(rules: Rules, max_steps: int = MAX_STEPS) -> tuple[Levels | No
 
 
 def all_allowed(rules: Rules, most: int, max_steps: int) -> Levels | None:
-    """All levels that keep the rules, lexicographic; None where more than `most` or too hard."""
+    """All levels that keep the rules, lexicographic; None if more than `most` or too hard."""
     sequence, preference = np.arange(len(rules.domain)), _natural_first(rules)
+    # counted first: rows are reserved only for as many as there are
     counted = listing(rules, sequence, preference, 0, most + 1, max_steps)
     if not counted.complete or counted.n_found > most:
         return None
@@ -192,3 +249,118 @@ def _can_go_on(rules: Rules, level_of: IntArray, closed: IntArray, used: int) ->
             if left == 0:
                 return False
     return used <= rules.limit
+
+
+# -- one at random ---------------------------------------------------------------------------------
+#
+# Without forbidden combinations the numbers of ways to go on are counted, so a draw is exact. With
+# them such draws are repeated until one is allowed, which is exact too. If that takes too long,
+# all allowed ones are listed. If they are too many, random changes that keep the rules lead away
+# from a first one: every allowed setting that such changes reach is equally likely in the limit.
+
+DRAWS_AT_ONCE = 100
+MAX_DRAWS = 2000
+CHANGES_PER_FACTOR = 200
+
+
+def uniform(rules: Rules, rng: np.random.Generator, listed: Callable[[], Levels | None]) -> Levels:
+    """Levels (F,); `listed` gives all allowed ones, or None if they are too many."""
+    stay = stay_probabilities(rules)
+    if rules.n_boxes == 0:
+        return _within_limit(rules, stay, rng, 1)[0]
+    for _ in range(MAX_DRAWS // DRAWS_AT_ONCE):
+        rows = _within_limit(rules, stay, rng, DRAWS_AT_ONCE)
+        for row in rows:
+            if _keeps_boxes(rules, row):
+                return row
+    # none of MAX_DRAWS was allowed: a list is exact too, a chain of changes is not
+    every = listed()
+    if every is not None:
+        return every[rng.integers(len(every))]
+    found = some_allowed(rules, rng, MAX_STEPS)
+    if found is None:
+        found, _ = first_allowed(rules)
+        assert found is not None  # the constraints were checked
+    n_changes = CHANGES_PER_FACTOR * len(found)
+    factors = rng.integers(len(found), size=(n_changes, 2))
+    _wander(rules, found, factors, rng.random((n_changes, 3)))
+    return found
+
+
+def stay_probabilities(rules: Rules) -> FloatArray:
+    """[f, q]: of all settings of factors f.. with at most q changes, the fraction with f at 0."""
+    natural = rules.domain[:, 0] if rules.domain.size else np.zeros(0, dtype=bool)
+    others = rules.domain.sum(axis=1) - natural
+    n_factors, limit = len(natural), min(rules.limit, len(natural))
+    fraction = np.zeros((n_factors, limit + 1))
+    # Python integers: the numbers of ways outgrow 64 bits at 64 factors
+    ways = [1] * (limit + 1)
+    for f in range(n_factors - 1, -1, -1):
+        staying = [int(natural[f]) * ways[q] for q in range(limit + 1)]
+        leaving = [0, *(int(others[f]) * ways[q] for q in range(limit))]
+        ways = [s + c for s, c in zip(staying, leaving, strict=True)]
+        fraction[f] = [s / w if w else 0.0 for s, w in zip(staying, ways, strict=True)]
+    return fraction
+
+
+def _within_limit(rules: Rules, stay: FloatArray, rng: np.random.Generator, n: int) -> Levels:
+    """Uniform among what the domain and the limit allow, (n, F)."""
+    n_factors, columns = stay.shape
+    rows = np.zeros((n, n_factors), dtype=np.uint8)
+    left = np.full(n, columns - 1)
+    for f in range(n_factors):
+        change = rng.random(n) >= stay[f, left]
+        levels = np.flatnonzero(rules.domain[f])
+        levels = levels[levels > 0]
+        if len(levels):
+            rows[:, f] = np.where(change, levels[rng.integers(len(levels), size=n)], 0)
+            left -= change
+    return rows
+
+
+@kernel
+def _keeps_boxes(rules: Rules, levels: Levels) -> bool:
+    for box in range(len(rules.box_start) - 1):
+        inside = True
+        for at in range(rules.box_start[box], rules.box_start[box + 1]):
+            if not rules.box_levels[at, levels[rules.box_factor[at]]]:
+                inside = False
+                break
+        if inside:
+            return False
+    return True
+
+
+@kernel
+def _wander(rules: Rules, levels: Levels, factors: IntArray, uniforms: FloatArray) -> None:
+    """Change one or two factors at a time, if that is allowed."""
+    used = 0
+    for level in levels:
+        used += 1 if level > 0 else 0
+    for step in range(len(factors)):
+        f, g = factors[step]
+        before_f, before_g = levels[f], levels[g]
+        levels[f] = _some_level(rules, f, uniforms[step, 0])
+        if uniforms[step, 2] < 0.5:
+            levels[g] = _some_level(rules, g, uniforms[step, 1])
+        now = used + int(levels[f] > 0) - int(before_f > 0)
+        if f != g:
+            now += int(levels[g] > 0) - int(before_g > 0)
+        if now <= rules.limit and _keeps_boxes(rules, levels):
+            used = now
+        else:
+            levels[f], levels[g] = before_f, before_g
+
+
+@kernel
+def _some_level(rules: Rules, f: int, u: float) -> int:
+    n_levels, seen = 0, 0
+    for level in range(rules.domain.shape[1]):
+        n_levels += 1 if rules.domain[f, level] else 0
+    wanted = min(int(u * n_levels), n_levels - 1)
+    for level in range(rules.domain.shape[1]):
+        if rules.domain[f, level]:
+            if seen == wanted:
+                return level
+            seen += 1
+    return 0

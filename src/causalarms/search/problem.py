@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import inlined, inner, kernel
 from causalarms.search.factors import Levels
-from causalarms.search.rules import BoolArray, FloatArray, IntArray, Rules
+from causalarms.search.feasible import Rules
 
 ONE, TWO, MANY = 1, 2, 3  # kinds of positions; TWO: two options by a factor that acts nowhere else
 SHARED = -1  # in `private`
@@ -45,7 +46,7 @@ class Tables(NamedTuple):
     act_depth: IntArray
     act_stride: IntArray
     base: IntArray  # (n,) where the position's table begins, given the decided factors
-    option: IntArray  # -1 where a regime cannot occur
+    option: IntArray  # -1 if a regime cannot occur
 
 
 class Problem(NamedTuple):
@@ -60,8 +61,8 @@ class Problem(NamedTuple):
     factor: IntArray  # (D,) the factor decided at each depth
     domain: BoolArray  # (D, L)
     cost: FloatArray  # (D, L)
-    counts: IntArray  # (D, L) 1 where the level counts towards the limit
-    home: IntArray  # (D,) last position it acts on, -1 where it acts on none
+    counts: IntArray  # (D, L) 1 if the level counts towards the limit
+    home: IntArray  # (D,) last position it acts on, -1 if it acts on none
     last: IntArray  # (D+1,) last position that is not settled before this depth
     limit: int
     box_start: IntArray  # forbidden combinations, by depth
@@ -73,16 +74,21 @@ class Problem(NamedTuple):
     rest_cost: float
 
 
+class Posed(NamedTuple):
+    """Whose best intervention is asked for, and under which rules."""
+
+    weights: FloatArray  # (R, N, N)
+    mean: FloatArray  # (R, N)
+    order: IntArray
+    reward: int
+    rules: Rules
+    keep_all: bool  # also what has no effect on the reward
+
+
 @kernel
-def pose(
-    weights: FloatArray,  # (R, N, N)
-    mean: FloatArray,  # (R, N)
-    order: IntArray,
-    reward: int,
-    rules: Rules,
-    keep_all: bool,
-) -> Problem:
+def pose(posed: Posed) -> Problem:
     """Keep the nodes that reach the reward in some regime, and the factors that matter."""
+    weights, mean, order, reward, rules, keep_all = posed
     n_all, n_levels = len(order), rules.domain.shape[1]
     n_factors = len(rules.domain)
     size = np.zeros(n_factors, np.int64)
@@ -92,6 +98,7 @@ def pose(
             if rules.domain[f, level]:
                 size[f] += 1
                 lowest[f] = level
+    # regimes that no level gives must not keep a parent alive
     possible = _possible(rules, weights.shape[0], n_all)
     keep = np.full(n_all, keep_all)
     keep[reward] = True
@@ -164,6 +171,7 @@ def pose(
                 n_leaving += 1
             else:
                 rest_count += 1  # whatever its level, it counts
+    # what rests off level 0, or can never be at it, has used its part of the limit
     limit -= rest_count
     n_depths = depth
     factor, home, last = (

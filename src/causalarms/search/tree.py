@@ -3,7 +3,7 @@
 Each child at depth d sets the factor of that depth and holds the reward as a linear function of the
 means of the positions that are then not settled. A child is cut when its bound lies below the worst
 of the m best found by more than a tie. Children within a tie of it are followed for a while, so
-that the lexicographically first of equals wins; where there are too many, the result is marked as
+that the lexicographically first of equals wins; if there are too many, the result is marked as
 tied.
 """
 
@@ -13,16 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import inlined, inner, kernel
 from causalarms.search.ascent import changes, climb, may_set, tidy, value_of
-from causalarms.search.bounds import (
-    Options,
-    Ranges,
-    best_price,
-    gain_range,
-    options_at_root,
-    upper,
-)
+from causalarms.search.bounds import Options, Ranges, best_price, gain_range, options_at_root, upper
 from causalarms.search.factors import Levels
 from causalarms.search.problem import (
     Problem,
@@ -33,16 +27,23 @@ from causalarms.search.problem import (
     permitted,
     weigh_options,
 )
-from causalarms.search.rules import BoolArray, FloatArray, IntArray
 
 MAX_TIED = 2000  # children within a tie of the incumbent that are followed
 
 
 class Pool(NamedTuple):
-    """The best levels found, best first; -inf where there are fewer."""
+    """The best levels found, best first; -inf if there are fewer."""
 
     levels: Levels  # (m, D) by depth
     values: FloatArray  # (m,)
+
+
+class Aim(NamedTuple):
+    """How many settings are wanted, and which count as equal."""
+
+    m: int
+    distinct: bool  # only settings whose every change of a factor has an effect
+    tie: float
 
 
 class Grown(NamedTuple):
@@ -65,11 +66,12 @@ def grow(
 ) -> Grown:
     """Improve the pool; stop early at a value of at least `any_above`.
 
-    With `distinct`, factors stay where they are where a change has no effect.
+    With `distinct`, factors whose change has no effect keep their level.
     """
     system, tables = problem.system, problem.tables
     in_box, count, cost = problem.in_box, problem.counts, problem.cost
     n, m = len(problem.root), len(pool.values)
+    aim = Aim(m, distinct, tie)
     n_depths, n_levels = problem.domain.shape
     root, root_constant = problem.root.copy(), -problem.rest_cost
     levels, climbed = np.zeros(n_depths, np.uint8), np.zeros(n_depths, np.uint8)
@@ -100,7 +102,7 @@ def grow(
                 c_d, so_far = c[d - 1, levels[d - 1]], constant[d - 1, levels[d - 1]]
             open_levels[:] = problem.domain[d]
             if not shared and not in_box[d]:
-                _leave_out(problem, ranges, d, c_d[home], left[d], tie, distinct, m, open_levels)
+                _leave_out(problem, ranges, aim, d, c_d[home], left[d], open_levels)
             for level in range(n_levels):
                 bound[d, level] = -np.inf
                 left_after = left[d] - count[d, level]
@@ -122,10 +124,12 @@ def grow(
                 bound[d, level], mixed = upper(
                     system, ranges, options, work, after, constant[d, level], left_after, price[d]
                 )
+                # a step of the Lagrange multiplier: dearer if the mixture changes more than is left
                 price[d] *= 1.1 if mixed > left_after else 1 / 1.1
             if shared:
                 level_of[d] = -1
                 _weigh(problem, d, level_of, options)
+            # the most promising child first: a better incumbent cuts more of the others
             _sort(bound[d], turn[d])
         if tried[d] == n_levels:
             d -= 1
@@ -144,6 +148,7 @@ def grow(
             tried[d] = n_levels  # the others are lower still
             continue
         if bound[d, level] <= cut + tie and any_above == -np.inf:
+            # a tie matters for the lexicographic order only, and there may be 2^N of them
             n_tied += 1
             if n_tied > MAX_TIED:
                 tied = True
@@ -158,6 +163,7 @@ def grow(
             entering = True
             continue
         value = constant[d, level]
+        # a leaf that beats the incumbent is seldom the top of its hill
         improved = m == 1 and value > pool.values[0] + tie
         offer(problem, pool, levels, value, tie)
         if value >= any_above > -np.inf:
@@ -204,15 +210,14 @@ def _weigh(problem: Problem, d: int, level_of: IntArray, options: Options) -> No
 def _leave_out(
     problem: Problem,
     ranges: Ranges,
+    aim: Aim,
     d: int,
     c: float,
     left: int,
-    tie: float,
-    distinct: bool,
-    m: int,
     open_levels: BoolArray,
 ) -> None:
     """Close the levels that are never better than another one, whatever the earlier nodes do."""
+    m, distinct, tie = aim
     limited, option, k = problem.system.limited, problem.tables.option, problem.home[d]
     reference, table = problem.system.first[k], problem.tables.base[k]
     stride = problem.tables.act_stride[problem.tables.act_start[k]]

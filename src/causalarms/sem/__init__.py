@@ -1,7 +1,6 @@
 """The mathematics of a linear SEM with soft interventions (Sec. II of the paper)."""
 
-from causalarms.sem.constraints import Constraints
-from causalarms.sem.conventions import (
+from causalarms.sem.convert import (
     from_causal_learn,
     from_lingam,
     from_networkx,
@@ -10,6 +9,7 @@ from causalarms.sem.conventions import (
     to_networkx,
 )
 from causalarms.sem.ensembles import Ensemble, Regeneration, random_sem, regenerate
+from causalarms.sem.factors import Constraints
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.rewards import all_interventions
 

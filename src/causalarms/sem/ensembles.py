@@ -15,12 +15,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray
 from causalarms.errors import ModelError
 from causalarms.rng import Seed, generator
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.sem.regimes import existing, regime_counts
+from causalarms.sem.regimes import existing, regimes_of
 
-FloatArray = npt.NDArray[np.float64]
 WeightLaw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
@@ -40,7 +40,7 @@ WEIGHT_LAWS: dict[str, WeightLaw] = {
 
 @dataclass(frozen=True)
 class Ensemble:
-    """How columns of weights are drawn: by a law of that name, or by one's own (rng, size)."""
+    """How columns of weights are drawn: by a distribution's name, or by a function (rng, size)."""
 
     weights: str | WeightLaw = "separated"
     edge_probability: float = 0.5
@@ -64,7 +64,7 @@ class Ensemble:
         drawn = np.asarray(self.weights(rng, size), dtype=float)
         if drawn.shape != (size,) or not np.isfinite(drawn).all():
             raise ModelError(
-                f"weights: the law must give {size} finite numbers when asked for so many"
+                f"weights: the function must give {size} finite numbers when asked for so many"
             )
         return drawn
 
@@ -74,7 +74,7 @@ class Ensemble:
         rng: np.random.Generator,
         n_earlier: int,
     ) -> FloatArray:
-        """A column that differs from the others wherever the ensemble has a different one."""
+        """A column that differs from the others if the ensemble has a different one."""
         column = self.column(rng, n_earlier)
         while n_earlier and self.edge_probability and (others == column).all(axis=1).any():
             column = self.column(rng, n_earlier)
@@ -113,16 +113,16 @@ def random_sem(
     order = np.arange(n_nodes)
     if hidden_order:
         order[:-1] = rng.permutation(n_nodes - 1)
-    counts = regime_counts(regimes, n_nodes)
-    matrices = np.zeros((int(counts.max()), n_nodes, n_nodes))
+    known = regimes_of(regimes, n_nodes)
+    matrices = np.zeros((known.n_regimes, n_nodes, n_nodes))
     for position, node in enumerate(order):
         earlier = order[:position]
-        for regime in range(counts[node]):
+        for regime in range(known.key[node]):
             matrices[regime, earlier, node] = ensemble.column_unlike(
                 matrices[:regime, earlier, node], rng, position
             )
     return LinearSEM(
-        weights=matrices, noise_mean=noise_mean, noise_std=noise_std, order=order, regimes=counts
+        weights=matrices, noise_mean=noise_mean, noise_std=noise_std, order=order, regimes=known
     )
 
 
@@ -159,6 +159,7 @@ def regenerate(
         chosen = rng.choice(len(mechanisms), n_mechanisms, replace=False)
         return _redrawn(sem, [tuple(mechanisms[m]) for m in chosen], rng, ensemble)
     best = sem.best_intervention()
+    # most redraws of a mechanism that matters move the best intervention; not all do
     for _ in range(max_tries):
         nodes = rng.integers(n_nodes, size=n_mechanisms)
         changed = _redrawn(sem, [(int(best[i]), int(i)) for i in nodes], rng, ensemble)

@@ -1,4 +1,4 @@
-"""Factors and levels by name: what a person sets, and the regimes of the nodes that follow.
+"""Factors, levels and constraints by name; the search itself knows numbers only.
 
 A factor has named levels and acts on one or several nodes; its level l puts each of them into its
 l-th regime. A node on which two factors act has a regime per combination, a node on which none acts
@@ -11,7 +11,7 @@ translates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -21,16 +21,24 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray
 from causalarms.checks import as_float, usable
-from causalarms.errors import ModelError, shown
+from causalarms.errors import InfeasibleError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
+from causalarms.search.constraints import Constraints as NumberedConstraints
 from causalarms.search.factors import NOT_SET, Factors
-from causalarms.sem.nodes import as_name, node_index
-from causalarms.sem.regimes import REGIME_NAMES, Counts, existing
+from causalarms.sem.regimes import (
+    REGIME_NAMES,
+    Counts,
+    GivenRegimes,
+    as_name,
+    existing,
+    node_index,
+    regimes_of,
+)
 
 Level = str | int | float
 Intervention = tuple[int, ...]
-
 OFF, ON = OFF_ON = ("off", "on")
 ENTRIES = ("levels", "acts_on", "sets")
 
@@ -127,7 +135,7 @@ class NamedFactors:
         return counts
 
     @cached_property
-    def set_regimes(self) -> npt.NDArray[np.bool_]:
+    def set_regimes(self) -> BoolArray:
         """Mechanisms without parents because a level sets the node, (R, N)."""
         found = np.zeros(existing(self.regimes).shape, dtype=bool)
         for i, node in enumerate(self.nodes):
@@ -163,12 +171,12 @@ class NamedFactors:
         return tuple(int(regime) for regime in self.numbers.interventions([chosen])[0])
 
     def numbers_of(self, intervention: Sequence[int]) -> list[int] | None:
-        """Which level every factor is at; None where no levels give these regimes."""
+        """Which level every factor is at; None if no levels give these regimes."""
         found = self.numbers.levels_of(np.array([intervention], dtype=np.int64))[0]
         return None if (found == NOT_SET).any() else found.tolist()
 
     def levels(self, intervention: Sequence[int]) -> dict[str, Level]:
-        """The level of every factor; ModelError where no levels give these regimes."""
+        """The level of every factor; ModelError if no levels give these regimes."""
         found = self.numbers_of(intervention)
         if found is None:
             raise ModelError(f"no levels of the factors give the regimes {list(intervention)}")
@@ -180,7 +188,7 @@ class NamedFactors:
         return [name for name, level in zip(self.names, found, strict=True) if level]
 
     def words(self, intervention: Sequence[int]) -> list[str]:
-        """As `switched`, with the level where it is not just on."""
+        """As `switched`, with the level if it is not just on."""
         levels = self.levels(intervention)
         return [
             f.name if f.is_switch else f"{f.name}={levels[f.name]}"
@@ -231,7 +239,10 @@ def _factor(name: object, given: object, nodes: tuple[str, ...]) -> Factor:
     targets = given.get("acts_on")
     if targets is None:
         if name not in nodes:
-            raise ModelError(f"factor {shown(name)} is no node: say which it acts_on")
+            raise ModelError(
+                f"factor {shown(name)} is not the name of a node: say which nodes it acts on "
+                "(acts_on=[...])"
+            )
         targets = [name]
     if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
         raise ModelError(f"factor {shown(name)}: acts_on is a list of nodes, not {shown(targets)}")
@@ -301,7 +312,7 @@ def _is_bit(given: object) -> bool:
 
 
 def _same(given: object, level: Level) -> bool:
-    """Numbers by value, also as text; True is no number."""
+    """Numbers by value, also as text; True is not a number."""
     if isinstance(given, bool | np.bool_):
         return False
     if isinstance(given, str) and not isinstance(level, str):
@@ -312,3 +323,117 @@ def _same(given: object, level: Level) -> bool:
     if isinstance(given, int | float | np.number) and isinstance(level, str):
         return False
     return bool(given == level) if isinstance(given, str | int | float | np.number) else False
+
+
+# -- constraints by the names of nodes -------------------------------------------------------------
+
+Node = str | int
+Combination = Mapping[Node, int]
+Literals = dict[int, int]  # node and regime
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Nodes by name or number, each natural (0) or intervened on (1, or another of its regimes).
+
+    `forbidden` and `required` are combinations {node: regime}: of a forbidden one the regimes never
+    all occur; of a required one they occur all together or not at all. `cost` is subtracted from
+    the expected reward for each node intervened on: a number, one per node, or {node: cost}.
+
+    >>> Constraints(never_on=["x0"], at_most=3, forbidden=[{"x1": 1, "x2": 1}]).at_most
+    3
+    """
+
+    never_on: Sequence[Node] = ()
+    always_on: Sequence[Node] = ()
+    at_most: int | None = None
+    cost: npt.ArrayLike | Mapping[Node, float] = 0.0
+    forbidden: Sequence[Combination] = ()
+    required: Sequence[Combination] = ()
+
+    def over(
+        self, nodes: Sequence[str], regimes: GivenRegimes | None = None
+    ) -> NumberedConstraints:
+        """The constraints of the search; refuses those that no intervention satisfies.
+
+        `regimes` (N,) says how many each node has (two).
+        """
+        names = tuple(nodes)
+        counts = regimes_of(regimes, len(names)).key
+        allowed: dict[int, set[int]] = {}
+        said_of: dict[int, list[str]] = {}  # what was said of each node, for messages
+        for setting, on in (("never_on", False), ("always_on", True)):
+            for node in getattr(self, setting):
+                i = node_index(node, names)
+                every = range(counts[i])
+                allowed[i] = allowed.get(i, set(every)) & set(every[1:] if on else every[:1])
+                said_of.setdefault(i, []).append(f"{setting} {names[i]!r}")
+        combinations = list(self._combinations(names, counts))
+        try:
+            return NumberedConstraints(
+                counts,
+                allowed=allowed,
+                forbidden=[combination for _, combination in combinations],
+                at_most=self.at_most,
+                cost=[
+                    [0.0] + [cost] * (count - 1)
+                    for count, cost in zip(counts, self._cost(names), strict=True)
+                ],
+            )
+        except InfeasibleError as error:
+            culprits: list[str] = []
+            for kind, number in error.conflict:
+                if kind == "allowed":
+                    culprits += said_of[number]
+                elif kind == "forbidden":
+                    culprits.append(combinations[number][0])
+                else:
+                    culprits.append(f"at_most {self.at_most}")
+            words = ", ".join(dict.fromkeys(culprits))
+            raise InfeasibleError(f"no intervention satisfies {words}", error.conflict) from None
+
+    def _combinations(
+        self, nodes: tuple[str, ...], counts: tuple[int, ...]
+    ) -> Iterator[tuple[str, dict[int, list[int]]]]:
+        """Forbidden combinations by number, each with the words it comes from."""
+        for given in self.forbidden:
+            words, literals = _checked("forbidden", given, nodes, counts)
+            yield words, {i: [regime] for i, regime in literals.items()}
+        for given in self.required:
+            words, literals = _checked("required", given, nodes, counts)
+            if len(literals) == 1:
+                raise ModelError(f"{words} joins one node to nothing; use always_on or never_on")
+            ring = list(literals.items())
+            for (i, regime), (j, other) in zip(ring, ring[1:] + ring[:1], strict=True):
+                others = [r for r in range(counts[j]) if r != other]
+                if others:
+                    yield words, {i: [regime], j: others}
+
+    def _cost(self, nodes: tuple[str, ...]) -> FloatArray:
+        cost = np.zeros(len(nodes))
+        if isinstance(self.cost, Mapping):
+            for node, value in self.cost.items():
+                cost[node_index(node, nodes)] = value
+        else:
+            given = np.asarray(self.cost, dtype=float)
+            if given.shape not in ((), cost.shape):
+                raise ModelError(f"cost must have shape {cost.shape}, not {given.shape}")
+            cost[:] = given
+        if not np.isfinite(cost).all():
+            node = int(np.argmin(np.isfinite(cost)))
+            raise ModelError(f"cost of node {nodes[node]!r} is {cost[node]}")
+        return cost
+
+
+def _checked(
+    kind: str, given: Mapping[Any, int], nodes: tuple[str, ...], counts: tuple[int, ...]
+) -> tuple[str, Literals]:
+    literals = {node_index(node, nodes): regime for node, regime in given.items()}
+    shown = ", ".join(f"{nodes[i]}={regime}" for i, regime in literals.items())
+    for i, regime in literals.items():
+        if regime not in range(counts[i]):
+            known = "neither 0 nor 1" if counts[i] == 2 else f"not one of its {counts[i]}"
+            raise ModelError(f"{kind} {{{shown}}}: the regime of {nodes[i]!r} is {known}")
+    if not literals:
+        raise ModelError(f"a {kind} combination is empty")
+    return f"{kind} {{{shown}}}", {i: int(regime) for i, regime in literals.items()}

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.errors import CausalArmsWarning, ModelError
 from causalarms.files import parse_json, read_text
 from causalarms.limits import SYSTEM_BYTES
@@ -24,14 +26,19 @@ from causalarms.search import Best, best_intervention, best_interventions
 from causalarms.search import Constraints as NumberedConstraints
 from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
-from causalarms.sem.best_regimes import within
-from causalarms.sem.constraints import Constraints
-from causalarms.sem.interventions import as_interventions
-from causalarms.sem.nodes import node_index, node_names
-from causalarms.sem.regimes import Counts, all_two, existing, regime_counts
-from causalarms.sem.topology import ancestors, find_cycle, topological_order
-
-FloatArray = npt.NDArray[np.float64]
+from causalarms.sem.factors import Constraints
+from causalarms.sem.regimes import (
+    Counts,
+    Regimes,
+    ancestors,
+    as_interventions,
+    find_cycle,
+    node_index,
+    node_names,
+    regimes_of,
+    topological_order,
+)
+from causalarms.sem.rewards import within
 
 FORMAT = "causalarms.LinearSEM/1"
 MARK = Mark("`causalarms demo` or `LinearSEM.save`", f'{{\n "format": "{FORMAT}"'.encode())
@@ -43,7 +50,7 @@ class LinearSEM:
     B_a is acyclic for every intervention a exactly when the union of the edges of all regimes is,
     so a union with a cycle is refused and one topological order serves all of them.
     weights is (R, N, N), noise_mean and noise_std are (N,) or (R, N). `regimes` says how many each
-    node has where they differ; weights of regimes that a node does not have must be 0.
+    node has if they differ; weights of regimes that a node does not have must be 0.
 
     >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
     >>> sem.expected_reward([[0, 0], [0, 1]]).tolist()
@@ -67,9 +74,9 @@ class LinearSEM:
         n_nodes = self.weights.shape[1]
         self.nodes = node_names(nodes, n_nodes)
         self.reward = n_nodes - 1 if reward is None else node_index(reward, self.nodes)
-        self.regimes = _regimes(regimes, self.weights, self.nodes)
-        self.noise_mean = _per_node(noise_mean, self.regimes, "noise_mean")
-        self.noise_std = _per_node(noise_std, self.regimes, "noise_std")
+        self._regimes = _regimes(regimes, self.weights, self.nodes)
+        self.noise_mean = _per_node(noise_mean, self._regimes, "noise_mean")
+        self.noise_std = _per_node(noise_std, self._regimes, "noise_std")
         if (self.noise_std < 0).any():
             node = self.nodes[int(np.argwhere(self.noise_std < 0)[0, -1])]
             raise ModelError(f"noise_std of node {node!r} is negative")
@@ -80,24 +87,29 @@ class LinearSEM:
         return len(self.nodes)
 
     @property
-    def adjacency(self) -> npt.NDArray[np.bool_]:
+    def adjacency(self) -> BoolArray:
         """(R, N, N): which parent feeds which child, per regime."""
         return self.weights != 0
 
     @property
+    def regimes(self) -> Counts:
+        """How many every node has, (N,)."""
+        return self._regimes.counts
+
+    @cached_property
     def mechanism_mean(self) -> FloatArray:
         """Mean of the exogenous variable of every mechanism, (R, N)."""
         return self._of_mechanisms(self.noise_mean)
 
-    @property
+    @cached_property
     def mechanism_std(self) -> FloatArray:
         """Standard deviation of the exogenous variable of every mechanism, (R, N)."""
         return self._of_mechanisms(self.noise_std)
 
     def _of_mechanisms(self, values: FloatArray) -> FloatArray:
-        each = np.broadcast_to(values, self.weights.shape[:2])
-        has = existing(self.regimes)
-        return each if has.all() else np.where(has, each, 0.0)
+        each = np.where(self._regimes.existing, values, 0.0)
+        each.setflags(write=False)
+        return each
 
     def parents(self, node: str | int, regime: int = 0) -> list[str]:
         """P_i(a_i) of the paper, by name."""
@@ -128,7 +140,7 @@ class LinearSEM:
 
     def mean(self, interventions: npt.ArrayLike) -> FloatArray:
         """mu_a (eq. mu_a) of every row of interventions, (n, N)."""
-        rows = as_interventions(interventions, self.nodes, self.regimes)
+        rows = as_interventions(interventions, self.nodes, self._regimes)
         return rewards.expected_values(self.weights, self.mechanism_mean, self.order, rows)
 
     def covariance(self, intervention: npt.ArrayLike) -> FloatArray:
@@ -145,7 +157,7 @@ class LinearSEM:
     def all_expected_rewards(self) -> FloatArray:
         """Expected rewards of all interventions in lexicographic order, 2^N with K = 2."""
         return rewards.all_expected_rewards(
-            self.weights, self.mechanism_mean, self.order, self.reward, self.regimes
+            self.weights, self.mechanism_mean, self.order, self.reward, self._regimes
         )
 
     def average_reward(self) -> float:
@@ -155,14 +167,14 @@ class LinearSEM:
         intervention are independent, so the mean is the reward of the averaged mechanisms.
         """
         mixed = (self.weights.sum(axis=0) / self.regimes)[None]
-        nobody = np.zeros((1, self.n_nodes), dtype=np.uint8)
+        natural = np.zeros((1, self.n_nodes), dtype=np.uint8)
         mean = (self.mechanism_mean.sum(axis=0) / self.regimes)[None]
-        return float(rewards.expected_values(mixed, mean, self.order, nobody)[0, self.reward])
+        return float(rewards.expected_values(mixed, mean, self.order, natural)[0, self.reward])
 
     def best_intervention(self) -> npt.NDArray[np.uint8]:
         """a* = argmax of the expected reward; the lexicographically first among equals.
 
-        Warns where it is not proven, which takes hundreds of dense nodes.
+        Warns if it is not proven, which takes hundreds of dense nodes.
         """
         best = self.best_arm()
         if not best.exact:
@@ -197,7 +209,7 @@ class LinearSEM:
     ) -> list[Best]:
         """The m best allowed interventions, best first.
 
-        With `distinct`, those that intervene where it has no effect on the reward are left out.
+        With `distinct`, those that intervene without an effect on the reward are left out.
         """
         return best_interventions(
             self.weights, self.mechanism_mean, self.order, self.reward, m,
@@ -206,16 +218,16 @@ class LinearSEM:
 
     def _allowed(self, constraints: Constraints | None) -> NumberedConstraints:
         if constraints is None:
-            return within(self.regimes)
-        return constraints.over(self.nodes, self.regimes)
+            return within(self._regimes)
+        return constraints.over(self.nodes, self._regimes)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
         """One sample of all nodes per row of interventions, (n, N)."""
-        rows = as_interventions(interventions, self.nodes, self.regimes)
-        exogenous = rng.standard_normal(rows.shape)
-        exogenous *= rewards.of_regimes(self.mechanism_std, rows)
-        exogenous += rewards.of_regimes(self.mechanism_mean, rows)
-        return rewards.propagate(self.weights, self.order, rows, exogenous)
+        rows = as_interventions(interventions, self.nodes, self._regimes)
+        return rewards.sampled_values(
+            self.weights, self.mechanism_mean, self.mechanism_std, self.order, rows,
+            rng.standard_normal(rows.shape),
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, object]:
         """Plain lists and scalars, as in the JSON file."""
@@ -227,7 +239,7 @@ class LinearSEM:
             "weights": self.weights.tolist(),
             "noise_mean": self.noise_mean.tolist(),
             "noise_std": self.noise_std.tolist(),
-        } | ({} if all_two(self.regimes) else {"regimes": self.regimes.tolist()})
+        } | ({} if self._regimes.all_two else {"regimes": self.regimes.tolist()})
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
@@ -255,7 +267,7 @@ class LinearSEM:
         except (ValueError, RecursionError) as error:
             raise ModelError(f"cannot read a system from {path}: {error}") from error
         if not isinstance(record, dict):
-            raise ModelError(f"{path} holds no system")
+            raise ModelError(f"{path} must hold a JSON object, the system")
         return cls.from_dict(record)
 
     def replace(self, **changes: object) -> Self:
@@ -269,8 +281,9 @@ class LinearSEM:
         }
         if "weights" not in changes:
             arguments["order"] = self.order
+        # other numbers of regimes come with weights of another shape
         if np.asarray(changes.get("weights", self.weights)).shape == self.weights.shape:
-            arguments["regimes"] = self.regimes
+            arguments["regimes"] = self._regimes
         return type(self)(**(arguments | changes))  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
@@ -278,7 +291,7 @@ class LinearSEM:
             isinstance(other, LinearSEM)
             and self.nodes == other.nodes
             and self.reward == other.reward
-            and np.array_equal(self.regimes, other.regimes)
+            and self._regimes == other._regimes
             and np.array_equal(self.weights, other.weights)
             and np.array_equal(self.mechanism_mean, other.mechanism_mean)
             and np.array_equal(self.mechanism_std, other.mechanism_std)
@@ -294,10 +307,10 @@ class LinearSEM:
         )  # fmt: skip
         return f"LinearSEM({self.n_nodes} nodes, {each}, reward {self.nodes[self.reward]!r})"
 
-    def _one(self, intervention: npt.ArrayLike | None) -> npt.NDArray[np.uint8]:
+    def _one(self, intervention: npt.ArrayLike | None) -> Intervention:
         if intervention is None:
             return np.zeros(self.n_nodes, dtype=np.uint8)
-        return as_interventions(np.asarray(intervention)[None], self.nodes, self.regimes)[0]
+        return as_interventions(np.asarray(intervention)[None], self.nodes, self._regimes)[0]
 
 
 def _weights(given: npt.ArrayLike) -> FloatArray:
@@ -316,30 +329,32 @@ def _weights(given: npt.ArrayLike) -> FloatArray:
     return weights
 
 
-def _regimes(given: object, weights: FloatArray, nodes: tuple[str, ...]) -> Counts:
+def _regimes(given: object, weights: FloatArray, nodes: tuple[str, ...]) -> Regimes:
     n_regimes = len(weights)
-    if n_regimes == 1 and given is None:  # more often a slip than a system without a switch
+    if n_regimes == 1 and given is None:  # more often a mistake than a system without a switch
         raise ModelError(
             "weights must have a matrix per regime; shape (2, N, N) for two, not "
-            f"{weights.shape}; where no node has a switch, say regimes=1"
+            f"{weights.shape}; if no node has a switch, say regimes=1"
         )
-    counts = regime_counts(given, len(nodes), default=n_regimes)
-    if counts.max() != n_regimes:
+    known = regimes_of(given, len(nodes), default=n_regimes)
+    if known.n_regimes != n_regimes:
         raise ModelError(
-            f"weights have {n_regimes} regimes, but the nodes have up to {counts.max()} (regimes)"
+            f"weights have {n_regimes} regimes, but the nodes have up to {known.n_regimes} "
+            "(regimes)"
         )
-    for regime, _, child in np.argwhere((weights != 0) & ~existing(counts)[:, None, :])[:1]:
+    for regime, _, child in np.argwhere((weights != 0) & ~known.existing[:, None, :])[:1]:
         raise ModelError(
-            f"node {nodes[child]!r} has {counts[child]} regimes, but weights in regime {regime}"
+            f"node {nodes[child]!r} has {known.key[child]} regimes, but weights in regime {regime}"
         )
-    return counts
+    return known
 
 
 def _order(
-    given: Sequence[int] | npt.NDArray[np.int64] | None,
-    union: npt.NDArray[np.bool_],
+    given: Sequence[int] | IntArray | None,
+    union: BoolArray,
     nodes: tuple[str, ...],
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
+    # also if an order is given: it shows cycles
     found = topological_order(union)
     if found is None:
         cycle = [nodes[node] for node in find_cycle(union)]
@@ -357,9 +372,9 @@ def _order(
     return order
 
 
-def _per_node(given: npt.ArrayLike, regimes: Counts, name: str) -> FloatArray:
+def _per_node(given: npt.ArrayLike, regimes: Regimes, name: str) -> FloatArray:
     values = np.array(given, dtype=float)
-    n_nodes, has = len(regimes), existing(regimes)
+    n_nodes, has = len(regimes), regimes.existing
     if values.ndim == 0:
         values = np.full(n_nodes, float(values))
     if values.shape not in ((n_nodes,), has.shape):

@@ -6,29 +6,29 @@ backward, for all interventions depth first, the reward as a linear function of 
 decided. Deciding the last undecided node multiplies the number of functions by its K_i and shortens
 each by one, so the work per intervention is a constant: with K = 2 the sum over d of 2^d (N - d) is
 below 2^(N+1).
-
-The index of an intervention is a mixed-radix number with the first node's regime in front.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_ENUMERATED_NODES
-from causalarms.sem.regimes import Counts, all_two, n_interventions, regime_counts
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from causalarms.search.constraints import Constraints, unconstrained
+from causalarms.sem.regimes import GivenRegimes, Regimes, regimes_of
 
 
 @kernel
 def propagate(
     weights: FloatArray,  # (R, N, N)
     order: IntArray,
-    interventions: npt.NDArray[np.uint8],  # (n, N)
+    interventions: Interventions,  # (n, N)
     exogenous: FloatArray,  # (n, N)
 ) -> FloatArray:
     """Node values (n, N) that solve x = B_a^T x + eps row by row (eq. LinSEM)."""
@@ -46,11 +46,29 @@ def propagate(
     return values
 
 
+@kernel
+def sampled_values(
+    weights: FloatArray,  # (R, N, N)
+    mean: FloatArray,  # (R, N)
+    std: FloatArray,  # (R, N)
+    order: IntArray,
+    interventions: Interventions,  # (n, N)
+    normals: FloatArray,  # (n, N) becomes the exogenous variables
+) -> FloatArray:
+    """Node values (n, N) with normal noise."""
+    # in place and in one call: a round draws one row, for which every NumPy call is overhead
+    for row in range(normals.shape[0]):
+        for node in range(normals.shape[1]):
+            regime = interventions[row, node]
+            normals[row, node] = normals[row, node] * std[regime, node] + mean[regime, node]
+    return propagate(weights, order, interventions, normals)
+
+
 def expected_values(
     weights: FloatArray,  # (R, N, N)
     noise_mean: FloatArray,  # (R, N)
     order: IntArray,
-    interventions: npt.NDArray[np.uint8],  # (n, N)
+    interventions: Interventions,  # (n, N)
 ) -> FloatArray:
     """The mean of every node under every intervention, (n, N)."""
     means = of_regimes(noise_mean, interventions)
@@ -73,7 +91,7 @@ def expected_reward(
 
 def of_regimes(
     values: FloatArray,  # (R, N)
-    interventions: npt.NDArray[np.uint8],  # (..., N)
+    interventions: Interventions,  # (..., N)
 ) -> FloatArray:
     """Of every node the value of the regime it is in, (..., N)."""
     return np.asarray(values)[interventions, np.arange(interventions.shape[-1])]
@@ -84,7 +102,7 @@ def all_expected_rewards(
     noise_mean: FloatArray,
     order: IntArray,
     reward: int,
-    regimes: Counts | None = None,
+    regimes: GivenRegimes | None = None,
 ) -> FloatArray:
     """Rewards of all interventions in the order of `all_interventions`, (2^N,) with K = 2."""
     return reward_tables(weights[None], noise_mean[None], order[None], reward, regimes)[0]
@@ -95,20 +113,20 @@ def reward_tables(
     noise_mean: FloatArray,  # (n, R, N)
     order: IntArray,  # (n, N)
     reward: int,
-    regimes: Counts | None = None,  # None: all R
+    regimes: GivenRegimes | None = None,  # None: all R
 ) -> FloatArray:
     """Rewards of all interventions in each of n systems, (n, product of all K_i)."""
     n_nodes = order.shape[1]
-    counts = regime_counts(regimes, n_nodes, default=weights.shape[1])
-    check_enumerable(n_nodes, counts)
+    known = regimes_of(regimes, n_nodes, default=weights.shape[1])
+    check_enumerable(n_nodes, known)
     return _reward_tables(
         np.ascontiguousarray(weights),
         np.ascontiguousarray(noise_mean, dtype=float),
         np.ascontiguousarray(order, dtype=np.int64),
         reward,
-        counts.copy(),
-        _strides(counts),
-        n_interventions(counts),
+        known.counts,
+        known.strides,
+        known.n_interventions,
     )
 
 
@@ -173,12 +191,10 @@ def _reward_tables(
     return tables
 
 
-def _strides(regimes: Counts) -> IntArray:
-    """By how much an index grows with the regime of each node."""
-    return np.concatenate([np.cumprod(regimes[:0:-1])[::-1], [1]]).astype(np.int64)
+# -- interventions by their index, a mixed-radix number with the first node in front ---------------
 
 
-def all_interventions(n_nodes: int, regimes: Counts | None = None) -> npt.NDArray[np.uint8]:
+def all_interventions(n_nodes: int, regimes: GivenRegimes | None = None) -> Interventions:
     """All interventions in lexicographic order: with K = 2 row k holds the binary digits of k.
 
     >>> all_interventions(2).tolist()
@@ -186,51 +202,113 @@ def all_interventions(n_nodes: int, regimes: Counts | None = None) -> npt.NDArra
     >>> all_interventions(2, np.array([1, 3])).tolist()
     [[0, 0], [0, 1], [0, 2]]
     """
-    counts = regime_counts(regimes, n_nodes)
-    check_enumerable(n_nodes, counts)
-    return intervention_of(np.arange(n_interventions(counts)), n_nodes, counts)
+    known = regimes_of(regimes, n_nodes)
+    check_enumerable(n_nodes, known)
+    return intervention_of(np.arange(known.n_interventions), n_nodes, known)
 
 
 def intervention_of(
-    index: npt.ArrayLike, n_nodes: int, regimes: Counts | None = None
-) -> npt.NDArray[np.uint8]:
+    index: npt.ArrayLike, n_nodes: int, regimes: GivenRegimes | None = None
+) -> Interventions:
     """The row(s) of `all_interventions` at `index`."""
-    counts = regime_counts(regimes, n_nodes)
+    known = regimes_of(regimes, n_nodes)
     indices = np.asarray(index, dtype=np.int64)[..., None]
-    if all_two(counts):
+    if known.all_two:  # shifts are several times as fast as divisions
         return ((indices >> np.arange(n_nodes - 1, -1, -1)) & 1).astype(np.uint8)
-    return (indices // _strides(counts) % counts).astype(np.uint8)
+    return (indices // known.strides % known.counts).astype(np.uint8)
 
 
-def index_of(intervention: npt.ArrayLike, regimes: Counts | None = None) -> int:
+def index_of(intervention: npt.ArrayLike, regimes: GivenRegimes | None = None) -> int:
     """The row of `all_interventions` that holds this intervention.
 
     >>> index_of([1, 0, 1]), index_of([1, 0, 2], np.array([2, 1, 3]))
     (5, 5)
     """
-    digits = [int(digit) for digit in np.asarray(intervention)]
+    digits = [int(digit) for digit in np.asarray(intervention).tolist()]
     index = 0
-    for digit, count in zip(digits, regime_counts(regimes, len(digits)).tolist(), strict=True):
+    for digit, count in zip(digits, regimes_of(regimes, len(digits)).key, strict=True):
         if not 0 <= digit < count:
             raise ValueError(f"regime {digit} of a node with {count} regimes")
         index = index * count + digit
     return index
 
 
-def indices_of(interventions: npt.NDArray[np.uint8], regimes: Counts) -> IntArray:
+def indices_of(interventions: Interventions, regimes: GivenRegimes) -> IntArray:
     """The rows of `all_interventions` that hold these, (n,)."""
-    return interventions.astype(np.int64) @ _strides(regimes)
+    strides = regimes_of(regimes, interventions.shape[1]).strides
+    return interventions.astype(np.int64) @ strides
 
 
-def check_enumerable(n_nodes: int, regimes: Counts | None = None) -> None:
-    counts = regime_counts(regimes, n_nodes)
-    if n_interventions(counts) > 2**MAX_ENUMERATED_NODES:
+def check_enumerable(n_nodes: int, regimes: GivenRegimes | None = None) -> None:
+    known = regimes_of(regimes, n_nodes)
+    if known.n_interventions > 2**MAX_ENUMERATED_NODES:
         many, most = (
             (f"2^{n_nodes}", f"{MAX_ENUMERATED_NODES} nodes")
-            if all_two(counts)
-            else (f"{n_interventions(counts):,}", f"{2**MAX_ENUMERATED_NODES:,}")
+            if known.all_two
+            else (f"{known.n_interventions:,}", f"{2**MAX_ENUMERATED_NODES:,}")
         )
         raise ModelError(
             f"{many} interventions cannot be enumerated (at most {most}): "
             "evaluate chosen interventions with expected_reward(interventions) instead"
         )
+
+
+# -- interventions that are allowed ----------------------------------------------------------------
+
+
+def within(regimes: GivenRegimes, constraints: Constraints | None = None) -> Constraints:
+    """What is allowed, of regimes that exist.
+
+    >>> within(np.array([1, 2]), Constraints([2, 2], at_most=1)).interventions().tolist()
+    [[0, 0], [0, 1]]
+    """
+    counts = regimes.key if isinstance(regimes, Regimes) else tuple(regimes.tolist())
+    if constraints is None:
+        return unconstrained(counts)
+    if constraints.regimes == counts:
+        return constraints
+    if constraints.n_nodes != len(counts):
+        raise ModelError(f"constraints on {constraints.n_nodes} nodes, but there are {len(counts)}")
+    given = dict(constraints.allowed)
+    allowed = {
+        node: [r for r in given.get(node, range(most)) if r < counts[node]]
+        for node, most in enumerate(constraints.regimes)
+    }
+    return Constraints(
+        constraints.regimes,
+        factors=constraints.factors,
+        allowed=allowed,
+        forbidden=[dict(combination) for combination in constraints.forbidden],
+        at_most=constraints.at_most,
+        cost=constraints.level_cost,
+    )
+
+
+class Arms(NamedTuple):
+    """All allowed interventions by their index, in the order of `all_interventions`."""
+
+    indices: IntArray
+    cost: FloatArray
+
+
+@lru_cache(maxsize=16)
+def allowed_arms(allowed: Constraints) -> Arms:
+    """Remembered: the same constraints are asked about every round."""
+    rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
+    index = indices_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
+    order = np.argsort(index)
+    return Arms(index[order], allowed.cost(rows)[order])
+
+
+def neighbours(
+    intervention: Intervention, regimes: GivenRegimes, nodes: IntArray | None = None
+) -> Interventions:
+    """All interventions that differ in one node (of `nodes`), by node and regime, (n, N)."""
+    known = regimes_of(regimes, len(intervention))
+    changes = np.argwhere(known.existing.T)  # (node, regime)
+    changes = changes[changes[:, 1] != intervention[changes[:, 0]]]
+    if nodes is not None:
+        changes = changes[np.isin(changes[:, 0], nodes)]
+    found = np.repeat(intervention[None], len(changes), axis=0)
+    found[np.arange(len(changes)), changes[:, 0]] = changes[:, 1]
+    return found

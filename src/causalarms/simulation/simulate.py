@@ -91,45 +91,49 @@ def simulate(
     world = World(world) if isinstance(world, LinearSEM) else world
     _check(policy, world, horizon, batch)
     n_nodes = world.n_nodes
-    best = [world.best_reward(number) for number in range(len(world.systems))]
+    best = np.array([world.best_reward(number) for number in range(len(world.systems))])
+    numbers = np.array([world.number_at(t + 1) for t in range(horizon)])
+    # apart from the policy, so that what a policy draws does not change the noise it meets
     noise = stream(seed, "noise")
     interventions = np.empty((horizon, n_nodes), dtype=np.uint8)
     observations = np.empty((horizon, n_nodes))
-    gap = np.empty(horizon)
     explored = np.empty(horizon, dtype=bool)
     graphs: list[tuple[Any, ...]] = []
     recommendation, n_played = None, horizon
     asked: list[Suggestion] = []
-    for t in range(horizon):  # the number of the round is t + 1
-        number = world.number_at(t + 1)
+    for t in range(horizon):
         if batch > 1 and t % batch == 0:
             asked = policy.suggest_batch(stream(seed, "policy", t), batch)
         suggestion = policy.suggest(stream(seed, "policy", t)) if batch == 1 else asked[t % batch]
         a = suggestion.intervention
-        # one stream of noise for all rounds: what a policy does cannot change what comes later
-        x = world.play(t + 1, a, noise)
-        interventions[t], observations[t] = a, x
+        interventions[t] = a
+        observations[t] = world.sample(a[None], noise, numbers[t])[0]
         # results of a batch arrive together, and in the order in which they were asked for
         if (t + 1) % batch == 0 or t + 1 == horizon:
             for row in range(t - t % batch, t + 1):
                 policy.tell(interventions[row], observations[row])
-        # by exact means: measured rewards would add noise that no policy is to blame for
-        gap[t] = best[number] - world.expected_reward(a[None], number)[0]
         explored[t] = suggestion.reason == "explore"
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
-            pairs = zip(world.adjacency(number), policy.adjacency, strict=True)
+            pairs = zip(world.adjacency(numbers[t]), policy.adjacency, strict=True)
             graphs.append((t + 1, *(graph_errors(true, found) for true, found in pairs)))
         if on_round is not None:
-            on_round(t + 1, suggestion, float(gap[t]))
+            reward = float(world.expected_reward(a[None], numbers[t])[0])
+            on_round(t + 1, suggestion, float(best[numbers[t]]) - reward)
         if stop is not None and (t + 1) % stop.every == 0:
             recommendation = stop.look(policy, stream(seed, "stop", t))
             if stop.met(recommendation):
                 n_played = t + 1
                 break
+    # all rounds of a system at once: one call costs about as much as one round of it
+    rewards, played = np.empty(n_played), numbers[:n_played]
+    for number in np.unique(played):
+        rewards[played == number] = world.expected_reward(
+            interventions[:n_played][played == number], number
+        )
     return Trace(
         interventions[:n_played],
         observations[:n_played],
-        gap[:n_played],
+        best[played] - rewards,
         explored[:n_played],
         list(policy.alarms),
         graphs,

@@ -3,6 +3,6 @@
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 from causalarms.statistics.mutual_information import mutual_information
-from causalarms.statistics.regression import Regression, regress
+from causalarms.statistics.normal_equations import Regression, regress
 
 __all__ = ["Dataset", "Moments", "Regression", "mutual_information", "regress"]

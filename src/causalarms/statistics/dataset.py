@@ -17,15 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.checks import choice, optional, whole
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
-from causalarms.sem.interventions import as_interventions
-from causalarms.sem.nodes import node_names
-from causalarms.sem.regimes import regime_counts
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from causalarms.sem.regimes import as_interventions, node_names, regime_counts
 
 KEPT = ("oldest", "newest")
 
@@ -78,7 +74,7 @@ class Dataset:
         return _read_only(self._values[: self._length])
 
     @property
-    def regimes(self) -> npt.NDArray[np.uint8]:
+    def regimes(self) -> Interventions:
         """All regimes, (n, N), read-only."""
         return _read_only(self._regimes[: self._length])
 
@@ -100,7 +96,7 @@ class Dataset:
         for row, regime in zip(rows, regimes, strict=True):
             self.add(row, regime)
 
-    def add(self, row: FloatArray, regimes: npt.NDArray[np.uint8]) -> None:
+    def add(self, row: FloatArray, regimes: Intervention) -> None:
         """Add one row that is known to be finite, with regimes that its nodes are known to have."""
         if self._length == len(self._values):
             self._grow()
@@ -111,6 +107,7 @@ class Dataset:
 
     def forget(self, regime: int, node: int, *, start: int | None = None) -> None:
         """Let a mechanism learn only from rows numbered `start` (default: those to come)."""
+        # never backwards: rows from before a change belong to another mechanism
         start = len(self) if start is None else start
         if not self.starts[regime, node] <= start <= len(self):
             raise DataError(
@@ -166,7 +163,7 @@ class Dataset:
 
 
 @kernel
-def _count(counts: IntArray, regimes: npt.NDArray[np.uint8]) -> None:
+def _count(counts: IntArray, regimes: Intervention) -> None:
     for node in range(len(regimes)):
         counts[regimes[node], node] += 1
 
@@ -175,3 +172,85 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+# -- the last rounds only --------------------------------------------------------------------------
+
+
+class RecentRounds:
+    """What a mechanism keeps when it forgets all from before its change.
+
+    A ring of `size` rounds of N values, however many were played.
+    """
+
+    def __init__(self, n_nodes: int, size: int = 100) -> None:
+        self._values = np.zeros((size, n_nodes))
+        self._regimes = np.zeros((size, n_nodes), dtype=np.uint8)
+        self._rounds = np.zeros(size, dtype=np.int64)  # 0: empty
+        self._made = np.zeros(size, dtype=np.int64)
+
+    def add(
+        self,
+        round_: int,
+        regimes: Intervention,
+        values: FloatArray,
+        made: int | None = None,
+    ) -> None:
+        """Round numbers count from 1; rounds may be left out, or come late.
+
+        `made` as of `Policy.tell`.
+        """
+        row = round_ % len(self._rounds)
+        # its place holds a round that is newer by at least the size of the ring
+        if round_ < self._rounds[row]:
+            return  # too late
+        self._values[row], self._regimes[row], self._rounds[row] = values, regimes, round_
+        self._made[row] = round_ if made is None else made
+
+    def values(self, n: int) -> FloatArray:
+        """The last n rounds, (n, N); fewer if fewer were played."""
+        return self._values[self._last(n)]
+
+    def regimes(self, n: int) -> Interventions:
+        """The interventions of those rounds, (n, N)."""
+        return self._regimes[self._last(n)]
+
+    def _last(self, n: int) -> IntArray:
+        numbers = np.argsort(self._rounds)[-n:]
+        return numbers[self._rounds[numbers] > 0]
+
+    def last_regimes(self) -> Intervention:
+        """The last intervention, (N,); all zeros if nothing was played."""
+        return self._regimes[np.argmax(self._rounds)]
+
+    def samples(self, regime: int, node: int, *, after: int) -> FloatArray:
+        """Values of all nodes in the rounds a mechanism was played in after a round, (n, N).
+
+        Those that were made before the first of them and told late are not among them.
+        """
+        rows = self._played(regime, node, after)
+        return self._values[rows[self._made[rows] >= self.began(regime, node, after=after)]]
+
+    def began(self, regime: int, node: int, *, after: int) -> int:
+        """When the first round after a round in which the mechanism was played was made; or 0."""
+        rows = self._played(regime, node, after)
+        return int(self._made[rows[0]]) if len(rows) else 0
+
+    def _played(self, regime: int, node: int, after: int) -> IntArray:
+        rows = (self._rounds > max(after, 0)) & (self._regimes[:, node] == regime)
+        numbers = np.flatnonzero(rows)
+        return numbers[np.argsort(self._rounds[numbers])]
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "values": self._values.copy(),
+            "regimes": self._regimes.copy(),
+            "rounds": self._rounds.copy(),
+            "made": self._made.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._values[:] = state["values"]
+        self._regimes[:] = state["regimes"]
+        self._rounds[:] = state["rounds"]
+        self._made[:] = state["made"]

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, IntArray, Intervention
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import existing, regime_counts
 from causalarms.statistics.dataset import Dataset
 
-FloatArray = npt.NDArray[np.float64]
+UNBOUNDED = 2**62  # samples
 
 
 class Moments:
@@ -31,7 +32,7 @@ class Moments:
         self.n_regimes = regime_counts(regimes, n_nodes)  # (N,)
         shape = int(self.n_regimes.max()), n_nodes
         self.gram: FloatArray = np.zeros((*shape, n_nodes + 1, n_nodes + 1))
-        self.counts: npt.NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
+        self.counts: IntArray = np.zeros(shape, dtype=np.int64)
 
     @classmethod
     def of(cls, data: Dataset, change: Callable[[FloatArray], FloatArray] | None = None) -> Moments:
@@ -41,9 +42,9 @@ class Moments:
             moments.recompute(data, regime, node, change)
         return moments
 
-    def add(self, values: FloatArray, interventions: npt.NDArray[np.uint8]) -> None:
+    def add(self, values: FloatArray, interventions: Intervention) -> None:
         """One round: every node's current mechanism learns from it."""
-        cap = np.iinfo(np.int64).max if self.cap is None else self.cap
+        cap = UNBOUNDED if self.cap is None else self.cap
         _add(self.gram, self.counts, values, interventions, cap)
 
     def recompute(
@@ -96,11 +97,12 @@ def gram_matrix(samples: FloatArray) -> FloatArray:
 @kernel
 def _add(
     gram: FloatArray,
-    counts: npt.NDArray[np.int64],
+    counts: IntArray,
     values: FloatArray,
-    interventions: npt.NDArray[np.uint8],
+    interventions: Intervention,
     cap: int,
 ) -> None:
+    # both halves of the symmetric matrix: rows of N + 1 numbers are added without a branch
     n = len(values)
     for node in range(n):
         if counts[interventions[node], node] >= cap:

@@ -19,14 +19,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import digamma
 
+from causalarms.arrays import FloatArray, IntArray
 from causalarms.errors import DataError
 from causalarms.kernels import inlined, kernel
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
 ESTIMATORS = ("rectangles", "squares")
-_STRIP_WIDTH = 0.8  # in units of sqrt(k n), the expected number of points beside a neighbourhood
+_STRIP_WIDTH = 0.8  # in units of sqrt(k n), the expected number of points next to a neighbourhood
 _FAR = np.finfo(float).max  # farther than any sample, nearer than a sentinel
 _BLOCK = 16
 
@@ -87,7 +85,7 @@ def kraskov(
     squares: bool,
     psi: FloatArray,
 ) -> float:
-    """The estimate from samples and the orders that sort them; nan where one is not finite."""
+    """The estimate from samples and the orders that sort them; nan if one is not finite."""
     n = len(x)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return np.nan  # no distance to it ends a search

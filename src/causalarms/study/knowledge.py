@@ -11,7 +11,7 @@ from causalarms.errors import StudyError, shown
 from causalarms.graphs.prior_knowledge import edge_constraints
 from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
 from causalarms.sem.factors import NamedFactors
-from causalarms.sem.nodes import node_index
+from causalarms.sem.regimes import node_index
 
 KINDS = ("tiers", "forbidden", "required")
 MASKS = ("allowed", "required")  # settings of a policy that can use it

@@ -16,8 +16,7 @@ from causalarms.policies.base import Policy
 from causalarms.policies.registry import make_policy, policy_names
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import NamedFactors
-from causalarms.sem.nodes import as_name, checked_name, node_index, node_names
-from causalarms.sem.regimes import all_two
+from causalarms.sem.regimes import all_two, as_name, checked_name, node_index, node_names
 from causalarms.study.constraints import (
     checked_costs,
     checked_forbidden,

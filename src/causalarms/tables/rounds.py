@@ -18,8 +18,14 @@ import numpy.typing as npt
 
 from causalarms.errors import DataError, ModelError, shown
 from causalarms.sem.factors import OFF_ON, Factor, NamedFactors
-from causalarms.sem.nodes import as_name, checked_name, node_index, node_names
-from causalarms.sem.regimes import Counts, regime_counts
+from causalarms.sem.regimes import (
+    Counts,
+    as_name,
+    checked_name,
+    node_index,
+    node_names,
+    regime_counts,
+)
 from causalarms.tables.cells import Cells, Columns
 from causalarms.tables.plain import PlainTable
 from causalarms.tables.read import as_frame, check_width, read_table

@@ -29,8 +29,7 @@ from causalarms.models.weights import MechanismWeights
 from causalarms.policies.state_check import check_state
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.sem.regimes import existing
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.testing.promises import (
     assert_kept,

@@ -28,8 +28,7 @@ from causalarms.graphs.continuous.thresholding import (
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
 from causalarms.graphs.units import common_scale
-from causalarms.sem.regimes import REGIME_NAMES
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import REGIME_NAMES, topological_order
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from causalarms.checks import number
 from causalarms.errors import DataError
 from causalarms.graphs.continuous.small_matrices import Matrix
-from causalarms.sem.topology import topological_order
+from causalarms.sem.regimes import topological_order
 
 # The threshold of Ng et al. 2020, kept in Sec. VI-A of Peng, Zhang, Mitra.
 WEIGHT_THRESHOLD = 0.3

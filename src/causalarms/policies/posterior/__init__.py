@@ -29,11 +29,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Intervention
 from causalarms.changes.alarm import starts_after
 from causalarms.changes.view import PREDICTION
 from causalarms.models.belief import Belief
 from causalarms.models.over_draws import Recommendation, recommend
-from causalarms.policies.base import FloatArray, Intervention, LeftOut, Policy, Suggestion
+from causalarms.policies.base import LeftOut, Policy, Suggestion
 from causalarms.policies.posterior.decide import (
     Progress,
     by_quantile,

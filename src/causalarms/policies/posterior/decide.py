@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import Intervention
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.models.knowledge_gradient import (
@@ -26,15 +27,15 @@ from causalarms.models.knowledge_gradient import (
     late_round,
 )
 from causalarms.models.over_draws import most_optimistic
-from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Suggestion
 from causalarms.policies.posterior.rounds import FIRST_ROUNDS
 from causalarms.policies.posterior.system import AUTO, EXACT, LOOKAHEAD, LearnedSystem
-from causalarms.policies.uniform import nearest_allowed, random_intervention
+from causalarms.policies.simple import nearest_allowed, random_intervention
 from causalarms.posterior.base import Posterior
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
-from causalarms.sem.best_regimes import allowed_arms
 from causalarms.sem.regimes import Counts, n_interventions
+from causalarms.sem.rewards import allowed_arms
 
 NODES_IN_A_REASON = 4  # in a reason
 MAX_PENDING = 8  # results that are sampled before a candidate's own

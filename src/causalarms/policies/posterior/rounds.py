@@ -14,17 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Intervention
 from causalarms.changes.view import View
 from causalarms.errors import DataError
 from causalarms.graphs.units import Units
-from causalarms.policies.base import LARGEST, FloatArray, Intervention, LeftOut
+from causalarms.policies.base import MAX_VALUE, LeftOut
 from causalarms.posterior.base import Draws
 from causalarms.posterior.gaps import add_rounds
 from causalarms.posterior.noise_units import estimated_units
 from causalarms.sem.regimes import Counts
 from causalarms.state_entries import FLOATS, INTEGERS, Entry
+from causalarms.statistics.dataset import RecentRounds
 from causalarms.statistics.moments import Moments, gram_matrix
-from causalarms.statistics.recent_rounds import RecentRounds
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -294,7 +295,7 @@ class IncompleteRounds:
 
 def with_gaps(shape: tuple[int | None, ...]) -> Entry:
     """Values of rounds, of which some may be missing."""
-    return Entry(FLOATS, shape, -LARGEST, LARGEST, finite=False, nan=True)
+    return Entry(FLOATS, shape, -MAX_VALUE, MAX_VALUE, finite=False, nan=True)
 
 
 class OutlierFilter:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Intervention
 from causalarms.changes.alarm import Alarm
 from causalarms.changes.detector import Detector
 from causalarms.changes.predictive import predictive_scores
@@ -24,7 +25,6 @@ from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.graphs.units import Units
 from causalarms.limits import MAX_EXACT_NODES
 from causalarms.models.belief import Belief, in_units_of_data
-from causalarms.policies.base import FloatArray, Intervention
 from causalarms.policies.posterior.rounds import (
     DRAWS_TO_FILL,
     FIRST_ROUNDS,

@@ -8,11 +8,10 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import all_two, regime_names
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def to_lingam(weights: npt.ArrayLike) -> FloatArray:
@@ -25,13 +24,13 @@ def from_lingam(matrix: npt.ArrayLike) -> FloatArray:
     return np.array(matrix, dtype=float).T
 
 
-def to_causal_learn(adjacency: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def to_causal_learn(adjacency: npt.ArrayLike) -> IntArray:
     """causal-learn's matrix: i -> j is -1 at [i, j] (tail) and 1 at [j, i] (arrow head)."""
     edges = np.asarray(adjacency) != 0
     return edges.T.astype(np.int64) - edges.astype(np.int64)
 
 
-def from_causal_learn(matrix: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def from_causal_learn(matrix: npt.ArrayLike) -> BoolArray:
     """adjacency[parent, child] from causal-learn's matrix; refuses marks that are not arrows."""
     marks = np.asarray(matrix)
     edges = (marks == -1) & (marks.T == 1)

@@ -1,0 +1,238 @@
+"""Policies without a model: `random`, `oracle` and `ucb`, the baselines of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.arrays import FloatArray, Intervention
+from causalarms.checks import instance, number, optional, whole
+from causalarms.errors import DataError, SettingError
+from causalarms.limits import MAX_TABLE_NODES
+from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
+from causalarms.policies.state_check import FLOATS, Entry
+from causalarms.search.best import Best, best_intervention
+from causalarms.search.constraints import Constraints
+from causalarms.sem.linear_sem import LinearSEM
+from causalarms.sem.regimes import GivenRegimes, regimes_of
+from causalarms.sem.rewards import allowed_arms, check_enumerable, index_of, intervention_of
+
+MAX_ARMS_IN_LIST = 2**MAX_TABLE_NODES  # more are drawn by their factors
+DRAWN_ARMS = 100
+MAX_KEPT_REWARDS = 2**27  # rewards, 1 GiB
+
+
+class RandomPolicy(Policy):
+    """`random`: every intervention is equally likely; is told nothing and learns nothing."""
+
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        arm = random_intervention(rng, self._regimes, self.kept(allowed))
+        return Suggestion(arm, EXPLORE, why="a random setting")
+
+    def learn(self, a: Intervention, x: FloatArray) -> None:
+        pass
+
+    def own_state(self) -> dict[str, Any]:
+        return {}
+
+    def restore_own(self, state: dict[str, Any]) -> None:
+        pass
+
+
+def random_intervention(
+    rng: np.random.Generator, regimes: GivenRegimes, allowed: Constraints | None = None
+) -> Intervention:
+    """One of all, or of the allowed interventions, each as likely as the others."""
+    known = regimes_of(regimes, len(regimes))
+    if allowed is not None:
+        if known.n_interventions > MAX_ARMS_IN_LIST:
+            return allowed.random(rng)
+        arm = int(rng.choice(allowed_arms(allowed).indices))
+        return intervention_of(arm, len(known), known)
+    # numbers from a scalar and from an array of bounds differ; runs of the paper keep theirs
+    if known.all_two:
+        return rng.integers(0, 2, len(known), dtype=np.uint8)
+    return rng.integers(0, known.counts, dtype=np.uint8)
+
+
+def nearest_allowed(
+    wanted: Intervention, allowed: Constraints, rng: np.random.Generator
+) -> Intervention:
+    """An allowed intervention with as many regimes of the wanted one as possible.
+
+    If there are too many to look at all of them, one of some that are drawn at random.
+    """
+    if allowed.count(MAX_ARMS_IN_LIST) is None:
+        rows = np.stack([allowed.random(rng) for _ in range(DRAWN_ARMS)])
+    else:
+        rows = allowed.interventions(MAX_ARMS_IN_LIST)
+    unlike = (rows != wanted).sum(axis=1)
+    return rows[rng.choice(np.flatnonzero(unlike == unlike.min()))].copy()
+
+
+class Oracle(Policy):
+    """`oracle`: the best intervention of every round, the zero line of regret.
+
+    Is told the true systems and the rounds after which one replaces the other.
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        systems: Sequence[LinearSEM],
+        change_points: Sequence[int] = (),
+        regimes: npt.ArrayLike | None = None,
+    ) -> None:
+        try:
+            systems, change_points = list(systems), list(change_points)
+        except TypeError as error:
+            raise SettingError("systems and change_points must be lists") from error
+        for system in systems:
+            instance("systems", system, LinearSEM)
+        known = systems[0].regimes if systems and regimes is None else regimes
+        super().__init__(n_nodes, reward, regimes=known)
+        for system in systems:
+            if not np.array_equal(system.regimes, self.regimes):
+                raise SettingError("regimes are not those of the systems")
+        for point in change_points:
+            whole("change_points", point, least=0)
+        if len(systems) != len(change_points) + 1:
+            raise SettingError(
+                f"{len(systems)} systems do not fit {len(change_points)} change_points"
+            )
+        self._change_points = change_points
+        self._systems = systems
+        self._best_allowed: dict[tuple[int, Constraints], Best] = {}
+        self._best = [sem.best_intervention() for sem in systems]
+        self._means = [
+            float(sem.expected_reward(best[None])[0])
+            for sem, best in zip(systems, self._best, strict=True)
+        ]
+
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        system = int(np.searchsorted(self._change_points, self.n_told, side="right"))
+        kept = self.kept(allowed)
+        if kept is not None:
+            best = self._best_of(system, kept)
+            reward = best.value + float(kept.cost(best.intervention[None])[0])
+            return Suggestion(best.intervention, EXPLOIT, reward, 0.0)
+        return Suggestion(self._best[system], EXPLOIT, self._means[system], 0.0)
+
+    def _best_of(self, system: int, allowed: Constraints) -> Best:
+        if (system, allowed) not in self._best_allowed:
+            sem = self._systems[system]
+            self._best_allowed[system, allowed] = best_intervention(
+                sem.weights, sem.mechanism_mean, sem.order, self.reward, constraints=allowed
+            )
+        return self._best_allowed[system, allowed]
+
+    def learn(self, a: Intervention, x: FloatArray) -> None:
+        pass
+
+    def own_state(self) -> dict[str, Any]:
+        return {}
+
+    def restore_own(self, state: dict[str, Any]) -> None:
+        pass
+
+
+class UCB(Policy):
+    """`ucb`: vanilla UCB over all interventions, 2^N unrelated arms with K = 2 (Sec. VI-B).
+
+    Every arm once, then the largest mean + alpha sqrt(ln t / n). In a changing world the mean is
+    taken over the last `window` plays of the arm. Is told nothing but which node is the reward.
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        alpha: float = 1.0,
+        window: int | None = None,
+        regimes: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(n_nodes, reward, regimes=regimes)
+        check_enumerable(self.n_nodes, self._regimes)
+        n_arms = self._regimes.n_interventions
+        self.alpha = number("alpha", alpha, least=0.0)
+        self.window = window = optional(
+            whole, "window", window, least=1, most=MAX_KEPT_REWARDS // n_arms,
+            why=f"so many plays of {n_arms} arms are kept",
+        )  # fmt: skip
+        self._plays = np.zeros(n_arms, dtype=np.int64)
+        self._means = np.zeros(n_arms)
+        self._recent = np.zeros((n_arms, window or 0))  # a ring per arm
+
+    def suggest(
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        allowed: Constraints | None = None,
+    ) -> Suggestion:
+        kept = self.kept(allowed)
+        unplayed = np.flatnonzero(self._plays == 0)
+        if kept is not None:
+            unplayed = unplayed[np.isin(unplayed, allowed_arms(kept).indices)]
+        if len(unplayed):
+            arm = int(rng.choice(unplayed))
+            untried = intervention_of(arm, self.n_nodes, self._regimes)
+            return Suggestion(untried, EXPLORE, why="not tried yet")
+        # a full argmax without constraints: indexing 2^N arms by an array of all of them is slower
+        widths = self._widths()
+        if kept is None:
+            arm = int(np.argmax(self._means + widths))
+        else:
+            arms, cost = allowed_arms(kept)
+            arm = int(arms[np.argmax(self._means[arms] + widths[arms] - cost)])
+        best = intervention_of(arm, self.n_nodes, self._regimes)
+        return Suggestion(best, EXPLOIT, float(self._means[arm]), float(widths[arm]))
+
+    def _widths(self) -> FloatArray:
+        """Of arms that were not played: as wide as if they had been once."""
+        return self.alpha * np.sqrt(np.log(max(self.n_told, 1)) / np.maximum(self._plays, 1))
+
+    def learn(self, a: Intervention, x: FloatArray) -> None:
+        arm, value = index_of(a, self._regimes), float(x[self.reward])
+        n = int(self._plays[arm])
+        self._plays[arm] += 1
+        if self.window is None:
+            self._means[arm] += (value - self._means[arm]) / (n + 1)
+        else:
+            self._recent[arm, n % self.window] = value
+            self._means[arm] = self._recent[arm, : min(n + 1, self.window)].mean()
+
+    def own_state(self) -> dict[str, Any]:
+        return {
+            "plays": self._plays.copy(),
+            "means": self._means.copy(),
+            "recent": self._recent.copy(),
+        }
+
+    def state_entries(self, n_told: int) -> dict[str, Entry]:
+        return {"recent": Entry(FLOATS, self._recent.shape)}
+
+    def restore_own(self, state: dict[str, Any]) -> None:
+        if state["plays"].sum() != self.n_told:
+            raise DataError(f"{state['plays'].sum()} plays are not those of {self.n_told} rounds")
+        self._plays[:] = state["plays"]
+        self._means[:] = state["means"]
+        self._recent[:] = state["recent"]
