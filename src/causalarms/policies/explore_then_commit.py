@@ -14,16 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.changes.alarm import Alarm
-from causalarms.changes.detector import Detector
+from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import MODEL, CommittedView
 from causalarms.checks import whole
 from causalarms.errors import ModelError, SettingError
-from causalarms.graphs.inputs import as_noise_mean
-from causalarms.graphs.learner import CanFit, WeightLearner
+from causalarms.graphs.inputs import CanFit, WeightLearner, as_noise_mean
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
-from causalarms.models.weights import MechanismWeights
+from causalarms.models.linear import MechanismWeights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -34,11 +32,11 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry, nested, unnested
-from causalarms.posterior.noise_units import estimated_units
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import existing
 from causalarms.sem.topology import topological_order
 from causalarms.statistics.moments import gram_matrix
+from causalarms.statistics.units import estimated_units
 
 MOST_EXPLORED = 1_000_000  # rounds that are kept
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from causalarms.checks import number, optional, whole
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_OPTIMISTIC_NODES
-from causalarms.models.optimistic import (
+from causalarms.models.optimism import (
     Ellipsoids,
     optimistic_rewards,
     ridge_ellipsoids,

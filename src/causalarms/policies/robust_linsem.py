@@ -25,7 +25,7 @@ import numpy.typing as npt
 from causalarms.checks import number, optional
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
-from causalarms.models.optimistic import Ellipsoids, ridge_ellipsoids
+from causalarms.models.optimism import Ellipsoids, ridge_ellipsoids
 from causalarms.policies.base import FloatArray, Intervention
 from causalarms.policies.known_graph import ROUNDING
 from causalarms.policies.linsem_ucb import LinSEMUCB, with_digits

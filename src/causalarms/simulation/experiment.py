@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.changes.misfit import misfits
+from causalarms.changes.detector import misfits
 from causalarms.checks import whole
 from causalarms.errors import ModelError
 from causalarms.policies.base import Policy
@@ -227,7 +227,7 @@ def _stopped(experiment: Experiment, trace: Trace) -> dict[str, Any]:
     met = found is not None and experiment.stop is not None and experiment.stop.met(found)
     return {
         "stopped": played if met else None,
-        "probability_best": None if found is None else float(found.probability_best),
+        "probability_best": None if found is None else float(found.probability),
         "expected_loss": None if found is None else float(found.expected_loss),
     }
 

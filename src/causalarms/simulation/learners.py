@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from causalarms.checks import whole
 from causalarms.errors import CausalArmsError, CausalArmsWarning, ModelError
-from causalarms.graphs.metrics import graph_errors
+from causalarms.graphs.graph import graph_errors
 from causalarms.graphs.registry import make_learner
 from causalarms.registry import part_of
 from causalarms.rng import stream

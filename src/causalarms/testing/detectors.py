@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.changes.alarm import Alarm
-from causalarms.changes.detector import Detector, checked_alarms
+from causalarms.changes.detector import Alarm, Detector, checked_alarms
 from causalarms.changes.view import (
     KINDS,
     MODEL,
@@ -19,13 +18,13 @@ from causalarms.changes.view import (
     Model,
     Prediction,
 )
-from causalarms.graphs.units import Units
-from causalarms.models.weights import MechanismWeights
+from causalarms.models.linear import MechanismWeights
 from causalarms.policies.state_check import check_state
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Dataset
+from causalarms.statistics.units import Units
 from causalarms.testing.promises import (
     assert_kept,
     assert_plain,

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import Intervention
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
+from causalarms.models.draws import most_optimistic
 from causalarms.models.knowledge_gradient import (
     AverageRewards,
     Chosen,
@@ -25,8 +27,7 @@ from causalarms.models.knowledge_gradient import (
     early_round,
     late_round,
 )
-from causalarms.models.over_draws import most_optimistic
-from causalarms.policies.base import EXPLOIT, EXPLORE, Intervention, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Suggestion
 from causalarms.policies.posterior.rounds import FIRST_ROUNDS
 from causalarms.policies.posterior.system import AUTO, EXACT, LOOKAHEAD, LearnedSystem
 from causalarms.policies.uniform import nearest_allowed, random_intervention
