@@ -22,9 +22,14 @@ from rich.console import Console
 from rich.table import Table
 
 from causalarms import LinearSEM, random_sem
-from causalarms.models.confidence import FORMS, form_code, singular_value_bound
-from causalarms.models.scores import score_interventions
-from causalarms.models.weights import MechanismWeights, fit_weights
+from causalarms.models.linear import (
+    FORMS,
+    MechanismWeights,
+    fit_weights,
+    form_code,
+    score_interventions,
+    singular_value_bound,
+)
 from causalarms.rng import stream
 from causalarms.statistics.moments import Moments
 

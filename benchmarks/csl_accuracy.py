@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from causalarms.graphs.csl import csl
-from causalarms.graphs.metrics import graph_errors
+from causalarms.graphs.graph import graph_errors
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.statistics.dataset import Dataset

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from causalarms.changes.mechanism_glr import gaussian_gain
+from causalarms.changes.glr import gaussian_gain
 from causalarms.kernels import kernel
 from causalarms.rng import stream
 

@@ -26,9 +26,9 @@ from rich.table import Table
 from causalarms import CSL, GraphPosterior, LinearSEM, random_sem
 from causalarms.graphs.continuous.dagma import dagma
 from causalarms.graphs.continuous.golem import golem
-from causalarms.graphs.continuous.thresholding import threshold_to_dag
-from causalarms.graphs.metrics import graph_errors
-from causalarms.posterior.kept_graph import keep_per_edge, keep_whole_graph
+from causalarms.graphs.continuous.numerics import threshold_to_dag
+from causalarms.graphs.graph import graph_errors
+from causalarms.posterior.dag import keep_per_edge, keep_whole_graph
 from causalarms.rng import stream
 
 Array = npt.NDArray[Any]

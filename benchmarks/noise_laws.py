@@ -18,8 +18,7 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-from causalarms.changes.alarm import Alarm
-from causalarms.changes.detector import Detector
+from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.view import PREDICTION, View
 from causalarms.policies.posterior import PosteriorPolicy

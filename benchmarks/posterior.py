@@ -20,8 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causalarms import LinearSEM, random_sem
-from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.memory import table_bytes
+from causalarms.posterior.exact import ExactPosterior, table_bytes
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 from timing import readable

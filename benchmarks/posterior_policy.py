@@ -144,7 +144,7 @@ def _stopped(seed: int, rule: StopRule) -> tuple[int, float, float, float, bool]
     rewards = sem.all_expected_rewards()
     loss = float(rewards.max() - sem.expected_reward(advice.intervention[None])[0])
     return (
-        len(trace.gap), loss, advice.expected_loss, advice.probability_best, rule.met(advice),
+        len(trace.gap), loss, advice.expected_loss, advice.probability, rule.met(advice),
     )  # fmt: skip
 
 

@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from causalarms import LinearSEM, random_sem
-from causalarms.posterior.convergence import NOTICEABLE, effective_sizes
+from causalarms.posterior.chains import SampledPosterior
+from causalarms.posterior.chains.convergence import NOTICEABLE, effective_sizes
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.sampled import SampledPosterior
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 from timing import readable

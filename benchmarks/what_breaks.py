@@ -28,7 +28,7 @@ from rich.table import Table
 
 from broken_worlds import WORLDS, children
 from causalarms import CSL, DAGMA, GOLEM, GraphPosterior, make_policy
-from causalarms.graphs.metrics import GraphErrors, graph_errors
+from causalarms.graphs.graph import GraphErrors, graph_errors
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
 from causalarms.simulation import World

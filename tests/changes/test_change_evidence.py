@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Alarm
 from causalarms.changes.evidence import ALTERNATIVES, OVERSHOOT, ChangeEvidence, alarm_level
 from causalarms.changes.predictive import normal_score, predictive_scores
 from causalarms.changes.view import Prediction

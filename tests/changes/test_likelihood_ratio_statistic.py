@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from causalarms.changes import Alarm, MechanismGLR
-from causalarms.changes.mechanism_glr import gaussian_gain
+from causalarms.changes.glr import gaussian_gain
 
 NU, SIGMA = 1.5, 0.7
 

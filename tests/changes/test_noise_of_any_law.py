@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causalarms.changes.evidence import ALTERNATIVES, ChangeEvidence, log_ratio
-from causalarms.changes.ranks import YOUNGEST, PastScores
+from causalarms.changes.evidence import (
+    ALTERNATIVES,
+    YOUNGEST,
+    ChangeEvidence,
+    PastScores,
+    log_ratio,
+)
 from causalarms.changes.view import Prediction
 from causalarms.errors import SettingError
 

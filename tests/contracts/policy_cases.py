@@ -35,26 +35,36 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "explore-then-commit": {"n_explore": 30},
     "ga-lcb": {"n_observe": 20, "cycles": 5},
 }
+# The posterior of noise of order one, as it was before its default learned the units of the data.
+TOLD: dict[str, Any] = {
+    "noise_scale": 1.0, "decide": "quantile", "gaps": "drop", "typing_errors": "kept",
+}  # fmt: skip
+TOLD_CD = TOLD | {"noise": "gaussian"}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "posterior, units told": ("posterior", TOLD),
+    "posterior-cd, units told": ("posterior-cd", TOLD_CD),
     "csl-ucb literal": ("csl-ucb", {"joint": False}),
     "csl-ucb, weights between graphs": ("csl-ucb", {"refresh": 50, "refresh_weights": 15}),
     "csl-ucb not held": ("csl-ucb", {"hold": False, "bound": "valid"}),
     "csl-ucb, means unknown": ("csl-ucb", {"noise_mean": None, "bound": "parents"}),
     "csl-ucb-cd of the paper": ("csl-ucb-cd", {"detector": "paper", "zeta": 1e-4}),
-    "posterior in units of its own": ("posterior", {"noise_scale": "estimate"}),
-    "posterior, means unknown": ("posterior", {"noise_mean": None, "noise_scale": "estimate"}),
-    "posterior sampled": ("posterior", {"method": "sampled"}),
-    "posterior-cd sampled": ("posterior-cd", {"method": "sampled"}),
-    "posterior-cd, noise of any law": ("posterior-cd", {"noise": "any"}),
+    "posterior in units of its own": ("posterior", TOLD | {"noise_scale": "estimate"}),
+    "posterior, means unknown": (
+        "posterior",
+        TOLD | {"noise_mean": None, "noise_scale": "estimate"},
+    ),
+    "posterior sampled": ("posterior", TOLD | {"method": "sampled"}),
+    "posterior-cd sampled": ("posterior-cd", TOLD_CD | {"method": "sampled"}),
+    "posterior-cd, noise of any law": ("posterior-cd", TOLD | {"noise": "any"}),
     "posterior-cd, typing errors left out": (
         "posterior-cd",
-        {"typing_errors": "left out", "noise": "any"},
+        TOLD | {"typing_errors": "left out", "noise": "any"},
     ),
     "posterior looking ahead": (
         "posterior",
-        {"decide": "lookahead", "noise_mean": None, "noise_scale": "estimate"},
+        TOLD | {"decide": "lookahead", "noise_mean": None, "noise_scale": "estimate"},
     ),
-    "posterior-cd looking ahead": ("posterior-cd", {"decide": "lookahead"}),
+    "posterior-cd looking ahead": ("posterior-cd", TOLD_CD | {"decide": "lookahead"}),
     "linsem-ts restarted": ("linsem-ts", {"restarts": [(220, WORLD.systems[1].adjacency)]}),
     "linsem-ucb of the theorem": ("linsem-ucb", {"beta": "theory"}),
     "robust-linsem restarted": (

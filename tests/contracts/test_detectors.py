@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from causalarms.changes import Alarm, Detector, MechanismGLR, View, detector_names, make_detector
-from causalarms.changes.alarm import ANY
+from causalarms.changes.detector import ANY
 from causalarms.changes.view import CommittedView, DatasetView
 from causalarms.errors import DataError, ModelError, SettingError
 from causalarms.graphs.registry import make_learner
-from causalarms.graphs.units import Units
 from causalarms.policies.base import Policy
 from causalarms.policies.explore_then_commit import ExploreThenCommit
 from causalarms.policies.registry import make_policy
@@ -21,6 +20,7 @@ from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.state_entries import WHOLE, Entry
 from causalarms.statistics.dataset import Dataset
+from causalarms.statistics.units import Units
 from causalarms.testing.parts import (
     DETECTOR_PROMISES,
     DetectorCase,

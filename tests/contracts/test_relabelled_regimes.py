@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from causalarms import LinearSEM, random_sem
 from causalarms.graphs.csl import csl
-from causalarms.models.weights import fit_weights
+from causalarms.models.linear import fit_weights
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.sem.rewards import all_interventions
 from causalarms.statistics import Dataset, Moments

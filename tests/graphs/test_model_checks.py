@@ -7,7 +7,7 @@ import pytest
 from random_rounds import random_rounds
 from scipy import stats
 
-from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 
 NODES = ("a", "b")
 EDGE = np.array([[[0, 1], [0, 0]]] * 2, dtype=bool)

@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from causalarms import LinearSEM, random_sem
+from causalarms.arrays import FloatArray
 from causalarms.statistics import regress
 from causalarms.statistics.moments import gram_matrix
 
-FloatArray = npt.NDArray[np.float64]
 N_REPEATS = 1500
 N_ERRORS = 4.5
 

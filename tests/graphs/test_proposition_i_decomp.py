@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pytest
 
 from causalarms import LinearSEM, random_sem
+from causalarms.arrays import FloatArray
 from causalarms.statistics import mutual_information, regress
 from causalarms.statistics.moments import gram_matrix
 
-FloatArray = npt.NDArray[np.float64]
 SLACK = 1e-9
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causalarms.graphs.acyclicity import ShrinkingGraph
+from causalarms.graphs.csl import ShrinkingGraph
 
 
 @given(st.integers(1, 7), st.integers(0, 10**6), st.integers(1, 2))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from causalarms import LinearSEM, random_sem
-from causalarms.models.weights import MechanismWeights, fit_weights
+from causalarms.arrays import FloatArray
+from causalarms.models.linear import MechanismWeights, fit_weights
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def random_data(n_nodes: int, n_rows: int, seed: int) -> tuple[LinearSEM, Dataset]:

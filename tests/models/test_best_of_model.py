@@ -8,10 +8,8 @@ import pytest
 from causalarms import random_sem
 from causalarms.errors import ModelError
 from causalarms.models import best_of_model as module
-from causalarms.models.best_of_model import best_of_model
-from causalarms.models.candidates import candidates
-from causalarms.models.scores import best_score, score_interventions
-from causalarms.models.weights import MechanismWeights
+from causalarms.models.best_of_model import best_of_model, candidates
+from causalarms.models.linear import MechanismWeights, best_score, score_interventions
 from causalarms.sem import all_interventions
 from causalarms.sem.regimes import topological_order
 

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from mechanism_models import fitted, model_of, post_intervention
 
-from causalarms.models.confidence import FORMS, form_code, singular_value_bound
-from causalarms.models.scores import best_score, score_interventions
-from causalarms.models.weights import MechanismWeights
+from causalarms.models.linear import (
+    FORMS,
+    MechanismWeights,
+    best_score,
+    form_code,
+    score_interventions,
+    singular_value_bound,
+)
 from causalarms.sem.rewards import all_interventions
 
 DELTA = 0.05

@@ -6,11 +6,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy import stats
 
 from causalarms import random_sem
+from causalarms.arrays import FloatArray, IntArray
 from causalarms.models.knowledge_gradient.losses import (
     Decisions,
     Learned,
@@ -36,9 +36,6 @@ from causalarms.sem.rewards import all_interventions, expected_values
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 
-Array = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-
 WEIGHT_SCALE, NOISE_SHAPE, INTERCEPT_SCALE = 1.5, 0.5, 100.0
 SETTINGS: dict[str, dict[str, Any]] = {
     "means known": {"noise_mean": 0.3},
@@ -48,14 +45,18 @@ SETTINGS: dict[str, dict[str, Any]] = {
 MANY = 4000  # points: an average over parent sets is exact to within 1 / MANY
 
 
-def rounds(n_nodes: int, n_rows: int, seed: int, regimes: Any = None) -> tuple[Array, Rows]:
+def rounds(
+    n_nodes: int, n_rows: int, seed: int, regimes: Any = None
+) -> tuple[FloatArray, IntArray]:
     sem = random_sem(n_nodes, seed=seed, regimes=2 if regimes is None else regimes)
     rng = np.random.default_rng(seed)
     A = rng.integers(0, sem.regimes, (n_rows, n_nodes))
     return sem.sample(A, rng), A
 
 
-def posterior_of(X: Array, A: Rows, regimes: Any = None, **settings: Any) -> ExactPosterior:
+def posterior_of(
+    X: FloatArray, A: IntArray, regimes: Any = None, **settings: Any
+) -> ExactPosterior:
     n_nodes = X.shape[1]
     counts = np.full(n_nodes, 2) if regimes is None else np.array(regimes)
     data = Dataset(n_nodes, regimes=counts)
@@ -81,7 +82,12 @@ class Fit:
     """A mechanism's regression from its samples, by the formulas of a textbook."""
 
     def __init__(
-        self, X: Array, y: Array, *, noise_mean: float | None = None, noise_std: float | None = None
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        *,
+        noise_mean: float | None = None,
+        noise_std: float | None = None,
     ) -> None:
         precision = np.full(X.shape[1], WEIGHT_SCALE**-2.0)
         if noise_mean is None:
@@ -209,8 +215,8 @@ def test_a_set_is_named_as_often_as_it_is_likely() -> None:
 
 
 def averages_by_listing(
-    X: Array, A: Rows, order: list[int], n_regimes: int
-) -> tuple[Array, Array, float]:
+    X: FloatArray, A: IntArray, order: list[int], n_regimes: int
+) -> tuple[FloatArray, FloatArray, float]:
     """Average weights and intercepts in an order, and the log density of the rounds in it."""
     n = len(order)
     weights, intercept = np.zeros((n_regimes, n, n)), np.zeros((n_regimes, n))

@@ -7,7 +7,7 @@ import pytest
 from mechanism_models import fitted, random_data
 
 from causalarms.errors import DataError
-from causalarms.models.weights import fit_weights
+from causalarms.models.linear import fit_weights
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
 

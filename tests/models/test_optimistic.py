@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from causalarms import random_sem
-from causalarms.models.optimistic import (
+from causalarms.models.optimism import (
     Ellipsoids,
     optimistic_rewards,
     ridge_ellipsoids,

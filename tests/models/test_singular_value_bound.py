@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from causalarms.errors import ModelError
-from causalarms.models.confidence import FORMS, form_code, singular_value_bound
+from causalarms.models.linear import FORMS, form_code, singular_value_bound
 
 DELTA = 0.05
 

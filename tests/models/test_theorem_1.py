@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from mechanism_models import fitted, post_intervention
 
-from causalarms.models.confidence import FORMS, form_code, singular_value_bound
-from causalarms.models.scores import score_interventions
+from causalarms.models.linear import FORMS, form_code, score_interventions, singular_value_bound
 from causalarms.sem.rewards import all_interventions
 
 N_NODES = 5

@@ -9,7 +9,7 @@ import pytest
 
 from causalarms import LinearSEM, random_sem
 from causalarms.errors import CausalArmsError, ModelError
-from causalarms.models.scores import score_interventions
+from causalarms.models.linear import score_interventions
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.rng import stream

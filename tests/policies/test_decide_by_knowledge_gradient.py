@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from causalarms import make_policy, random_sem
-from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Alarm
 from causalarms.errors import SettingError
 from causalarms.models.knowledge_gradient import Chosen, KnowledgeGradientSettings, is_judged
 from causalarms.policies.base import EXPLOIT, EXPLORE
@@ -25,7 +25,10 @@ MIXED = random_sem(5, seed=2, regimes=(3, 1, 2, 2, 2))
 
 
 def looking(sem: LinearSEM = SEM, **settings: Any) -> PosteriorPolicy:
-    told: dict[str, Any] = {"n_nodes": 5, "noise_mean": sem.noise_mean, "regimes": sem.regimes}
+    told: dict[str, Any] = {
+        "n_nodes": 5, "noise_mean": sem.noise_mean, "noise_scale": 1.0, "regimes": sem.regimes,
+        "typing_errors": "kept",
+    }  # fmt: skip
     made = make_policy("posterior", **(told | {"decide": "lookahead"} | settings))
     assert isinstance(made, PosteriorPolicy)
     return made

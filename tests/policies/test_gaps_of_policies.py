@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pytest
 
 from causalarms import make_policy, random_sem
+from causalarms.arrays import FloatArray
 from causalarms.errors import DataError, SettingError
 from causalarms.policies.posterior.rounds import MAX_INCOMPLETE, IncompleteRounds
 from causalarms.rng import stream
 
 SEM = random_sem(4, seed=3)
-FloatArray = npt.NDArray[np.float64]
 KINDS: dict[str, dict[str, Any]] = {
     "means known": {"noise_mean": 1.0},
     "nothing known": {},

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from causalarms.graphs.units import Units
 from causalarms.policies.posterior.system import PredictiveView
 from causalarms.statistics.moments import Moments
+from causalarms.statistics.units import Units
 
 
 def test_predictions_say_how_well_they_are_known() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from causalarms import random_sem
-from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Alarm
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.errors import SettingError
 from causalarms.policies.base import LeftOut
@@ -68,8 +68,8 @@ def test_without_errors_nothing_changes() -> None:
     assert wary.left_out == []
 
 
-def test_errors_are_kept_unless_asked_for() -> None:
-    chosen = PosteriorPolicy(N_NODES, SEM.reward)
+def test_errors_are_kept_if_asked_for() -> None:
+    chosen = policy(typing_errors="kept")
     play(chosen, 20, {15: (0, 1e3)})
     assert chosen.left_out == []
     assert not any(name.startswith("suspects") for name in chosen.state())

@@ -16,15 +16,14 @@ import numpy.typing as npt
 from scipy import stats
 from scipy.special import beta
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from causalarms.arrays import BoolArray, FloatArray
 
 WEIGHT_SCALE, NOISE_SHAPE, INTERCEPT_SCALE = 1.5, 0.5, 100.0
 
 
 def log_density(
-    target: Array,
-    parents: Array,
+    target: FloatArray,
+    parents: FloatArray,
     *,
     intercept: bool,
     known_std: float | None = None,
@@ -43,24 +42,24 @@ def log_density(
 class Enumeration(NamedTuple):
     """Every pair of DAGs with acyclic union and its probability."""
 
-    dags: Bools  # (D, N, N)
-    orders: Bools  # (D, O) does the DAG fit the order
-    joint: Array  # (D, D) posterior of the pair, summed over its orders
+    dags: BoolArray  # (D, N, N)
+    orders: BoolArray  # (D, O) does the DAG fit the order
+    joint: FloatArray  # (D, D) posterior of the pair, summed over its orders
     log_evidence: float
     scores: list[list[dict[tuple[int, ...], float]]]  # [regime][node][parents]
 
-    def edge_probability(self) -> Array:
+    def edge_probability(self) -> FloatArray:
         first = np.einsum("d,dpc->pc", self.joint.sum(axis=1), self.dags)
         second = np.einsum("d,dpc->pc", self.joint.sum(axis=0), self.dags)
         return np.array([first, second])
 
-    def probability_within(self, kept: Bools) -> float:
+    def probability_within(self, kept: BoolArray) -> float:
         inside = [(self.dags <= kept[r]).all(axis=(1, 2)) for r in (0, 1)]
         return float(self.joint[np.ix_(*inside)].sum())
 
 
 @cache
-def all_dags(n: int) -> tuple[Bools, Bools]:
+def all_dags(n: int) -> tuple[BoolArray, BoolArray]:
     """All DAGs (D, N, N), and which of the N! orders they fit (D, N!)."""
     places = np.argsort(list(permutations(range(n))), axis=1)
     pairs = list(permutations(range(n), 2))
@@ -79,14 +78,14 @@ def all_dags(n: int) -> tuple[Bools, Bools]:
 
 
 def enumerate_pairs(
-    X: Array,
+    X: FloatArray,
     A: npt.NDArray[np.int64],
     *,
-    noise_mean: Array | None,
+    noise_mean: FloatArray | None,
     edge_probability: float | None = 0.5,  # None: the density itself is uniform, per mechanism
     noise_std: float | None = None,
-    forbidden: Bools | None = None,
-    required: Bools | None = None,
+    forbidden: BoolArray | None = None,
+    required: BoolArray | None = None,
 ) -> Enumeration:
     n = X.shape[1]
     dags, fits = all_dags(n)
@@ -115,7 +114,7 @@ def enumerate_pairs(
                 table[parents] = density + prior_scores[size]
         scores[regime].append(table)
 
-    def log_weights(regime: int, with_data: bool) -> Array:
+    def log_weights(regime: int, with_data: bool) -> FloatArray:
         totals = []
         for dag in dags:
             total = 0.0

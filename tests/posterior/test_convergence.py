@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from causalarms.errors import ConvergenceWarning
-from causalarms.posterior.convergence import (
+from causalarms.posterior.chains.convergence import (
     Diagnostics,
     diagnose,
     effective_sizes,

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causalarms.posterior.feedback_order import feedback_order
-from causalarms.posterior.kept_graph import fill_costs
+from causalarms.posterior.dag import feedback_order, fill_costs
 from causalarms.posterior.orders import best_order
 
 

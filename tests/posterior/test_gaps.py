@@ -7,10 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from causalarms import LinearSEM, random_sem
+from causalarms.arrays import FloatArray
 from causalarms.posterior.base import Draws
-from causalarms.posterior.gaps import WITHOUT, add_rounds, expectations, fill
-
-FloatArray = npt.NDArray[np.float64]
+from causalarms.posterior.missing import WITHOUT, add_rounds, expectations, fill
 
 N = 6
 

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from posterior_by_enumeration import enumerate_pairs
 from small_systems import posterior_of, rounds
 
-from causalarms.posterior.kept_graph import (
-    KeptGraph,
-    keep_per_edge,
-    keep_whole_graph,
-    safe_order,
-)
+from causalarms.posterior.dag import KeptGraph, keep_per_edge, keep_whole_graph, safe_order
 
 ALL_KNOWN = np.ones((2, 5), dtype=bool)
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from small_systems import moments_of, posterior_of, rounds
 
 from causalarms.errors import DataError, ModelError
-from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.memory import table_bytes
+from causalarms.posterior.exact import ExactPosterior, table_bytes
 from causalarms.statistics.moments import Moments
 
 

@@ -18,9 +18,10 @@ from posterior_by_enumeration import log_density
 from sklearn.base import clone
 
 from causalarms import GraphPosterior, random_sem
+from causalarms.arrays import FloatArray
+from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.prior import MechanismPrior
-from causalarms.posterior.sampled import SampledPosterior
 from causalarms.sem.regimes import existing
 from causalarms.statistics import Dataset, Moments
 
@@ -32,19 +33,18 @@ CASES = {
     "4 nodes": (4, [1, 2, 1, 3], 14, 0.3),
     "4 nodes, four regimes": (4, [4, 1, 1, 2], 14, 0.5),
 }
-Floats = npt.NDArray[np.float64]
 
 
 class Listed(NamedTuple):
     """Sums over orders of products over mechanisms: an order fits if all parents come before."""
 
-    edge_probability: Floats  # (R, N, N)
+    edge_probability: FloatArray  # (R, N, N)
     log_evidence: float
     within: float  # probability that no edge but those of `kept` exists
     kept: npt.NDArray[np.bool_]
 
 
-def data_of(case: str) -> tuple[Dataset, Floats]:
+def data_of(case: str) -> tuple[Dataset, FloatArray]:
     n, regimes, n_rows, _ = CASES[case]
     sem = random_sem(n, seed=len(case), regimes=regimes)
     rng = np.random.default_rng(7)
@@ -132,7 +132,7 @@ def test_exact_sums(case: str, means_known: bool) -> None:
     assert np.isclose(posterior.probability_within(truth.kept), truth.within)
 
 
-def by_orders(case: str) -> tuple[Floats, Floats]:
+def by_orders(case: str) -> tuple[FloatArray, FloatArray]:
     """Edge probabilities and probabilities of orders of four nodes, order by order."""
     n, regimes, _, chance = CASES[case]
     data, noise_mean = data_of(case)

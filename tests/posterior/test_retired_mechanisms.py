@@ -9,8 +9,8 @@ import pytest
 from scipy.special import logsumexp
 from small_systems import moments_of, posterior_of, rounds
 
+from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.sampled import SampledPosterior
 from causalarms.statistics.moments import Moments
 
 

@@ -10,9 +10,9 @@ import pytest
 from small_systems import moments_of, posterior_of, rounds
 
 from causalarms.errors import DataError, ModelError
-from causalarms.posterior.convergence import NOTICEABLE, effective_sizes
+from causalarms.posterior.chains import SampledPosterior
+from causalarms.posterior.chains.convergence import NOTICEABLE, effective_sizes
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.sampled import SampledPosterior
 from causalarms.statistics.moments import Moments
 
 

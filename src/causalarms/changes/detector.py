@@ -8,19 +8,53 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.changes.alarm import ANY, Alarm
+from causalarms.arrays import FloatArray
 from causalarms.changes.view import View
 from causalarms.checks import whole
 from causalarms.errors import ModelError, SettingError
-from causalarms.sem.regimes import Counts
+from causalarms.limits import MAX_REGIMES
+from causalarms.sem.regimes import Counts, existing
 from causalarms.state_entries import Entry
 
-FloatArray = npt.NDArray[np.float64]
+# What a detector reports.
+
+ANY = -1  # in place of regime and node: something changed, nobody knows what
+
+
+class Alarm(NamedTuple):
+    """A mechanism no longer produces what its model says."""
+
+    round: int  # the round told last, counted from 1
+    regime: int
+    node: int
+    change_point: int  # the last round before the change, as estimated
+    statistic: float  # nats
+    threshold: float
+
+    def mechanisms(self, regimes: Counts) -> list[tuple[int, int]]:
+        """Those that may have changed (regime, node), of nodes with so many regimes each.
+
+        >>> Alarm(9, ANY, ANY, 5, 30.0, 20.0).mechanisms(np.array([1, 2]))
+        [(0, 0), (0, 1), (1, 1)]
+        """
+        if (self.regime, self.node) != (ANY, ANY):
+            return [(self.regime, self.node)]
+        return [(regime, node) for regime, node in np.argwhere(existing(regimes)).tolist()]
+
+
+def starts_after(alarms: Sequence[Alarm], regimes: Counts) -> npt.NDArray[np.int64]:
+    """The round after which each mechanism began anew, (R, N); 0: never."""
+    starts = np.zeros((int(regimes.max()), len(regimes)), dtype=np.int64)
+    for alarm in alarms:
+        for mechanism in alarm.mechanisms(regimes):
+            starts[mechanism] = alarm.change_point
+    return starts
 
 
 class Detector(ABC):
@@ -110,3 +144,67 @@ def checked_alarms(
             )
         seen.add(mechanism)
     return list(alarms)
+
+
+# The stationary case: nothing ever changes.
+
+
+class NoChange(Detector):
+    """A detector that never alarms, for any number of nodes."""
+
+    def __init__(self, n_nodes: int = 1, *, n_regimes: int = MAX_REGIMES) -> None:
+        super().__init__(n_nodes, n_regimes=n_regimes)
+
+    @property
+    def watches(self) -> bool:
+        return False
+
+    def watch(
+        self,
+        round_: int,
+        intervention: npt.NDArray[np.uint8],
+        values: npt.NDArray[np.float64],
+        view: View,
+    ) -> list[Alarm]:
+        return []
+
+    def forget(self, regime: int, node: int) -> None:
+        pass
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        pass
+
+    def check_fits(self, n_nodes: int, n_regimes: int) -> None:
+        pass
+
+
+# A mechanism whose residuals never fit.
+#
+# Whitening reveals missing edges as well as changes (Sec. V): where an edge is missing, learning
+# the mechanism anew does not help, and it alarms again soon. Several alarms in a row, each soon
+# after the one before, point to the model rather than to the world.
+
+IN_A_ROW = 3
+SOON = 200  # rounds
+
+
+def misfits(alarms: Sequence[Alarm]) -> list[tuple[int, int]]:
+    """Mechanisms (regime, node) with three alarms, each within 200 rounds of the one before.
+
+    >>> alarms = [Alarm(t, 0, 2, t - 5, 30.0, 20.0) for t in (300, 400, 520)]
+    >>> misfits(alarms), misfits(alarms[:2])
+    ([(0, 2)], [])
+    """
+    found = []
+    for mechanism in sorted({(alarm.regime, alarm.node) for alarm in alarms}):
+        rounds = [a.round for a in alarms if (a.regime, a.node) == mechanism]
+        row = 1
+        for before, after in pairwise(rounds):
+            row = row + 1 if after - before <= SOON else 1
+            if row == IN_A_ROW:
+                found.append(mechanism)
+                break
+    return found

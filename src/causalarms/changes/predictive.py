@@ -16,6 +16,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray
 from causalarms.kernels import kernel
 from causalarms.statistics.normal_equations import (
     cholesky,
@@ -23,9 +24,6 @@ from causalarms.statistics.normal_equations import (
     regressors_of,
     whiten,
 )
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 MIN_DEGREES = 4  # of freedom; normal scores of fewer are off by more than 2 %
 RIDGE = 1e-8  # keeps collinear regressors from dividing by zero

@@ -10,11 +10,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from causalarms.changes.detector import Detector
+from causalarms.changes.detector import Detector, NoChange
 from causalarms.changes.evidence import ChangeEvidence
-from causalarms.changes.mechanism_glr import MechanismGLR
-from causalarms.changes.no_change import NoChange
-from causalarms.changes.whole_graph import WholeGraphRatio
+from causalarms.changes.glr import MechanismGLR, WholeGraphRatio
 from causalarms.checks import whole
 from causalarms.errors import SettingError
 from causalarms.registry import Registry, takes_anything

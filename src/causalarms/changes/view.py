@@ -9,18 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.errors import ModelError
-from causalarms.graphs.units import Units
-from causalarms.models.weights import MechanismWeights
+from causalarms.models.linear import MechanismWeights
 from causalarms.sem.regimes import Counts
 from causalarms.statistics.dataset import Dataset
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
-Intervention = npt.NDArray[np.uint8]
+from causalarms.statistics.units import Units
 
 MODEL, PREDICTION = KINDS = ("model", "prediction")
 

@@ -21,10 +21,8 @@ from causalarms.cli.terminal import err, out, print_json, say, table
 from causalarms.errors import MissingExtraError
 from causalarms.extras import has_extra, require_extra
 from causalarms.graphs.graph import MARKS as GRAPHS
-from causalarms.graphs.graph import Graph
-from causalarms.graphs.metrics import graph_errors
-from causalarms.models.belief import Belief, Choice
-from causalarms.models.likely_graph import likely_graph
+from causalarms.graphs.graph import Graph, graph_errors
+from causalarms.models.belief import Belief, Choice, likely_graph
 from causalarms.outputs import Mark, refuse_output
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.sem.ensembles import random_sem

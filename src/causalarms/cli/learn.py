@@ -24,7 +24,7 @@ from causalarms.cli.terminal import collected_warnings, err, print_json, say
 from causalarms.errors import DataError, IdentifiabilityWarning
 from causalarms.graphs import CSL, DAGMA, GOLEM
 from causalarms.graphs.csl import Removal
-from causalarms.graphs.identifiability import open_directions
+from causalarms.graphs.diagnostics import open_directions
 from causalarms.graphs.inputs import Rounds, checked_rounds
 from causalarms.limits import MAX_REGIMES
 from causalarms.posterior.estimator import GraphPosterior

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from causalarms.cli.terminal import out, say, table
-from causalarms.posterior.convergence import GOOD_R_HAT
+from causalarms.posterior.chains.convergence import GOOD_R_HAT
 from causalarms.posterior.estimator import GraphPosterior
 
 WORTH_PRINTING = 0.01

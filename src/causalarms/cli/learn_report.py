@@ -9,10 +9,9 @@ import numpy as np
 
 from causalarms.cli.terminal import out, say, table
 from causalarms.extras import require_extra
-from causalarms.graphs.graph import MARKS, Graph
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
+from causalarms.graphs.graph import MARKS, Graph, varsortability
 from causalarms.graphs.inputs import Rounds
-from causalarms.graphs.metrics import varsortability
-from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 from causalarms.outputs import refuse_output
 from causalarms.tables.rounds import TableRounds
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from causalarms.graphs.graph import Graph
-from causalarms.graphs.metrics import GraphErrors, graph_errors, varsortability
+from causalarms.graphs.graph import Graph, GraphErrors, graph_errors, varsortability
 
 if TYPE_CHECKING:
     from causalarms.graphs.continuous.estimators import DAGMA, GOLEM

@@ -8,19 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import DataError
 from causalarms.outputs import Mark, write_output
 from causalarms.sem.regimes import Counts, existing, regime_counts, regime_names
 from causalarms.tables.write import csv_text
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 FORMAT = "causalarms.graph/1"
 COLUMNS = ("regime", "parent", "child", "weight")
@@ -211,3 +209,65 @@ def _quoted(name: str) -> str:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+# Errors of an estimated graph exactly as Sec. VI-A of the paper defines them.
+#
+# All take adjacency or weight matrices [parent, child]; any non-zero entry is an edge.
+
+
+class GraphErrors(NamedTuple):
+    """`false_negative` is the indicator whose mean over runs is the graph-FN rate."""
+
+    false_negative: bool
+    precision: float
+    recall: float
+    nshd: float
+
+
+def graph_errors(truth: npt.ArrayLike, estimate: npt.ArrayLike) -> GraphErrors:
+    """Compare two graphs of one regime.
+
+    An empty estimate has precision 1 (nothing it says is wrong), an empty truth recall 1.
+
+    >>> graph_errors([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    GraphErrors(false_negative=True, precision=0.0, recall=0.0, nshd=0.25)
+    """
+    true, guess = _edges(truth), _edges(estimate)
+    if true.shape != guess.shape:
+        raise DataError(f"graphs of {true.shape} and {guess.shape} cannot be compared")
+    hits = int((true & guess).sum())
+    missed = true & ~guess
+    reversed_edges = missed & guess.T
+    distance = (guess & ~true).sum() + missed.sum() - reversed_edges.sum()
+    return GraphErrors(
+        false_negative=bool(missed.any()),
+        precision=float(hits / guess.sum()) if guess.any() else 1.0,
+        recall=float(hits / true.sum()) if true.any() else 1.0,
+        nshd=float(distance / len(true) ** 2),
+    )
+
+
+def varsortability(adjacency: npt.ArrayLike, variances: npt.ArrayLike) -> float:
+    """Share of directed paths along which the variance grows (Reisach et al. 2021).
+
+    Near 1, the order of the variances alone gives the causal order away; nan without an edge.
+    Paths are counted once per length, ties as one half.
+    """
+    edges, variance = _edges(adjacency), np.asarray(variances, dtype=float)
+    paths = np.eye(len(edges), dtype=bool)
+    grows = total = 0.0
+    for _ in range(len(edges) - 1):
+        paths = (paths.astype(int) @ edges.astype(int)) > 0
+        start, end = np.nonzero(paths)
+        grows += (variance[start] < variance[end]).sum()
+        grows += 0.5 * (variance[start] == variance[end]).sum()
+        total += len(start)
+    return float(grows / total) if total else float("nan")
+
+
+def _edges(matrix: npt.ArrayLike) -> BoolArray:
+    given = np.asarray(matrix)
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        raise DataError(f"a graph is a square matrix, not {given.shape}")
+    return given != 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from causalarms.graphs.learner import CanFit, Learner
+from causalarms.graphs.inputs import CanFit, Learner
 from causalarms.registry import Registry
 
 ENTRY_POINT = "causalarms.learners"

@@ -14,19 +14,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError
-from causalarms.graphs.units import Units
-from causalarms.models.over_draws import rewards_of
+from causalarms.graphs.graph import Graph
+from causalarms.limits import MAX_COMPARED
+from causalarms.models.draws import best_of_each, rewards_of
 from causalarms.posterior.base import Draws
-from causalarms.posterior.one_graph import draws_given_graph
+from causalarms.posterior.dag import draws_given_graph, likely_edges
+from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import Counts, existing, topological_order
 from causalarms.sem.rewards import expected_values
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.uint8]
+from causalarms.statistics.units import Units
 
 LEVEL = (0.025, 0.975)  # of all intervals
+SEARCHED_DRAWS = 40  # whose best interventions are compared if all are too many
 TIE = 1e-9  # of the size of the rewards: a smaller difference makes none
 
 
@@ -38,12 +39,23 @@ class Summary(NamedTuple):
     high: FloatArray
 
 
+class Recommendation(NamedTuple):
+    """The allowed intervention to settle on, and how sure that is."""
+
+    intervention: Intervention
+    reward: Summary  # expected, before costs
+    cost: float
+    probability: float  # fraction of draws in which no allowed one is better by `tolerance`
+    expected_loss: float  # net reward per round forgone by playing it for ever, on average
+    draws: int
+
+
 class Choice(NamedTuple):
     """The intervention that is best on average, net of its cost, among those compared."""
 
     row: int  # of the interventions compared
     reward: Summary
-    probability: float  # share of draws in which none is better
+    probability: float  # fraction of draws in which none is better
     expected_loss: float  # net reward per round forgone by settling on it, on average
 
 
@@ -66,7 +78,7 @@ class Belief:
         order, adjacency, weights, intercept, noise_std = self.draws
         return Draws(order[:n], adjacency[:n], weights[:n], intercept[:n], noise_std[:n])
 
-    def expected(self, rows: Rows) -> FloatArray:
+    def expected(self, rows: Interventions) -> FloatArray:
         """Expected value of every node under every draw, (n, rows, N)."""
         return np.stack(
             [
@@ -75,11 +87,13 @@ class Belief:
             ]
         )
 
-    def rewards(self, rows: Rows, reward: int) -> FloatArray:
+    def rewards(self, rows: Interventions, reward: int) -> FloatArray:
         """Expected rewards under every draw, (n, rows)."""
         return rewards_of(self.draws, rows, reward)
 
-    def best(self, rows: Rows, reward: int, cost: FloatArray, *, tolerance: float = 0.0) -> Choice:
+    def best(
+        self, rows: Interventions, reward: int, cost: FloatArray, *, tolerance: float = 0.0
+    ) -> Choice:
         """The best of these interventions.
 
         Interventions that differ only where it makes no difference have the same reward in a draw,
@@ -109,6 +123,47 @@ class Belief:
             noise_std=self.draws.noise_std * np.abs(factors),
         )
         return replace(self, draws=draws)
+
+
+def recommend(
+    belief: Belief, reward: int, allowed: Constraints, *, tolerance: float = 0.0
+) -> Recommendation:
+    """What to settle on: the only answer to "what is best and how sure", whoever asks.
+
+    All allowed interventions are compared. If they are too many, those are that are best in some
+    draw, and then the neighbours of the best while one of them is better.
+    """
+    few = allowed.count(MAX_COMPARED) is not None
+    rows = candidates(belief, reward, allowed)
+    while True:
+        cost = allowed.cost(rows)
+        found = belief.best(rows, reward, cost, tolerance=tolerance)
+        chosen = rows[found.row]
+        known = len(rows)
+        if not few:
+            rows = np.unique(np.concatenate([rows, allowed.neighbours(chosen)]), axis=0)
+        if len(rows) == known:  # nothing near the best is left to compare it with
+            return Recommendation(
+                chosen.copy(),
+                found.reward,
+                float(cost[found.row]),
+                found.probability,
+                found.expected_loss,
+                belief.n_draws,
+            )
+
+
+def candidates(belief: Belief, reward: int, allowed: Constraints) -> Interventions:
+    """All allowed interventions; if they are too many, those that are best in some draw.
+
+    The natural one is always among them: it is what happens if nobody does anything.
+    """
+    if allowed.count(MAX_COMPARED) is not None:
+        return allowed.interventions(MAX_COMPARED)
+    found = best_of_each(belief.first(SEARCHED_DRAWS), reward, allowed=allowed)
+    natural = np.zeros((1, allowed.n_nodes), dtype=np.uint8)
+    rows = np.unique(np.concatenate([found, natural]), axis=0)
+    return np.ascontiguousarray(rows[allowed.allows(rows)])
 
 
 def summary(values: FloatArray) -> Summary:
@@ -156,4 +211,37 @@ def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) 
         weights=weights,
         intercept=intercept,
         noise_std=draws.noise_std * units.scale,
+    )
+
+
+def likely_graph(belief: Belief, nodes: tuple[str, ...], regimes: Counts) -> Graph:
+    """The likely edges, without a cycle; weights are those of the draws that have the edge.
+
+    `regimes` (N,) says how many regimes of each node are meant.
+    """
+    exists = existing(regimes, len(belief.counts))
+    adjacency = likely_edges(np.where(exists[:, None, :], belief.edge_probability, 0.0))
+    draws = belief.draws
+    present = draws.adjacency.sum(axis=0)
+    weights = np.divide(
+        draws.weights.sum(axis=0),
+        present,
+        where=adjacency & (present > 0),
+        out=np.zeros(adjacency.shape),
+    )
+    deviation = np.where(draws.adjacency, draws.weights - weights, 0.0)
+    error = np.sqrt((deviation**2).sum(axis=0) / np.maximum(present, 1))
+    order = topological_order(adjacency.any(axis=0))
+    assert order is not None
+    return Graph(
+        nodes,
+        adjacency,
+        weights,
+        known=exists & (belief.counts > 0),
+        order=tuple(nodes[i] for i in order),
+        measures={
+            "probability": belief.edge_probability,
+            "standard_error": np.where(adjacency, error, np.nan),
+        },
+        regimes=regimes,
     )

@@ -13,16 +13,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
+from causalarms.arrays import FloatArray, Intervention, Interventions
+from causalarms.errors import DataError, ModelError
 from causalarms.limits import MAX_PATTERN_NODES, MAX_SCORED_NODES
-from causalarms.models.scores import best_score, score_interventions
-from causalarms.models.weights import MechanismWeights
-from causalarms.search import Constraints, best_intervention
-from causalarms.search.best import BUDGET
+from causalarms.models.linear import MechanismWeights, Scores, best_score, score_interventions
+from causalarms.search.best import BUDGET, best_intervention, best_interventions
+from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import all_two, ancestors, n_interventions, topological_order
-from causalarms.sem.rewards import all_interventions, neighbours, within
-
-Intervention = npt.NDArray[np.uint8]
+from causalarms.sem.rewards import (
+    all_interventions,
+    allowed_arms,
+    intervention_of,
+    neighbours,
+    within,
+)
 
 NOT_COUNTED = -1
 
@@ -152,3 +156,97 @@ def _improved_pattern(
         again = _with_pattern(model, reward, on_cycles, flipped[flip, on_cycles], share)
         assert again is not None  # its mean is a number
         best = again
+
+
+# Interventions worth scoring where all are too many: the best by mean and their neighbours.
+
+CANDIDATE_SEARCH_BUDGET = 500_000  # tree nodes, half a second
+
+
+def candidates(
+    model: MechanismWeights, reward: int, *, m: int = 20, allowed: Constraints | None = None
+) -> npt.NDArray[np.uint8]:
+    """The m best by estimated mean and all that differ from one of them in one node, (n, N).
+
+    With `allowed` constraints, the m best net of costs and their allowed neighbours.
+
+    Of interventions that have the same effect on the reward only one counts among the m. Where a
+    node has more than two regimes, m is 1.
+    Where the regimes mix into a cycle, the best one found and its neighbours.
+    """
+    if model.order is None:
+        best = [
+            best_of_model(
+                model, reward, allowed=allowed, budget=CANDIDATE_SEARCH_BUDGET
+            ).intervention
+        ]
+    else:
+        found = best_interventions(
+            model.weights, model.intercept, model.order, reward, m,
+            constraints=within(model.counts, allowed), distinct=True,
+            budget=CANDIDATE_SEARCH_BUDGET,
+        )  # fmt: skip
+        best = [arm.intervention for arm in found]
+    if allowed is None:
+        beside = [neighbours(a, model.counts) for a in best]
+    else:
+        beside = [allowed.neighbours(a) for a in best]
+    return np.unique(np.vstack([*best, *beside]), axis=0)
+
+
+# The interventions a model scores: all of them, or where they are too many the candidates.
+
+
+class ScoredInterventions:
+    """`scores` of all in order, or of the candidates; DataError where none is a number."""
+
+    def __init__(
+        self, model: MechanismWeights, reward: int, *, delta: float, bound: str, known_mean: bool
+    ) -> None:
+        self._model, self._reward = model, reward
+        self._delta, self._bound, self._known_mean = delta, bound, known_mean
+        self._regimes, self._n_nodes = model.counts, len(model.counts)
+        self._candidates: Interventions | None = None  # None: all in order
+        self._under: tuple[Constraints, Interventions, Scores] | None = None
+        if n_interventions(self._regimes) > 2**MAX_SCORED_NODES:
+            self._candidates = candidates(model, reward)
+        self.scores = self._scores_of(
+            all_interventions(self._n_nodes, self._regimes)
+            if self._candidates is None
+            else self._candidates
+        )
+        if not np.isfinite(self.scores.mean + self.scores.width).any():
+            raise DataError(
+                "no expected reward is a number: the values told are far from noise_mean"
+            )
+
+    def __len__(self) -> int:
+        return len(self.scores.mean)
+
+    def _scores_of(self, rows: Interventions) -> Scores:
+        with np.errstate(all="ignore"):
+            return score_interventions(
+                self._model, rows, self._reward,
+                delta=self._delta, bound=self._bound, known_mean=self._known_mean,
+            )  # fmt: skip
+
+    def intervention(self, arm: int) -> Interventions:
+        """The one in that place of `scores`, (N,)."""
+        if self._candidates is None:
+            return intervention_of(arm, self._n_nodes, self._regimes)
+        return self._candidates[arm].copy()
+
+    def under(self, allowed: Constraints, unit: float) -> tuple[Interventions, Scores, FloatArray]:
+        """Allowed interventions, (n, N), their scores, and their costs in the data.
+
+        `unit` is that of the model's reward in the data.
+        """
+        if self._candidates is None:
+            arms, cost = allowed_arms(allowed)
+            rows = intervention_of(arms, self._n_nodes, self._regimes)
+            return rows, Scores(self.scores.mean[arms], self.scores.width[arms]), cost
+        if self._under is None or self._under[0] != allowed:  # searched for once
+            rows = candidates(self._model, self._reward, allowed=allowed.priced(1.0 / unit))
+            self._under = allowed, rows, self._scores_of(rows)
+        _, rows, scores = self._under
+        return rows, scores, allowed.cost(rows)

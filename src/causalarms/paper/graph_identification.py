@@ -11,9 +11,9 @@ import numpy as np
 from causalarms.arrays import BoolArray
 from causalarms.graphs.continuous.dagma import dagma
 from causalarms.graphs.continuous.golem import golem
-from causalarms.graphs.continuous.thresholding import threshold_to_dag
+from causalarms.graphs.continuous.numerics import threshold_to_dag
 from causalarms.graphs.csl import csl
-from causalarms.graphs.metrics import graph_errors
+from causalarms.graphs.graph import graph_errors
 from causalarms.paper.settings import Settings
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem

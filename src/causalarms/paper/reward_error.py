@@ -12,9 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from causalarms.graphs.csl import csl
-from causalarms.graphs.metrics import graph_errors
-from causalarms.models.scores import score_interventions
-from causalarms.models.weights import fit_weights
+from causalarms.graphs.graph import graph_errors
+from causalarms.models.linear import fit_weights, score_interventions
 from causalarms.paper.settings import Settings
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem

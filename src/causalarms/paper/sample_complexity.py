@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray
-from causalarms.graphs.metrics import graph_errors
+from causalarms.graphs.graph import graph_errors
 from causalarms.paper.graph_identification import learn_by_csl, learn_one_regime
 from causalarms.paper.settings import Settings
 from causalarms.rng import stream

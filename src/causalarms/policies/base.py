@@ -14,10 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.alarm import Alarm
-from causalarms.changes.detector import Detector, checked_alarms
-from causalarms.changes.misfit import misfits
-from causalarms.changes.no_change import NoChange
+from causalarms.changes.detector import Alarm, Detector, NoChange, checked_alarms, misfits
 from causalarms.changes.registry import as_detector
 from causalarms.changes.view import View
 from causalarms.checks import whole

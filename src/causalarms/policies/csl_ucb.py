@@ -30,19 +30,15 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.alarm import Alarm
-from causalarms.changes.detector import Detector
+from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import MODEL, DatasetView
 from causalarms.checks import choice, flag, number, optional, share, whole
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
-from causalarms.graphs.units import Units
 from causalarms.models.belief import Belief, belief_given_graph
-from causalarms.models.confidence import FORMS
-from causalarms.models.scored_interventions import ScoredInterventions
-from causalarms.models.scores import Scores, best_score
-from causalarms.models.weights import MechanismWeights, fit_weights
+from causalarms.models.best_of_model import ScoredInterventions
+from causalarms.models.linear import FORMS, MechanismWeights, Scores, best_score, fit_weights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -61,12 +57,12 @@ from causalarms.policies.state_check import (
     nested,
     unnested,
 )
-from causalarms.posterior.noise_units import estimated_units
-from causalarms.posterior.settings import edge_masks
+from causalarms.posterior.prior import edge_masks
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import find_cycle, topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
+from causalarms.statistics.units import Units, estimated_units
 
 NOT_FITTED = -1
 NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"

@@ -15,16 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.alarm import Alarm
-from causalarms.changes.detector import Detector
+from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import MODEL, CommittedView
 from causalarms.checks import whole
 from causalarms.errors import ModelError, SettingError
-from causalarms.graphs.inputs import as_noise_mean
-from causalarms.graphs.learner import CanFit, WeightLearner
+from causalarms.graphs.inputs import CanFit, WeightLearner, as_noise_mean
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
-from causalarms.models.weights import MechanismWeights
+from causalarms.models.linear import MechanismWeights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
@@ -33,10 +31,10 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.state_check import FLOATS, INTEGERS, Entry, nested, unnested
-from causalarms.posterior.noise_units import estimated_units
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import topological_order
 from causalarms.statistics.moments import gram_matrix
+from causalarms.statistics.units import estimated_units
 
 MAX_EXPLORED_ROUNDS = 1_000_000  # all are kept
 

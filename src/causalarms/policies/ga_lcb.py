@@ -22,7 +22,6 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Int
 from causalarms.checks import number, whole
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
-from causalarms.graphs.units import Units
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.policies.base import (
@@ -33,11 +32,11 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.state_check import FLAGS, WHOLE, Entry, nested, unnested
-from causalarms.posterior.noise_units import NOISE_FRACTION, moments_in
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.statistics.moments import Moments
+from causalarms.statistics.units import NOISE_FRACTION, Units, moments_in
 
 MAX_PLANNED_ROUNDS = 1_000_000  # rounds that are kept
 

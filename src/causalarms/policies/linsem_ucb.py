@@ -24,7 +24,7 @@ from causalarms.checks import number, optional, whole
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_OPTIMISTIC_NODES
-from causalarms.models.optimistic import (
+from causalarms.models.optimism import (
     Ellipsoids,
     optimistic_rewards,
     ridge_ellipsoids,

@@ -6,8 +6,9 @@ with the signature of the functions here.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
@@ -59,7 +60,7 @@ def posterior_cd(
     reward: int = -1,
     *,
     false_alarms_per_1000_rounds: float = 0.1,
-    noise: str = "gaussian",
+    noise: str = "any",
     probes: int = 8,
     regimes: npt.ArrayLike | None = None,
     **settings: Any,
@@ -170,24 +171,43 @@ def _checked(learner: str | Callable[..., Any], settings: dict[str, Any]) -> Any
     return made
 
 
-POLICIES: dict[str, Factory] = {
-    "csl-ucb": CSLUCB,
-    "csl-ucb-cd": csl_ucb_cd,
-    "ucb": UCB,
-    "golem-mab": golem_mab,
-    "golem-mab-cd": golem_mab_cd,
-    "dagma-mab": dagma_mab,
-    "explore-then-commit": explore_then_commit,
-    "linsem-ts": LinSEMTS,
-    "linsem-ucb": LinSEMUCB,
-    "robust-linsem": RobustLinSEM,
-    "additive": Additive,
-    "ga-lcb": GALCB,
-    "posterior": PosteriorPolicy,
-    "posterior-cd": posterior_cd,
-    "random": RandomPolicy,
-    "oracle": Oracle,
+class Preset(NamedTuple):
+    """What a name stands for."""
+
+    factory: Factory
+    # Settings that studies write down, so that a study stays what it was if a default changes.
+    defaults: Mapping[str, Any] = {}
+    watches: bool = False  # for changes of mechanisms
+
+
+def _defaults_of(factory: Factory, *names: str) -> dict[str, Any]:
+    parameters = inspect.signature(factory).parameters
+    return {name: parameters[name].default for name in names}
+
+
+POSTERIOR = _defaults_of(PosteriorPolicy, "noise_scale", "gaps", "typing_errors", "decide")
+
+PRESETS: dict[str, Preset] = {
+    "csl-ucb": Preset(CSLUCB),
+    "csl-ucb-cd": Preset(csl_ucb_cd, watches=True),
+    "ucb": Preset(UCB),
+    "golem-mab": Preset(golem_mab),
+    "golem-mab-cd": Preset(golem_mab_cd, watches=True),
+    "dagma-mab": Preset(dagma_mab),
+    "explore-then-commit": Preset(explore_then_commit),
+    "linsem-ts": Preset(LinSEMTS),
+    "linsem-ucb": Preset(LinSEMUCB),
+    "robust-linsem": Preset(RobustLinSEM),
+    "additive": Preset(Additive),
+    "ga-lcb": Preset(GALCB),
+    "posterior": Preset(PosteriorPolicy, POSTERIOR),
+    "posterior-cd": Preset(
+        posterior_cd, POSTERIOR | _defaults_of(posterior_cd, "noise"), watches=True
+    ),
+    "random": Preset(RandomPolicy),
+    "oracle": Preset(Oracle),
 }
+POLICIES: dict[str, Factory] = {name: preset.factory for name, preset in PRESETS.items()}
 
 
 REGISTRY = Registry("policy", ENTRY_POINT, POLICIES, Policy, given=("n_nodes", "reward"))

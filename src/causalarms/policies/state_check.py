@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Alarm
 from causalarms.errors import DataError
 from causalarms.state_entries import (
     ARRAYS,

@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from causalarms.checks import number, optional, share, whole
-from causalarms.errors import ModelError, SettingError
-from causalarms.models.over_draws import Recommendation
+from causalarms.errors import ModelError, SettingError, TooEarlyError
+from causalarms.models.belief import Recommendation
 
 
 @runtime_checkable
@@ -17,7 +17,7 @@ class Recommends(Protocol):
     """A policy that says what to settle on and how sure it is."""
 
     def recommend(
-        self, rng: np.random.Generator, *, draws: int = ..., tolerance: float = ...
+        self, rng: np.random.Generator | None = ..., *, draws: int = ..., tolerance: float = ...
     ) -> Recommendation: ...
 
 
@@ -50,9 +50,11 @@ class StopRule:
         whole("every", self.every, least=1)
         whole("draws", self.draws, least=1)
 
-    def met(self, recommendation: Recommendation) -> bool:
-        """Is this recommendation good enough?"""
-        return self.holds(recommendation.expected_loss, recommendation.probability_best)
+    def met(self, recommendation: Recommendation | None) -> bool:
+        """Is this recommendation good enough? None, which is none yet, is not."""
+        return recommendation is not None and self.holds(
+            recommendation.expected_loss, recommendation.probability
+        )
 
     def holds(self, expected_loss: float, probability: float) -> bool:
         """Are these numbers good enough? What is not known (nan) is not."""
@@ -60,10 +62,16 @@ class StopRule:
             self.probability is None or probability >= self.probability
         )
 
-    def look(self, policy: object, rng: np.random.Generator) -> Recommendation:
-        """What the policy would settle on now."""
+    def look(self, policy: object, rng: np.random.Generator | None = None) -> Recommendation | None:
+        """What the policy would settle on now; None while it is too early.
+
+        Without `rng` it is what `policy.recommend()` says.
+        """
         if not isinstance(policy, Recommends):
             raise ModelError(
                 f"{type(policy).__name__} does not say how sure it is; use the policy 'posterior'"
             )
-        return policy.recommend(rng, draws=self.draws, tolerance=self.tolerance)
+        try:
+            return policy.recommend(rng, draws=self.draws, tolerance=self.tolerance)
+        except TooEarlyError:
+            return None

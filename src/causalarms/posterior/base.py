@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from causalarms.posterior.convergence import Diagnostics
+from causalarms.arrays import BoolArray, FloatArray, IntArray
+from causalarms.posterior.parent_scores import ScoreTables
 from causalarms.posterior.prior import KernelPrior
-from causalarms.posterior.refresh import ScoreTables
 from causalarms.sem.regimes import Counts
 from causalarms.state_entries import Entry
 from causalarms.statistics.moments import Moments
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
+if TYPE_CHECKING:  # the package of chains imports this module
+    from causalarms.posterior.chains.convergence import Diagnostics
 
 
 class Draws(NamedTuple):

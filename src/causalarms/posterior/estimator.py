@@ -12,24 +12,39 @@ from sklearn.utils.validation import check_is_fitted
 
 from causalarms.checks import choice, optional, share, whole
 from causalarms.errors import DataError
+from causalarms.graphs.diagnostics import warn_of_constant_regimes
 from causalarms.graphs.graph import Graph
-from causalarms.graphs.identifiability import warn_of_constant_regimes
-from causalarms.graphs.inputs import Rounds, as_noise_mean, as_noise_std, as_rounds, regimes_in
-from causalarms.graphs.prior_knowledge import Edges, Tiers, edge_constraints
+from causalarms.graphs.inputs import (
+    ESTIMATE,
+    Edges,
+    Rounds,
+    Tiers,
+    as_noise_mean,
+    as_noise_scale,
+    as_noise_std,
+    as_rounds,
+    edge_constraints,
+    regimes_in,
+)
 from causalarms.limits import MAX_REGIMES
 from causalarms.posterior.base import Draws, Posterior
-from causalarms.posterior.convergence import warn_of_bad_chains
+from causalarms.posterior.chains import SampledPosterior, exact_is_best
+from causalarms.posterior.chains.convergence import warn_of_bad_chains
+from causalarms.posterior.dag import (
+    LIKELY,
+    KeptGraph,
+    keep_per_edge,
+    keep_whole_graph,
+    left_out_edges,
+    warn_of_open_directions,
+)
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.kept_graph import KeptGraph, keep_per_edge, keep_whole_graph
-from causalarms.posterior.lost_digits import warn_of_lost_digits
-from causalarms.posterior.noise_units import noise_units
-from causalarms.posterior.open_directions import left_out_edges, warn_of_open_directions
-from causalarms.posterior.prior import MechanismPrior
-from causalarms.posterior.sampled import SampledPosterior, exact_is_best
+from causalarms.posterior.prior import MechanismPrior, warn_of_lost_digits
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments
+from causalarms.statistics.units import noise_units
 
 BESIDE_CORE = 8  # a fit has more time than a round of a study
 MOST = 1e150  # units of the noise; sums of squares of more overflow
@@ -40,14 +55,16 @@ METHODS = ("auto", "exact", "sampled")
 class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     """The posterior over a graph per regime, all of one order: exact up to 20 nodes, else sampled.
 
-    miss_probability_per_edge      (0.05) of every edge missing in `adjacency_`, the posterior
-                                   probability that it exists is at most this: the sparsest such DAG
+    miss_probability_per_edge      (0.5) of every edge missing in `adjacency_`, the posterior
+                                   probability that it exists is at most this: the sparsest such
+                                   DAG. 0.05 misses few edges, and keeps many that are not there
     miss_probability_whole_graph   (None) instead: the probability that any edge is missing is at
                                    most this, kept by as few of the most probable edges as possible
     edge_probability   prior probability of an edge (0.5), or "adaptive": see `MechanismPrior`
     weight_scale, noise_shape, intercept_scale   prior of a mechanism, likewise
-    noise_scale        about what the noise's standard deviation is, a number or one per node (1):
-                       the units of the prior. "estimate": the spread of a node given all others
+    noise_scale        the units of the prior: "estimate", the spread of a node given all others,
+                       so that nothing depends on the units of the data; or about what the noise's
+                       standard deviation is, a number or one per node
     noise_std          the noise's standard deviation where it is known, (N,) or (R, N)
     forbidden, required, tiers   prior knowledge by name, enforced exactly in all regimes
     memory_limit       bytes for the tables (None: 1 GiB), checked before they are made
@@ -81,7 +98,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     >>> A = rng.integers(0, 2, (300, 5))
     >>> model = GraphPosterior()
     >>> model = model.fit(sem.sample(A, rng), interventions=A, noise_mean=sem.noise_mean)
-    >>> bool((model.adjacency_ >= sem.adjacency).all())
+    >>> bool((model.adjacency_ == sem.adjacency).all())
     True
     >>> model.draw(rng, 3).weights.shape
     (3, 2, 5, 5)
@@ -90,13 +107,13 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        miss_probability_per_edge: float = 0.05,
+        miss_probability_per_edge: float = LIKELY,
         miss_probability_whole_graph: float | None = None,
         edge_probability: float | str = 0.5,
         weight_scale: float = 1.5,
         noise_shape: float = 0.5,
         intercept_scale: float = 100.0,
-        noise_scale: npt.ArrayLike = 1.0,
+        noise_scale: npt.ArrayLike = ESTIMATE,
         noise_std: npt.ArrayLike | None = None,
         forbidden: Edges | None = None,
         required: Edges | None = None,
@@ -154,7 +171,9 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         )
         if mean is None:  # a known mean that is not zero tells directions apart without regimes
             warn_of_constant_regimes(rows, nodes, counts)
-        units = noise_units(values, self.noise_scale, nodes, center=mean is None)
+        units = noise_units(
+            values, rows, as_noise_scale(self.noise_scale, nodes), nodes, center=mean is None
+        )
         data = Dataset(len(nodes), nodes=nodes, regimes=counts)
         with np.errstate(all="ignore"):
             z = units.apply(values)

@@ -7,30 +7,87 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.errors import ModelError
-from causalarms.posterior import refresh
+from causalarms.arrays import BoolArray, FloatArray, IntArray
+from causalarms.errors import ModelError, SettingError
+from causalarms.limits import EXACT_BYTES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
-from causalarms.posterior.edge_probabilities import edge_probabilities
-from causalarms.posterior.memory import check_memory
 from causalarms.posterior.orders import (
+    RandomNumbers,
     backward_sums,
     best_order,
+    best_parents,
+    draw_all,
+    edge_probabilities,
     forward_sums,
     restricted_log_sum,
     without,
 )
-from causalarms.posterior.prior import MechanismPrior
-from causalarms.posterior.prior_sum import log_prior_sum
-from causalarms.posterior.retired import evidence_of_order
-from causalarms.posterior.settings import edge_masks, kernel_prior, regimes_of
+from causalarms.posterior.parent_scores import ScoreTables, score_mechanisms
+from causalarms.posterior.prior import (
+    MechanismPrior,
+    add_prior,
+    bits_of,
+    edge_masks,
+    kernel_prior,
+    regimes_of,
+    sums_by_count,
+)
 from causalarms.posterior.subset_sums import subset_maxima
+from causalarms.posterior.weights import estimate_all
 from causalarms.sem.regimes import existing
 from causalarms.state_entries import FLOATS, INTEGERS, Entry
 from causalarms.statistics.moments import Moments
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
+# What a former mechanism still says: not its parents or weights, but the order of the nodes.
+#
+# A mechanism that changed is replaced by one with parents and weights of its own among the same
+# predecessors. Given the set S before the node, its samples have the probability sum over P in S
+# of prior(P | S) exp(log likelihood of P): one more factor of that node in the sum over orders.
+
+
+def evidence_of_order(
+    within: FloatArray,  # (2^(N-1),) log sums over subsets, of one mechanism
+    node: int,
+    log_sizes: FloatArray,
+    allowed: BoolArray,  # (N,) parents
+    required: BoolArray,  # (N,)
+) -> FloatArray:
+    """Log probability of the samples given the set before the node, (2^(N-1),)."""
+    certain = np.delete(required, node)
+    free = np.delete(allowed, node) & ~certain
+    prior = np.zeros_like(within)
+    by_count = sums_by_count(log_sizes, int(certain.sum()), int(free.sum()))
+    add_prior(bits_of(free), bits_of(certain), by_count, prior)
+    possible = prior > -np.inf
+    return np.where(possible, within - np.where(possible, prior, 0.0), -np.inf)
+
+
+# How much memory the tables of the exact posterior take, checked before they are made.
+
+
+def table_bytes(n_nodes: int, n_regimes: int = 2) -> int:
+    """Bytes at the peak: scores, their sums, sums by node, the past, one more table for a moment.
+
+    >>> f"{table_bytes(20):,}"
+    '622,854,144'
+    """
+    n_sets = 1 << max(n_nodes - 1, 0)
+    tables = 8 * n_nodes * n_sets * (n_regimes + n_regimes + 1 + 1 + 1)
+    orders = 8 * 2 * n_sets * 3
+    room = (8 + 4 + 8) * n_sets
+    return tables + orders + room
+
+
+def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> int:
+    """The bytes needed, or a refusal that names them."""
+    needed = table_bytes(n_nodes, n_regimes)
+    limit = EXACT_BYTES if limit is None else limit
+    if needed > limit:
+        raise SettingError(
+            f"the exact posterior of {n_nodes} nodes needs {needed:,} bytes, above the limit of "
+            f"{limit:,} (memory_limit); every further node doubles it"
+        )
+    return needed
 
 
 class ExactPosterior:
@@ -67,7 +124,7 @@ class ExactPosterior:
         self._edge_mask = edge_masks(self.regimes, allowed, required)
         self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std)
         n_sets = 1 << (n_nodes - 1)
-        self.tables = refresh.ScoreTables(
+        self.tables = ScoreTables(
             scores=np.empty((n_regimes, n_nodes, n_sets)),
             within=np.empty((n_regimes, n_nodes, n_sets)),
             past=np.zeros((n_nodes, n_sets)),
@@ -86,9 +143,7 @@ class ExactPosterior:
         if not changed.any():
             return 0
         self._gram = np.array(moments.gram, order="C")
-        refresh.score_mechanisms(
-            self._gram, changed, self._edge_mask, self.kernel_prior, self.tables
-        )
+        score_mechanisms(self._gram, changed, self._edge_mask, self.kernel_prior, self.tables)
         self._forward = forward_sums(self.tables.local)
         if self._forward[-1] == -np.inf:
             raise ModelError("no order of the nodes fits the required and forbidden edges")
@@ -188,7 +243,7 @@ class ExactPosterior:
             subset_maxima(self.scores[regime, node], room)
             best[node] += room
         order = best_order(best)
-        adjacency, log_score = refresh.best_parents(self.scores, self.kernel_prior.regimes, order)
+        adjacency, log_score = best_parents(self.scores, self.kernel_prior.regimes, order)
         log_score += _past_of_order(self.tables.past, order)
         return OrderedGraph(order, adjacency, float(log_score - self._forward[-1]))
 
@@ -200,15 +255,13 @@ class ExactPosterior:
         shapes = self.kernel_prior.noise_shape + 0.5 * self._gram[:, :, -1, -1]
         gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
         normals = rng.standard_normal((n, n_regimes, size, size + 1))
-        random = refresh.RandomNumbers(uniforms, gammas, normals)
-        return Draws(
-            *refresh.draw_all(self._gram, self.kernel_prior, self.tables, self._forward, random)
-        )
+        random = RandomNumbers(uniforms, gammas, normals)
+        return Draws(*draw_all(self._gram, self.kernel_prior, self.tables, self._forward, random))
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
         edges = np.ascontiguousarray(adjacency)
-        return PointEstimate(*refresh.estimate_all(self._gram, self.kernel_prior, edges))
+        return PointEstimate(*estimate_all(self._gram, self.kernel_prior, edges))
 
     def state(self) -> dict[str, Any]:
         """Moments, present and retired: all else follows from them."""
@@ -247,3 +300,24 @@ def _past_of_order(past: FloatArray, order: IntArray) -> float:
         total += past[node, without(mask, node)]
         mask |= 1 << node
     return total
+
+
+def log_prior_sum(
+    log_sizes: FloatArray,
+    allowed: BoolArray,
+    required: BoolArray,
+    regimes: npt.NDArray[np.int64],
+) -> float:
+    """`allowed` and `required` (R, N, N) as [regime, parent, child], `regimes` (N,)."""
+    n = len(log_sizes)
+    local = np.zeros((n, 1 << (n - 1)))
+    for regime, node in np.argwhere(existing(regimes)).tolist():
+        certain = np.delete(required[regime, :, node], node)
+        free = np.delete(allowed[regime, :, node], node) & ~certain
+        add_prior(
+            bits_of(free),
+            bits_of(certain),
+            sums_by_count(log_sizes, int(certain.sum()), int(free.sum())),
+            local[node],
+        )
+    return float(forward_sums(local)[-1])

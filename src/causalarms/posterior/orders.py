@@ -8,14 +8,17 @@ its bit (`without`), so that the tables have 2^(N-1) columns.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from causalarms.posterior.parent_scores import ScoreTables
+from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.subset_sums import superset_log_sums
+from causalarms.posterior.weights import draw_weights
 
 
 @kernel
@@ -128,3 +131,172 @@ def best_order(local: FloatArray) -> IntArray:
         order[position] = last[mask]
         mask ^= 1 << order[position]
     return order
+
+
+# Exact draws of an order and, given it, of the parents of every mechanism.
+
+NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
+
+
+@kernel
+def draw_graph(
+    scores: FloatArray,  # (R, N, 2^(N-1))
+    within: FloatArray,  # (R, N, 2^(N-1))
+    local: FloatArray,  # (N, 2^(N-1))
+    forward: FloatArray,  # (2^N,)
+    regimes: npt.NDArray[np.int64],  # (N,)
+    uniforms: FloatArray,  # (N, 1 + R or more): who comes last, parents in each regime
+    order: npt.NDArray[np.int64],  # (N,) out
+    adjacency: npt.NDArray[np.bool_],  # (R, N, N) out
+) -> None:
+    n = len(order)
+    adjacency[:] = False
+    mask = (1 << n) - 1
+    for position in range(n - 1, -1, -1):
+        node = _draw_last(local, forward, mask, uniforms[position, 0])
+        order[position] = node
+        before = without(mask, node)
+        for regime in range(regimes[node]):
+            parents = draw_parents(
+                scores[regime, node],
+                within[regime, node, before],
+                before,
+                uniforms[position, 1 + regime],
+            )
+            for j in range(n - 1):
+                if parents >> j & 1:
+                    adjacency[regime, j + (j >= node), node] = True
+        mask ^= 1 << node
+
+
+@kernel
+def _draw_last(local: FloatArray, forward: FloatArray, mask: int, uniform: float) -> int:
+    chosen, reached = -1, 0.0
+    for i in range(len(local)):
+        if mask >> i & 1:
+            value = forward[mask ^ (1 << i)] + local[i, without(mask, i)] - forward[mask]
+            if value == -np.inf:
+                continue
+            chosen = i  # the last possible one stays, should rounding leave the sum below uniform
+            reached += math.exp(value)
+            if reached > uniform:
+                break
+    return chosen
+
+
+@kernel
+def draw_parents(scores: FloatArray, total: float, before: int, uniform: float) -> int:
+    """One set within `before`; the bits of a number smaller by one run through all subsets."""
+    chosen, best, reached = 0, -np.inf, 0.0
+    subset = before
+    while True:
+        value = scores[subset] - total
+        if value > NEGLIGIBLE:
+            reached += math.exp(value)
+            if reached > uniform:
+                return subset
+        if value > best:
+            chosen, best = subset, value
+        if subset == 0:
+            return chosen  # rounding left the sum below uniform: the most probable one
+        subset = (subset - 1) & before
+
+
+# Exact probabilities of edges: forward and backward sums over orders meet at every node.
+#
+# The probability of parent set P of a mechanism is exp(score) times the sum, over the sets S that
+# contain P and come before the node, of what all other mechanisms contribute.
+
+
+@kernel
+def edge_probabilities(
+    tables: ScoreTables,
+    regimes: IntArray,  # (N,)
+    forward: FloatArray,  # (2^N,)
+    backward: FloatArray,  # (2^N,)
+) -> FloatArray:
+    """(R, N, N) as [regime, parent, child]."""
+    scores, within = tables.scores, tables.within
+    n, n_sets = scores.shape[1], scores.shape[2]
+    probability = np.zeros((len(scores), n, n))
+    others = np.empty(n_sets)
+    total = forward[-1]
+    for regime in range(len(scores)):
+        for node in range(n):
+            if regime >= regimes[node]:
+                continue
+            for before in range(n_sets):
+                others[before] = forward[with_gap(before, node)]
+            for r in range(regimes[node]):
+                if r != regime:
+                    others += within[r, node]
+            for before in range(n_sets):
+                after = backward[with_gap(before, node) | (1 << node)]
+                others[before] = others[before] + tables.past[node, before] + after - total
+            superset_log_sums(others, others, tables.mantissa, tables.exponent)
+            for parents in range(n_sets):
+                chance = math.exp(scores[regime, node, parents] + others[parents])
+                if chance == 0.0:
+                    continue
+                for j in range(n - 1):
+                    if parents >> j & 1:
+                        probability[regime, j + (j >= node), node] += chance
+    return np.minimum(probability, 1.0)
+
+
+class RandomNumbers(NamedTuple):
+    """What n draws are made from."""
+
+    uniforms: FloatArray  # (n, N, 1 + R or more): who comes last, parents in each regime
+    gammas: FloatArray  # (n, R, N)
+    normals: FloatArray  # (n, R, N, N+1)
+
+
+@kernel
+def draw_all(
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    prior: KernelPrior,
+    tables: ScoreTables,
+    forward: FloatArray,  # (2^N,)
+    random: RandomNumbers,
+) -> tuple[IntArray, BoolArray, FloatArray, FloatArray, FloatArray]:
+    """The fields of `Draws`."""
+    n, most, size = random.gammas.shape
+    order = np.empty((n, size), dtype=np.int64)
+    adjacency = np.empty((n, most, size, size), dtype=np.bool_)
+    for t in range(n):
+        draw_graph(
+            tables.scores, tables.within, tables.local, forward, prior.regimes,
+            random.uniforms[t], order[t], adjacency[t],
+        )  # fmt: skip
+    weights, intercept, noise_std = draw_weights(
+        gram, prior, adjacency, random.gammas, random.normals
+    )
+    return order, adjacency, weights, intercept, noise_std
+
+
+@kernel
+def best_parents(scores: FloatArray, regimes: IntArray, order: IntArray) -> tuple[BoolArray, float]:
+    """The best parents of every mechanism among the nodes before it; smaller sets win ties."""
+    n = len(order)
+    adjacency = np.zeros((len(scores), n, n), dtype=np.bool_)
+    total = 0.0
+    earlier = 0
+    for node in order:
+        low = earlier & ((1 << node) - 1)
+        before = ((earlier >> (node + 1)) << node) | low
+        for regime in range(regimes[node]):
+            best, best_score = 0, -np.inf
+            subset = before
+            while True:
+                if scores[regime, node, subset] >= best_score:
+                    best, best_score = subset, scores[regime, node, subset]
+                if subset == 0:
+                    break
+                subset = (subset - 1) & before
+            total += best_score
+            for j in range(n - 1):
+                if best >> j & 1:
+                    adjacency[regime, j + (j >= node), node] = True
+        earlier |= 1 << node
+    return adjacency, total

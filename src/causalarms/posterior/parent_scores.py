@@ -14,12 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray
 from causalarms.kernels import kernel
-from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.prior import EdgeMask, KernelPrior
+from causalarms.posterior.subset_sums import subset_log_sums
 from causalarms.statistics.normal_equations import normal_equations
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 LOWEST = -1e250  # nats; finite however small the known variance, so that sums are too
 
@@ -172,3 +171,51 @@ def score_supersets(
         scores[mask] = (
             by_size[depth] - 0.5 * log_det + fit_score(stack[depth, n_free, n_free], noise)
         )
+
+
+# The loops over mechanisms: one compiled call for scores, for draws and for estimates.
+
+
+class ScoreTables(NamedTuple):
+    """What the exact posterior knows of every parent set, changed in place."""
+
+    scores: FloatArray  # (R, N, 2^(N-1))
+    within: FloatArray  # (R, N, 2^(N-1)) log sums over the subsets of a set
+    past: FloatArray  # (N, 2^(N-1)) what former mechanisms say of the order
+    local: FloatArray  # (N, 2^(N-1)) all regimes and the past together
+    mantissa: FloatArray  # (2^(N-1),) room to work
+    exponent: npt.NDArray[np.int32]  # (2^(N-1),) room to work
+
+
+@kernel
+def score_mechanisms(
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    changed: BoolArray,  # (R, N)
+    edges: EdgeMask,
+    prior: KernelPrior,
+    out: ScoreTables,
+) -> None:
+    """Scores of the changed mechanisms and their sums over subsets."""
+    scores, within, local = out.scores, out.within, out.local
+    for node in range(changed.shape[1]):
+        any_changed = False
+        for regime in range(prior.regimes[node]):
+            any_changed |= changed[regime, node]
+            if changed[regime, node]:
+                score_parent_sets(
+                    gram[regime, node],
+                    regime,
+                    node,
+                    edges.allowed[regime, :, node],
+                    edges.required[regime, :, node],
+                    prior,
+                    scores[regime, node],
+                )
+                subset_log_sums(
+                    scores[regime, node], within[regime, node], out.mantissa, out.exponent
+                )
+        if any_changed:
+            local[node] = within[0, node]
+            for regime in range(1, prior.regimes[node]):
+                local[node] += within[regime, node]
+            local[node] += out.past[node]

@@ -10,19 +10,21 @@ All are in units in which noise has a standard deviation of about one.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln
+from scipy.special import betaln, gammaln, logsumexp
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import number, share
-from causalarms.errors import SettingError
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
+from causalarms.errors import ModelError, ScaleWarning, SettingError
+from causalarms.kernels import kernel
+from causalarms.sem.regimes import Counts, existing, regime_counts
+from causalarms.statistics.moments import Moments
 
 ADAPTIVE = "adaptive"
 
@@ -88,3 +90,141 @@ class EdgeMask(NamedTuple):
 
     allowed: BoolArray
     required: BoolArray
+
+
+# What every posterior is told: prior knowledge of edges, and the prior as the kernels take it.
+
+
+def regimes_of(n_nodes: int, moments: Moments | None, given: npt.ArrayLike | None) -> Counts:
+    """As given, else those of the moments, else two of every node."""
+    if given is None and moments is not None:
+        return moments.n_regimes
+    counts = regime_counts(given, n_nodes)
+    if moments is not None and not np.array_equal(counts, moments.n_regimes):
+        raise ModelError(
+            f"moments of {moments.n_regimes.tolist()} regimes do not fit {counts.tolist()}"
+        )
+    return counts
+
+
+def edge_masks(
+    regimes: Counts, allowed: npt.ArrayLike | None, required: npt.ArrayLike | None
+) -> EdgeMask:
+    """Allowed and required edges; none of regimes that a node does not have."""
+    n_nodes = len(regimes)
+    shape = (int(regimes.max()), n_nodes, n_nodes)
+    every = np.ones(shape, dtype=bool) if allowed is None else _mask("allowed", allowed, shape)
+    none = np.zeros(shape, dtype=bool) if required is None else _mask("required", required, shape)
+    # in C order throughout: kernels are compiled anew for every other layout
+    possible = np.array(np.broadcast_to(every, shape), order="C")
+    possible &= ~np.eye(n_nodes, dtype=bool)
+    certain = np.array(np.broadcast_to(none, shape), order="C")
+    for mask in (possible, certain):
+        mask &= existing(regimes)[:, None, :]
+    if (certain & ~possible).any():
+        regime, parent, child = np.argwhere(certain & ~possible)[0]
+        raise SettingError(
+            f"edge {parent} -> {child} is required and forbidden ({regime=}): allowed says no"
+        )
+    return EdgeMask(possible, certain)
+
+
+def _mask(name: str, given: npt.ArrayLike, shape: tuple[int, int, int]) -> BoolArray:
+    try:
+        mask = np.asarray(given)
+    except ValueError:
+        mask = np.empty(0)
+    shapes = (shape[1:], shape)
+    if mask.shape not in shapes or mask.dtype.kind not in "biu" or not np.isin(mask, (0, 1)).all():
+        raise SettingError(
+            f"{name} must say True or False of every edge, in shape {shapes[0]} or {shapes[1]}"
+        )
+    return mask.astype(bool)
+
+
+def kernel_prior(
+    regimes: Counts,
+    prior: MechanismPrior,
+    noise_mean: npt.ArrayLike | None,
+    noise_std: npt.ArrayLike | None,
+) -> KernelPrior:
+    return KernelPrior(
+        noise_mean=per_mechanism(noise_mean, regimes),
+        known_variance=per_mechanism(noise_std, regimes) ** 2,
+        log_sizes=prior.log_sizes(len(regimes)),
+        weight_precision=prior.weight_scale**-2.0,
+        intercept_precision=prior.intercept_scale**-2.0,
+        noise_shape=float(prior.noise_shape),
+        regimes=np.array(regimes, dtype=np.int64),
+    )
+
+
+def per_mechanism(given: npt.ArrayLike | None, regimes: Counts) -> FloatArray:
+    """(R, N), nan where unknown."""
+    values = np.nan if given is None else np.asarray(given, dtype=float)
+    return np.array(np.broadcast_to(values, (int(regimes.max()), len(regimes))), order="C")
+
+
+# The sum of the prior over all orders and parent sets that prior knowledge leaves possible.
+#
+# Dividing by it makes the evidence that of a proper prior: the free one, conditioned on what the
+# user knows. Sums over parent sets depend on how many of the possible parents come before a node.
+
+
+def sums_by_count(log_sizes: FloatArray, n_required: int, n_free: int) -> FloatArray:
+    """Log prior of the required parents with any of `count` free ones, count = 0 .. n_free."""
+    return np.array(_sums_by_count(tuple(log_sizes.tolist()), n_required, n_free))
+
+
+@lru_cache(maxsize=256)  # mechanisms differ little, and posteriors are made often
+def _sums_by_count(log_sizes: tuple[float, ...], n_required: int, n_free: int) -> tuple[float, ...]:
+    sizes, sums = np.array(log_sizes), []
+    for count in range(n_free + 1):
+        chosen = np.arange(count + 1)
+        ways = gammaln(count + 1) - gammaln(chosen + 1) - gammaln(count - chosen + 1)
+        sums.append(float(logsumexp(ways + sizes[n_required + chosen])))
+    return tuple(sums)
+
+
+def bits_of(members: BoolArray) -> int:
+    return int((members * (1 << np.arange(len(members)))).sum())
+
+
+@kernel
+def add_prior(free: int, required: int, by_count: FloatArray, local: FloatArray) -> None:
+    for mask in range(len(local)):
+        if mask & required != required:
+            local[mask] = -np.inf
+            continue
+        count, rest = 0, mask & free
+        while rest:
+            rest &= rest - 1
+            count += 1
+        local[mask] += by_count[count]
+
+
+# Say where moments have too few digits for the noise beneath large values.
+#
+# Sums of squares of values that are r times the noise keep the noise with a relative error of
+# about r^2 2^-53, times a little for every parent: 1 % at 5 million times, nothing at a hundred
+# million. Dense systems of 50 nodes reach that at their last nodes, since values grow along the
+# order.
+
+MOST = 5e6  # times the noise
+
+
+def warn_of_lost_digits(gram: npt.NDArray[np.float64], nodes: tuple[str, ...]) -> None:
+    """`gram` (R, N, N+1, N+1) in units of the noise."""
+    samples = np.maximum(gram[:, :, -1, -1], 1)
+    own = np.einsum("rnii->rni", gram)[:, np.arange(len(nodes)), np.arange(len(nodes))]
+    size = np.sqrt(own / samples).max(axis=0)
+    lost = np.flatnonzero(size > MOST)
+    if len(lost):
+        worst = int(np.argmax(size))
+        warnings.warn(
+            f"values of {len(lost)} nodes, most of all {nodes[worst]!r}, are up to "
+            f"{size[worst]:.1g} times the noise: double precision keeps too little of the noise "
+            "beneath them, so that their parents' weights and noise are rough",
+            ScaleWarning,
+            stacklevel=4,
+        )

@@ -11,12 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Int32Array
 from causalarms.kernels import kernel
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
 
 STEP = 512.0 * math.log(2.0)  # nats per unit of the exponent
 DOWN = 2.0**-512
@@ -25,7 +22,7 @@ LEAST = -(2**29)  # whatever is 10^11 nats below the largest is as unlikely
 
 
 @kernel
-def split(logs: FloatArray, mantissa: FloatArray, exponent: IntArray) -> float:
+def split(logs: FloatArray, mantissa: FloatArray, exponent: Int32Array) -> float:
     """exp(log - top) as mantissa in [2^-256, 2^256] and exponent; returns top."""
     top = -np.inf
     for k in range(len(logs)):
@@ -51,7 +48,7 @@ def _factor(exponent: int, largest: int) -> float:
 
 @kernel
 def _add_halves(
-    to: FloatArray, to_exponent: IntArray, what: FloatArray, exponent: IntArray
+    to: FloatArray, to_exponent: Int32Array, what: FloatArray, exponent: Int32Array
 ) -> None:
     """Add term by term, without branches so that it is done several terms at a time."""
     for k in range(len(to)):
@@ -62,7 +59,7 @@ def _add_halves(
 
 @kernel
 def subset_log_sums(
-    logs: FloatArray, sums: FloatArray, mantissa: FloatArray, exponent: IntArray
+    logs: FloatArray, sums: FloatArray, mantissa: FloatArray, exponent: Int32Array
 ) -> None:
     """sums[S] = log of the sum of exp(logs[P]) over P within S; the last two are room to work."""
     top = split(logs, mantissa, exponent)
@@ -79,7 +76,7 @@ def subset_log_sums(
 
 @kernel
 def superset_log_sums(
-    logs: FloatArray, sums: FloatArray, mantissa: FloatArray, exponent: IntArray
+    logs: FloatArray, sums: FloatArray, mantissa: FloatArray, exponent: Int32Array
 ) -> None:
     """sums[P] = log of the sum of exp(logs[S]) over S that contain P."""
     top = split(logs, mantissa, exponent)
@@ -107,7 +104,7 @@ def subset_maxima(logs: FloatArray, maxima: FloatArray) -> None:
 
 
 @kernel
-def _join(top: float, mantissa: FloatArray, exponent: IntArray, sums: FloatArray) -> None:
+def _join(top: float, mantissa: FloatArray, exponent: Int32Array, sums: FloatArray) -> None:
     for k in range(len(sums)):
         if mantissa[k] > 0.0:
             sums[k] = top + math.log(mantissa[k]) + exponent[k] * STEP

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, Interventions
-from causalarms.changes.misfit import misfits
+from causalarms.changes.detector import misfits
 from causalarms.checks import whole
 from causalarms.errors import CausalArmsError, CausalArmsWarning, ModelError
-from causalarms.graphs.metrics import graph_errors
+from causalarms.graphs.graph import graph_errors
 from causalarms.graphs.registry import make_learner
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import accepted_settings, make_policy, policy_factory
@@ -316,7 +316,7 @@ def _stopped(rule: StopRule, trace: Trace) -> Record:
     found = trace.recommendation
     return {
         "stopped": len(trace.gap) if found is not None and rule.met(found) else None,
-        "probability_best": None if found is None else float(found.probability_best),
+        "probability_best": None if found is None else float(found.probability),
         "expected_loss": None if found is None else float(found.expected_loss),
     }
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, Interventions
-from causalarms.changes.alarm import Alarm
+from causalarms.changes.detector import Alarm
 from causalarms.errors import ModelError
-from causalarms.graphs.metrics import graph_errors
-from causalarms.models.over_draws import Recommendation
+from causalarms.graphs.graph import graph_errors
+from causalarms.models.belief import Recommendation
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.policies.stopping import StopRule
 from causalarms.rng import stream
@@ -120,7 +120,7 @@ def simulate(
             reward = float(world.expected_reward(a[None], numbers[t])[0])
             on_round(t + 1, suggestion, float(best[numbers[t]]) - reward)
         if stop is not None and (t + 1) % stop.every == 0:
-            recommendation = stop.look(policy, stream(seed, "stop", t))
+            recommendation = stop.look(policy)
             if stop.met(recommendation):
                 n_played = t + 1
                 break

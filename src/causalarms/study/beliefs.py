@@ -14,10 +14,8 @@ import numpy.typing as npt
 
 from causalarms.errors import TooEarlyError
 from causalarms.graphs.graph import Graph
-from causalarms.models.belief import Belief, Summary, summary
-from causalarms.models.likely_graph import likely_graph
+from causalarms.models.belief import Belief, Summary, likely_graph, summary
 from causalarms.policies.base import Policy
-from causalarms.rng import stream
 from causalarms.sem.factors import NamedFactors
 from causalarms.study.limits import Limits
 from causalarms.study.settings import Settings
@@ -78,7 +76,7 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
         settings,
         np.array([r.values for r in records], dtype=float).reshape(-1, n),
         np.array([r.intervention for r in records], dtype=np.uint8).reshape(-1, n),
-        policy.belief(stream(settings.seed, "belief", policy.n_told)),
+        policy.belief(),
         policy.has_model,
     )
 

@@ -10,12 +10,10 @@ import numpy as np
 from scipy import stats
 
 from causalarms.errors import TooEarlyError
-from causalarms.limits import MAX_COMPARED
-from causalarms.models.over_draws import best_of_each
+from causalarms.models.belief import recommend
 from causalarms.sem.factors import Level
-from causalarms.study.beliefs import Beliefs, Bits
+from causalarms.study.beliefs import Beliefs
 
-SEARCHED_DRAWS = 40  # whose best interventions are compared where there are more
 NAN = float("nan")
 
 
@@ -59,39 +57,25 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
     if beliefs.belief is None:
         return _best_average(beliefs)
     settings = beliefs.settings
-    rows = candidates(beliefs)
-    cost = settings.constraints.cost(rows)
-    found = beliefs.belief.best(rows, settings.reward_index, cost, tolerance=tolerance)
+    found = recommend(
+        beliefs.belief, settings.reward_index, settings.constraints, tolerance=tolerance
+    )
     mean, low, high = (settings.sign * float(number) for number in found.reward)
     graphs = "all graphs" if beliefs.belief.weighs_graphs else "its one learned graph"
     return Best(
-        intervention=dict(zip(settings.nodes, map(int, rows[found.row]), strict=True)),
-        levels=settings.named.levels(rows[found.row]),
-        switch=settings.named.switched(rows[found.row]),
+        intervention=dict(zip(settings.nodes, map(int, found.intervention), strict=True)),
+        levels=settings.named.levels(found.intervention.tolist()),
+        switch=settings.named.switched(found.intervention.tolist()),
         reward=mean,
         low=min(low, high),
         high=max(low, high),
-        cost=float(cost[found.row]),
+        cost=found.cost,
         probability=found.probability,
         expected_loss=found.expected_loss,
         basis=f"{len(beliefs.values)} rounds, averaged over {graphs}"
         if beliefs.belief.weighs_graphs
         else f"{len(beliefs.values)} rounds, given {graphs}: doubts about it are not included",
     )
-
-
-def candidates(beliefs: Beliefs) -> Bits:
-    """All allowed interventions; where they are too many, those that are best in some draw."""
-    allowed, belief = beliefs.settings.constraints, beliefs.belief
-    if allowed.count(MAX_COMPARED) is not None:
-        return allowed.interventions(MAX_COMPARED)
-    assert belief is not None
-    found = best_of_each(
-        belief.first(SEARCHED_DRAWS), beliefs.settings.reward_index, allowed=allowed
-    )
-    natural = np.zeros((1, beliefs.settings.n_nodes), dtype=np.uint8)
-    rows = np.unique(np.concatenate([found, natural, beliefs.regimes]), axis=0)
-    return np.ascontiguousarray(rows[allowed.allows(rows)])
 
 
 def _best_average(beliefs: Beliefs) -> Best:

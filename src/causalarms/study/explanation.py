@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from causalarms.errors import NotAskedError
-from causalarms.models.belief import Belief
+from causalarms.models.belief import Belief, candidates
 from causalarms.policies.base import Policy
 from causalarms.study.beliefs import Beliefs, Bits, FloatArray, believe
-from causalarms.study.best import candidates
 from causalarms.study.left_out import left_out
 from causalarms.study.trials import Ledger
 
@@ -142,7 +141,8 @@ def _with_model(beliefs: Beliefs, a: Bits, text: list[str]) -> dict[str, Any]:
 def _rival(beliefs: Beliefs, a: Bits) -> Bits | None:
     """The best allowed intervention by mean net reward, other than this one."""
     assert beliefs.belief is not None
-    rows = candidates(beliefs)
+    settings = beliefs.settings
+    rows = candidates(beliefs.belief, settings.reward_index, settings.constraints)
     rows = rows[(rows != a).any(axis=1)]
     if not len(rows):
         return None

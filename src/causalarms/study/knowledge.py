@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from causalarms.errors import StudyError, shown
-from causalarms.graphs.prior_knowledge import edge_constraints
+from causalarms.graphs.inputs import edge_constraints
 from causalarms.policies.registry import accepted_settings, policy_factory, policy_names
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import node_index

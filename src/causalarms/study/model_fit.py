@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import Graph
-from causalarms.graphs.model_checks import MechanismCheck, check_mechanisms
 from causalarms.study.beliefs import Beliefs
 
 DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once

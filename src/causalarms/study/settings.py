@@ -13,7 +13,7 @@ import numpy as np
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.policies.base import Policy
-from causalarms.policies.registry import make_policy, policy_names
+from causalarms.policies.registry import PRESETS, make_policy, policy_names
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import all_two, as_name, checked_name, node_index, node_names
@@ -194,8 +194,7 @@ def _names(what: str, given: Any) -> Sequence[Any]:
 def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]:
     """The policy of a new study, and its settings: the best there is where nothing else is said.
 
-    A study is in units of its own, so the posterior's prior is said in units it estimates, and its
-    noise has a law of its own; somebody types its values, and some may be missing.
+    The defaults of the policy are written down: the study stays what it is if they change.
     """
     if type(changes) is not bool:
         raise StudyError(f"changes is True or False, not {shown(changes)}")
@@ -207,13 +206,8 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
             )
         name = name + WATCHING
     settings = {} if settings is None else settings
-    if isinstance(name, str) and name in (BEST, BEST + WATCHING) and isinstance(settings, Mapping):
-        settings = {
-            "noise_scale": "estimate", "gaps": "learn", "typing_errors": "left out",
-            "decide": "auto", **settings,
-        }  # fmt: skip
-        if name.endswith(WATCHING):
-            settings = {"noise": "any", **settings}
+    if isinstance(name, str) and name in PRESETS and isinstance(settings, Mapping):
+        settings = {**PRESETS[name].defaults, **settings}
     return name, settings
 
 

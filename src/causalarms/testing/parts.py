@@ -12,8 +12,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from causalarms.arrays import FloatArray, IntArray, Intervention
-from causalarms.changes.alarm import Alarm
-from causalarms.changes.detector import Detector, checked_alarms
+from causalarms.changes.detector import Alarm, Detector, checked_alarms
 from causalarms.changes.view import (
     KINDS,
     MODEL,
@@ -24,13 +23,13 @@ from causalarms.changes.view import (
     Prediction,
 )
 from causalarms.errors import CausalArmsError, CausalArmsWarning
-from causalarms.graphs.units import Units
-from causalarms.models.weights import MechanismWeights
+from causalarms.models.linear import MechanismWeights
 from causalarms.policies.state_check import check_state
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Dataset
+from causalarms.statistics.units import Units
 from causalarms.testing.promises import (
     assert_kept,
     assert_plain,

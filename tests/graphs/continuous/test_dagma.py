@@ -13,7 +13,7 @@ from systems import (
 )
 
 from causalarms.graphs.continuous.dagma import Loss, dagma, dagma_objective
-from causalarms.graphs.continuous.thresholding import threshold_to_dag
+from causalarms.graphs.continuous.numerics import threshold_to_dag
 
 COVARIANCE = population_covariance(KNOWN_WEIGHTS)
 LOSSES: list[Loss] = ["likelihood", "least-squares"]

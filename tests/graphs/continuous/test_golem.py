@@ -12,8 +12,12 @@ from systems import (
 )
 
 from causalarms.graphs.continuous.golem import golem, golem_objective
-from causalarms.graphs.continuous.small_matrices import exponentiate, invert, invert_m_matrix
-from causalarms.graphs.continuous.thresholding import threshold_to_dag
+from causalarms.graphs.continuous.numerics import (
+    exponentiate,
+    invert,
+    invert_m_matrix,
+    threshold_to_dag,
+)
 from causalarms.sem.regimes import topological_order
 
 COVARIANCE = population_covariance(KNOWN_WEIGHTS)

@@ -12,15 +12,18 @@ from numpy.typing import ArrayLike
 
 from causalarms.checks import choice, number, whole
 from causalarms.errors import DataError, SettingError
-from causalarms.graphs.continuous.adam import adam_direction, move
-from causalarms.graphs.continuous.gradient_fit import (
+from causalarms.graphs.continuous.numerics import (
     MOST_STEPS,
     GradientFit,
+    Matrix,
+    adam_direction,
     checked_covariance,
     checked_weights,
+    invert_m_matrix,
+    least_squares,
+    move,
+    negative_log_likelihood,
 )
-from causalarms.graphs.continuous.likelihood import least_squares, negative_log_likelihood
-from causalarms.graphs.continuous.small_matrices import Matrix, invert_m_matrix
 from causalarms.kernels import kernel
 
 Loss = Literal["likelihood", "least-squares"]

@@ -15,22 +15,21 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from causalarms.arrays import FloatArray
 from causalarms.checks import number
 from causalarms.errors import CausalArmsWarning, DataError, IdentifiabilityWarning
 from causalarms.graphs.continuous.dagma import Loss, check_dagma, dagma
 from causalarms.graphs.continuous.golem import check_golem, golem
-from causalarms.graphs.continuous.gradient_fit import LARGEST_RATE
-from causalarms.graphs.continuous.thresholding import (
+from causalarms.graphs.continuous.numerics import (
+    LARGEST_RATE,
     WEIGHT_THRESHOLD,
     check_threshold,
     threshold_to_dag,
 )
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import Rounds, as_noise_mean, as_rounds
-from causalarms.graphs.units import common_scale
 from causalarms.sem.regimes import REGIME_NAMES, topological_order
-
-FloatArray = npt.NDArray[np.float64]
+from causalarms.statistics.units import common_scale
 
 
 class _Continuous(BaseEstimator):  # type: ignore[misc]

@@ -11,15 +11,17 @@ from numpy.typing import ArrayLike
 
 from causalarms.checks import flag, number, whole
 from causalarms.errors import DataError
-from causalarms.graphs.continuous.adam import adam_direction, move
-from causalarms.graphs.continuous.gradient_fit import (
+from causalarms.graphs.continuous.numerics import (
     MOST_STEPS,
     GradientFit,
+    Matrix,
+    adam_direction,
     checked_covariance,
     checked_weights,
+    exponentiate,
+    move,
+    negative_log_likelihood,
 )
-from causalarms.graphs.continuous.likelihood import negative_log_likelihood
-from causalarms.graphs.continuous.small_matrices import Matrix, exponentiate
 from causalarms.kernels import kernel
 
 # Adam's usual rates, which the published program keeps (Kingma and Ba 2015).

@@ -19,15 +19,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, IntArray, Interventions
+from causalarms.models.draws import upper_values
 from causalarms.models.knowledge_gradient.losses import Decisions, PosteriorDraws, losses_after
 from causalarms.models.knowledge_gradient.model import Model, model_of
-from causalarms.models.over_draws import upper_values
 from causalarms.posterior.base import Draws, Posterior
 from causalarms.sem.rewards import indices_of, intervention_of, reward_tables
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.uint8]
 
 LATE_TABLE_CELLS = 2**22  # draws times interventions that a late round compares: 32 MiB
 BEST_BY_MEAN = 10  # interventions that may always be decided on: nearly as good as the best
@@ -64,8 +61,8 @@ class Situation(NamedTuple):
     regimes: IntArray  # (N,)
     arms: IntArray | None  # (A,) allowed ones by their index; None: all
     cost: FloatArray | None  # (A,), in units of the posterior's reward
-    pending: Rows  # (n, N)
-    recent: Rows  # (m, N), the last rounds told, the last one last
+    pending: Interventions  # (n, N)
+    recent: Interventions  # (m, N), the last rounds told, the last one last
     age: int  # rounds played or being played since the last change
 
 
@@ -284,7 +281,7 @@ def _by_frequency(arms: IntArray) -> IntArray:
     return found[np.argsort(-count, kind="stable")]
 
 
-def _rows(asked: Situation, arms: IntArray) -> Rows:
+def _rows(asked: Situation, arms: IntArray) -> Interventions:
     indices = arms if asked.arms is None else asked.arms[arms]
     return np.ascontiguousarray(intervention_of(indices, len(asked.regimes), asked.regimes))
 

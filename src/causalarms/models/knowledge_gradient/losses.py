@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, Interventions
 from causalarms.kernels import kernel
 from causalarms.models.knowledge_gradient.model import (
     Model,
@@ -25,9 +26,6 @@ from causalarms.models.knowledge_gradient.model import (
     predictive_log_density,
     rank_one_update,
 )
-
-FloatArray = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.uint8]
 
 # Of the likeliest order's weight. An order below it hardly moves an expected reward, and leaving
 # it out saves its pass over all nodes and decisions.
@@ -77,8 +75,8 @@ class Outcome(NamedTuple):
 def losses_after(
     model: Model,
     draws: PosteriorDraws,
-    pending: Rows,  # (n, N), whose results will be known too
-    candidates: Rows,  # (C, N)
+    pending: Interventions,  # (n, N), whose results will be known too
+    candidates: Interventions,  # (C, N)
     plays: float,  # how often a candidate is played
     decisions: Decisions,
 ) -> FloatArray:

@@ -20,19 +20,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import FloatArray, IntArray
 from causalarms.kernels import inner, kernel
 from causalarms.posterior.base import Posterior
-from causalarms.posterior.graph_draws import NEGLIGIBLE
-from causalarms.posterior.mechanism_weights import factored_equations
-from causalarms.posterior.orders import with_gap, without
+from causalarms.posterior.orders import NEGLIGIBLE, with_gap, without
+from causalarms.posterior.parent_scores import ScoreTables
 from causalarms.posterior.prior import KernelPrior
-from causalarms.posterior.refresh import ScoreTables
+from causalarms.posterior.weights import factored_equations
 from causalarms.statistics.normal_equations import solve_transposed, whiten
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 class ParentSets(NamedTuple):

@@ -30,21 +30,23 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, Intervention
-from causalarms.changes.alarm import starts_after
+from causalarms.changes.detector import starts_after
 from causalarms.changes.view import PREDICTION
-from causalarms.models.belief import Belief
-from causalarms.models.over_draws import Recommendation, recommend
-from causalarms.policies.base import LeftOut, Policy, Suggestion
+from causalarms.errors import TooEarlyError
+from causalarms.models.belief import Belief, Recommendation, recommend
+from causalarms.policies.base import BELIEF_DRAWS, LeftOut, Policy, Suggestion
 from causalarms.policies.posterior.decide import (
     Progress,
     by_quantile,
     knowledge_gradient_of,
     random_round,
 )
-from causalarms.policies.posterior.rounds import Round
+from causalarms.policies.posterior.rounds import FIRST_ROUNDS, Round
 from causalarms.policies.posterior.system import LEARN, LearnedSystem, PosteriorConfig, n_draws
 from causalarms.policies.state_check import WHOLE, Entry, nested, unnested
+from causalarms.posterior.dag import likely_edges
 from causalarms.search.constraints import Constraints
+from causalarms.sem.rewards import within
 
 # Rounds in which the posterior is refreshed each time; later every `refresh`. By then a round
 # changes little, and a run of 1500 rounds is refreshed 540 times.
@@ -110,7 +112,7 @@ class PosteriorPolicy(Policy):
     @property
     def adjacency(self) -> npt.NDArray[np.bool_] | None:
         """The edges that are more likely present than absent."""
-        return self.edge_probability > 0.5
+        return likely_edges(self.edge_probability)
 
     def suggest(
         self,
@@ -132,14 +134,25 @@ class PosteriorPolicy(Policy):
         return by_quantile(system, self.reward, rng, kept)
 
     def recommend(
-        self, rng: np.random.Generator, *, draws: int = 200, tolerance: float = 0.0
+        self,
+        rng: np.random.Generator | None = None,
+        *,
+        draws: int = BELIEF_DRAWS,
+        tolerance: float = 0.0,
+        allowed: Constraints | None = None,
     ) -> Recommendation:
-        """The intervention to settle on now, how likely it is the best, and what stopping costs."""
-        system = self._system
-        found = recommend(
-            system.draw(rng, n_draws(draws)), self.reward, tolerance=tolerance, regimes=self.regimes
-        )
-        return found._replace(mean=found.mean + float(system.rounds.origin[self.reward]))
+        """The intervention to settle on now, how likely it is the best, and what stopping costs.
+
+        Without `rng` from the same draws as `belief()`, so that nobody is told something else.
+        """
+        belief = self.belief(rng, draws=n_draws(draws))
+        if belief is None:
+            raise TooEarlyError(
+                f"it is too early to recommend anything: {self.n_told} of the first "
+                f"{FIRST_ROUNDS} results are in"
+            )
+        limits = within(self.regimes, allowed)
+        return recommend(belief, self.reward, limits, tolerance=tolerance)
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
         system = self._system

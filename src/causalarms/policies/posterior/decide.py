@@ -17,6 +17,7 @@ import numpy.typing as npt
 from causalarms.arrays import Intervention
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
+from causalarms.models.draws import most_optimistic
 from causalarms.models.knowledge_gradient import (
     AverageRewards,
     Chosen,
@@ -26,7 +27,6 @@ from causalarms.models.knowledge_gradient import (
     early_round,
     late_round,
 )
-from causalarms.models.over_draws import most_optimistic
 from causalarms.policies.base import EXPLOIT, EXPLORE, Suggestion
 from causalarms.policies.posterior.rounds import FIRST_ROUNDS
 from causalarms.policies.posterior.system import AUTO, EXACT, LOOKAHEAD, LearnedSystem

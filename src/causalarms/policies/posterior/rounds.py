@@ -12,23 +12,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from causalarms.arrays import FloatArray, Intervention
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.changes.view import View
 from causalarms.errors import DataError
-from causalarms.graphs.units import Units
 from causalarms.policies.base import MAX_VALUE, LeftOut
 from causalarms.posterior.base import Draws
-from causalarms.posterior.gaps import add_rounds
-from causalarms.posterior.noise_units import estimated_units
+from causalarms.posterior.missing import add_rounds
 from causalarms.sem.regimes import Counts
 from causalarms.state_entries import FLOATS, INTEGERS, Entry
 from causalarms.statistics.dataset import RecentRounds
 from causalarms.statistics.moments import Moments, gram_matrix
-
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
+from causalarms.statistics.units import Units, estimated_units
 
 FIRST_ROUNDS = 8  # random ones, from which units are estimated; `quantile` lost more with 4
 FEWEST_VALUES = 4  # of a node, that show its spread if some are missing

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import FloatArray, Intervention
-from causalarms.changes.alarm import Alarm
-from causalarms.changes.detector import Detector
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
+from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.predictive import predictive_scores
 from causalarms.changes.view import PREDICTION, Prediction, View
 from causalarms.checks import choice, optional, share, whole
 from causalarms.errors import DataError
-from causalarms.graphs.inputs import as_noise_mean, as_noise_std
-from causalarms.graphs.units import Units
+from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
 from causalarms.limits import MAX_EXACT_NODES
 from causalarms.models.belief import Belief, in_units_of_data
 from causalarms.policies.posterior.rounds import (
@@ -36,17 +34,13 @@ from causalarms.policies.posterior.rounds import (
 )
 from causalarms.policies.state_check import FLOATS, Entry, nested, unnested
 from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.noise_units import given_units, moments_in
-from causalarms.posterior.prior import MechanismPrior
-from causalarms.posterior.sampled import SampledPosterior
-from causalarms.posterior.settings import edge_masks, per_mechanism
+from causalarms.posterior.prior import MechanismPrior, edge_masks, per_mechanism
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
 from causalarms.statistics.moments import Moments
-
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
+from causalarms.statistics.units import Units, moments_in
 
 AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
 QUANTILE, LOOKAHEAD, AUTO = DECIDE = ("quantile", "lookahead", "auto")
@@ -73,7 +67,7 @@ class PosteriorConfig:
     """Draws of the whole system in every round; `quantile` of 20 draws is the third best."""
     quantile: float = 0.9
     """The upper value of an intervention is this quantile of its reward over the draws."""
-    decide: str = QUANTILE
+    decide: str = AUTO
     """ "quantile": the intervention of the highest upper value. "lookahead": the one whose reward
     and whose result together are worth most to the rounds that follow
     (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions. "auto":
@@ -86,11 +80,11 @@ class PosteriorConfig:
     """Prior spread of weights, in units of the noise."""
     noise_shape: float = 0.5
     """Half of how many samples the prior of the noise's variance counts as."""
-    noise_scale: npt.ArrayLike | str = 1.0
+    noise_scale: npt.ArrayLike | str = ESTIMATE
     """About what the noise's standard deviation is, a number or one per node: the units of the
     prior. "estimate": from 8 random rounds, for measurements in units of their own; costs some
     regret if the noise is of order one."""
-    gaps: str = DROP
+    gaps: str = LEARN
     """ "learn": of rounds with missing values (nan), what the others say; "drop": refused."""
     memory_limit: int | None = None
     """Bytes for the tables; None: 1 GiB."""
@@ -102,7 +96,7 @@ class PosteriorConfig:
     """One that looks at predictions, or its name; None if nothing changes."""
     probes: int = 0
     """Interventions after an alarm, random ones and their opposites in turn."""
-    typing_errors: str = KEPT
+    typing_errors: str = LEFT_OUT
     """ "kept", or "left out": nothing is learned from a round with a value that is probably a
     typing error, until others like it come."""
 
@@ -147,7 +141,8 @@ class LearnedSystem:
         self._edges = edge_masks(regimes, config.allowed, config.required)
         self._noise_mean = as_noise_mean(config.noise_mean, nodes, most)  # (R, N) or None
         self._noise_std = as_noise_std(config.noise_std, nodes, n_regimes=most)
-        units = given_units(config.noise_scale, nodes)
+        scale = as_noise_scale(config.noise_scale, nodes)
+        units = None if scale is None else Units(shift=np.zeros(n), scale=scale)
         self.rounds = ToldRounds(regimes, wary=config.typing_errors == LEFT_OUT)
         # which nodes predict which, as [node, predictor], and whose predictions are tested:
         # none before the posterior is judged for the first time

@@ -1,0 +1,447 @@
+"""`SampledPosterior`: the posterior of `ExactPosterior` past its size, by chains over orders.
+
+Orders are sampled with probability proportional to the product of what all mechanisms contribute
+(Friedman and Koller, 2003), from tables over few candidate parents (Kuipers, Suter and Moffa, 2022;
+Viinikka et al., 2020); everything else is exact given the order. The target is that of the exact
+posterior where all nodes are candidates, and close to it otherwise (`candidate_tables.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.arrays import BoolArray, FloatArray, IntArray
+from causalarms.checks import whole
+from causalarms.errors import DataError, ModelError
+from causalarms.limits import EXACT_BYTES, MAX_CORE_NODES, MAX_SMALL_NODES
+from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
+from causalarms.posterior.chains import given_order
+from causalarms.posterior.chains.candidates import choose_candidates
+from causalarms.posterior.chains.convergence import Diagnostics, diagnose
+from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
+from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
+from causalarms.posterior.exact import table_bytes as exact_bytes
+from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
+from causalarms.posterior.weights import estimate_all
+from causalarms.rng import Seed, generator
+from causalarms.sem.regimes import Counts, existing
+from causalarms.state_entries import BITS, FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
+from causalarms.statistics.moments import Moments
+
+# Could these be the chains of a sampled posterior? Compiled loops follow their numbers blindly.
+
+
+def check_chains(
+    state: dict[str, Any],
+    required: BoolArray,
+    regimes: Counts,
+    *,
+    most_orders: int,
+    pool: int,
+    slots: int,
+) -> None:
+    """DataError where orders are no orders, or candidates none that the tables have room for."""
+    n = required.shape[1]
+    possible = state["allowed"] & ~required & ~np.eye(n, dtype=bool)
+    for name in ("orders", "kept"):
+        orders = np.asarray(state[name])
+        if not orders.size or not (np.sort(orders, axis=-1) == np.arange(n)).all():
+            raise DataError(f"{name} are no orders of {n} nodes")
+    if np.asarray(state["kept"]).shape[1] > most_orders:
+        raise DataError(f"kept are more than {most_orders} orders of a chain")
+    for regime, node in np.argwhere(existing(regimes)).tolist():
+        free, core = int(state["n_free"][regime, node]), int(state["n_core"][regime, node])
+        members = state["members"][regime, node, : free + core].tolist()
+        distinct = free + core < n and len(set(members)) == len(members) and node not in members
+        room = 1 << free <= pool and (core == 0 or pool >> free <= slots) and core <= MAX_CORE_NODES
+        needed = 0 <= int(state["needed"][regime, node]) < 1 << core
+        if not (distinct and room and needed and possible[regime, members[:free], node].all()):
+            raise DataError(f"the candidates of node {node} in regime {regime} are none")
+
+
+SPARE, SPARE_BESIDE_CORE = 3, 8  # pools hold 2^(that) tables of all candidates, or beside a core
+GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
+ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
+SWEEPS_AT_ONCE = 1000  # random numbers of so many are held at a time
+SPREAD_OF_STARTS = 2.0  # of log variances
+STEP_ROUNDS = 10  # of steps from a draw of the tables, where nodes beside the tables matter
+CHOICE = ("members", "n_free", "n_core", "needed", "log_odds", "vague", "tail", "linked")
+LARGEST_SEED = 2**32 - 1
+BEST_OF = 20  # orders searched for the most probable graph
+
+
+class SampledPosterior:
+    """Orders of a Markov chain Monte Carlo run, given the moments of every mechanism.
+
+    As `ExactPosterior`, and
+    seed            of the chains: the same calls give the same orders
+    n_candidates    possible parents whose sets are all summed up, per mechanism
+    n_beside_core   as many of them where more are plausible and the likely ones are always in: each
+                    more doubles the time and lessens an error that chains cannot show
+    n_chains        each from its own start, so that `diagnostics` can compare them
+    n_sweeps        per chain, for the moments given at first; as many before that are forgotten
+    update_sweeps   per chain in each `update`, from where the chains are
+    n_orders        kept per chain, evenly over the sweeps
+
+    An update continues the chains: mechanisms with new moments are scored anew, their candidates
+    are chosen anew once they have 20 % more samples. `run` lengthens the chains on the same data.
+    `diagnostics` compare chains. They cannot show what candidates cost: nothing with all nodes,
+    little where interventions vary and mechanisms have some tens of samples, more for few samples
+    or without interventions (`benchmarks/posterior_sampled.py`). More candidates show that.
+    `log_evidence` is nan, and so is the probability of `most_probable`: chains know no total.
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        moments: Moments | None = None,
+        *,
+        noise_mean: npt.ArrayLike | None = None,
+        noise_std: npt.ArrayLike | None = None,
+        prior: MechanismPrior | None = None,
+        allowed: npt.ArrayLike | None = None,
+        required: npt.ArrayLike | None = None,
+        memory_limit: int | None = None,
+        regimes: npt.ArrayLike | None = None,
+        seed: Seed = 0,
+        n_candidates: int = 12,
+        n_beside_core: int = 6,
+        n_chains: int = 4,
+        n_sweeps: int = 500,
+        update_sweeps: int = 20,
+        n_orders: int = 100,
+    ) -> None:
+        self.n_nodes = n_nodes
+        self.prior = prior or MechanismPrior()
+        counts = {
+            "n_candidates": n_candidates,
+            "n_beside_core": n_beside_core,
+            "n_chains": n_chains,
+            "n_sweeps": n_sweeps,
+            "update_sweeps": update_sweeps,
+            "n_orders": n_orders,
+        }
+        for name, value in counts.items():
+            whole(name, value, least=1)
+        self.regimes = regimes_of(n_nodes, moments, regimes)
+        self._exist = existing(self.regimes)
+        self._edge_mask = edge_masks(self.regimes, allowed, required)
+        self.allowed, self.required = self._edge_mask
+        self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std)
+        self.n_candidates = max(min(n_candidates, n_nodes - 1), 1)
+        self.n_chains, self.n_orders = n_chains, n_orders
+        self.update_sweeps = update_sweeps
+        self._beside_core = min(n_beside_core, self.n_candidates)
+        pool = 1 << max(self.n_candidates + SPARE, self._beside_core + SPARE_BESIDE_CORE)
+        slots = pool >> min(self._beside_core, self._fewest_free())
+        shape = self._exist.shape
+        self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders, shape[0])
+        _check_memory(n_nodes, self.n_candidates, self.n_bytes, memory_limit)
+        self._tables = CandidateTables(
+            gram=np.full((*shape, n_nodes + 1, n_nodes + 1), np.nan),
+            prior=self.kernel_prior,
+            members=np.zeros((*shape, n_nodes), dtype=np.int64),
+            n_free=np.zeros(shape, dtype=np.int64),
+            n_core=np.zeros(shape, dtype=np.int64),
+            needed=np.zeros(shape, dtype=np.int64),
+            log_odds=np.zeros((*shape, n_nodes)),
+            vague=np.zeros(shape, dtype=bool),
+            tail=np.zeros((n_nodes, n_nodes)),
+            linked=np.zeros((n_nodes, n_nodes), dtype=bool),
+            tags=np.full((*shape, slots), EMPTY),
+            scores=np.empty((*shape, pool)),
+            within=np.empty((*shape, pool)),
+        )
+        self._chosen_at = np.full(shape, np.nan)  # samples when candidates were chosen
+        self._widths = np.unique(np.clip([2, 8, n_nodes // 3, n_nodes], 1, n_nodes))
+        self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
+        self._rng = generator(seed)
+        nothing = Moments(n_nodes, regimes=self.regimes)
+        self._begin(nothing if moments is None else moments, n_sweeps)
+
+    def _begin(self, moments: Moments, n_sweeps: int) -> None:
+        self._tables.gram[:] = moments.gram
+        errors = self._rng.standard_normal((self.n_chains, self.n_nodes)) * SPREAD_OF_STARTS
+        if moments.counts.any():
+            errors[0] = 0.0
+        self._orders = np.array(
+            [order_by_spread(self.gram, self.kernel_prior, self.required, e) for e in errors]
+        )
+        if (self._orders < 0).any():
+            raise ModelError("no order of the nodes fits the required and forbidden edges")
+        for _ in range(ROUNDS_OF_CHOICE):
+            self._choose(self._exist)
+            self._sweep(max(n_sweeps // ROUNDS_OF_CHOICE, 1), 1)
+        self._choose(self._exist)
+        self.run(n_sweeps)
+
+    def update(self, moments: Moments) -> int:
+        """Take over these moments and continue the chains; returns how many mechanisms changed."""
+        changed = (moments.gram != self.gram).any(axis=(2, 3))
+        if not changed.any():
+            return 0
+        self.gram[:] = moments.gram
+        self._tables.tags[changed] = EMPTY
+        samples = self.gram[:, :, -1, -1]
+        grown = (samples > GROWN * self._chosen_at) | (samples * GROWN < self._chosen_at)
+        if (changed & grown).any():
+            self._choose(changed & grown)
+        self.run(self.update_sweeps)
+        return int(changed.sum())
+
+    def run(self, n_sweeps: int) -> None:
+        """Continue every chain; the orders kept so far give way to those of these sweeps."""
+        kept, acceptance = self._sweep(n_sweeps, max(n_sweeps // self.n_orders, 1))
+        last = np.ascontiguousarray(kept[:, -self.n_orders :])
+        self._keep(last, acceptance, int(self._rng.integers(LARGEST_SEED + 1)))
+
+    def _keep(self, kept: IntArray, acceptance: float, step_seed: int) -> None:
+        self._kept, self._acceptance, self._step_seed = kept, acceptance, step_seed
+        self._edges: FloatArray | None = None
+        self._edge_probability: FloatArray | None = None
+
+    def _sweep(self, n_sweeps: int, every: int) -> tuple[IntArray, float]:
+        kept, moved = [], 0.0
+        at_once = every * max(SWEEPS_AT_ONCE // every, 1)
+        for start in range(0, n_sweeps, at_once):
+            n = min(at_once, n_sweeps - start)
+            uniforms = self._rng.random((self.n_chains, n, self.n_nodes, 4))
+            part = np.empty((self.n_chains, n // every, self.n_nodes), dtype=np.int64)
+            moved += n * sweep_chains(
+                self._tables, self._orders, uniforms, self._widths, every, part
+            )
+            kept.append(part)
+        return np.concatenate(kept, axis=1), moved / n_sweeps
+
+    def _choose(self, which: BoolArray) -> None:
+        choose_candidates(
+            self._tables,
+            which,
+            self._edge_mask,
+            self._orders,
+            self.n_candidates,
+            self._beside_core,
+        )
+        self._chosen_at[which] = self.gram[which][:, -1, -1]
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs to continue with the same orders and the same next draws."""
+        # as text: the numbers of a generator are longer than 64 bits
+        text = json.dumps(self._rng.bit_generator.state).encode()
+        return {
+            "gram": self.gram.copy(),
+            "allowed": self.allowed.copy(),
+            "orders": self._orders.copy(),
+            "kept": self._kept.copy(),
+            "acceptance": self._acceptance,
+            "step_seed": self._step_seed,
+            "chosen_at": self._chosen_at.copy(),
+            "rng": np.frombuffer(text, dtype=np.uint8).copy(),
+            **{name: getattr(self._tables, name).copy() for name in CHOICE},
+        }
+
+    def entries(self) -> dict[str, Entry]:
+        """What the state of a fresh posterior does not show; chains check their own ranges."""
+        n, most = self.n_nodes, len(self._exist)
+        return {
+            "orders": Entry(INTEGERS, (self.n_chains, n), 0, n - 1),
+            "kept": Entry(INTEGERS, (self.n_chains, None, n), 0, n - 1),
+            "acceptance": Entry(REAL, low=0, high=1),
+            "step_seed": Entry(WHOLE, low=0, high=LARGEST_SEED),
+            "members": Entry(INTEGERS, (most, n, n), 0, n - 1),
+            "n_free": Entry(INTEGERS, (most, n), 0, n),
+            "n_core": Entry(INTEGERS, (most, n), 0, n),
+            "needed": Entry(INTEGERS, (most, n), 0),
+            "log_odds": Entry(FLOATS, (most, n, n), finite=False),
+            "allowed": Entry(FLAGS, (most, n, n)),
+            "rng": Entry(BITS, (None,), 1, 127),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over the state of a posterior made with the same settings."""
+        check_chains(
+            state,
+            self.required,
+            self.regimes,
+            most_orders=self.n_orders,
+            pool=self._tables.scores.shape[2],
+            slots=self._tables.tags.shape[2],
+        )
+        self.gram[:] = state["gram"]
+        self.allowed[:] = state["allowed"]
+        self._chosen_at[:] = state["chosen_at"]
+        for name in CHOICE:
+            getattr(self._tables, name)[:] = state[name]
+        self._tables.tags[:] = EMPTY
+        self._orders = np.array(state["orders"])
+        text = np.asarray(state["rng"], dtype=np.uint8).tobytes()
+        self._rng.bit_generator.state = json.loads(text)
+        self._keep(np.array(state["kept"]), state["acceptance"], state["step_seed"])
+
+    def retire(self, regime: int, node: int) -> None:
+        """The mechanism was replaced; of what its samples say about the order, part is kept.
+
+        Nodes that probably were its parents do not become its children. The exact posterior keeps
+        all that is known of the order.
+        """
+        parents = (self.edge_probability[regime, :, node] > 0.5) & ~self.required[:, node].any(0)
+        self.allowed[:, node, parents] = False
+        self.retired.append((regime, node, self.gram[regime, node].copy()))
+        self.gram[regime, node] = 0.0
+        changed = np.zeros(self._exist.shape, dtype=bool)
+        changed[regime, node] = True
+        changed[:, parents] = True
+        changed &= self._exist
+        self._tables.tags[changed] = EMPTY
+        self._choose(changed)
+        self.run(self.update_sweeps)
+
+    @property
+    def gram(self) -> FloatArray:
+        """The moments this is the posterior of, (R, N, N+1, N+1)."""
+        return self._tables.gram
+
+    @property
+    def orders(self) -> IntArray:
+        """The kept orders, (chains, orders, N)."""
+        return self._kept
+
+    @property
+    def tables(self) -> None:
+        """Parent sets are not all scored."""
+        return None
+
+    @property
+    def log_evidence(self) -> float:
+        """nan: chains do not know the sum over all orders."""
+        return float("nan")
+
+    @property
+    def edge_probability(self) -> FloatArray:
+        """Mean over the kept orders of the exact probability given the order, (R, N, N)."""
+        if self._edge_probability is None:
+            probability = self.edges_given_orders().mean(axis=(0, 1))
+            vague = np.broadcast_to(self._tables.vague[:, None, :], probability.shape)
+            if vague.any():
+                rng = generator(self._step_seed)
+                drawn = [self.draw_parents(order, rng)[1] for order in self._flat()]
+                probability[vague] = np.mean(drawn, axis=0)[vague]
+            probability[self.required] = 1.0
+            probability.setflags(write=False)
+            self._edge_probability = probability
+        return self._edge_probability
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """How well the chains agree on edges."""
+        return diagnose(self.edges_given_orders(), self._acceptance)
+
+    def probability_within(self, kept: BoolArray) -> float:
+        """Probability that no edge lies outside `kept` (R, N, N), a mean over the kept orders."""
+        edges = np.ascontiguousarray(kept)
+        shares = [
+            given_order.log_share_within(self._tables, self._located(order), edges)
+            for order in self._flat()
+        ]
+        return float(min(np.exp(shares).mean(), 1.0))
+
+    def most_probable(self) -> OrderedGraph:
+        """The most probable (order, G_0, G_1, ...) among kept orders; its probability is nan."""
+        orders = np.unique(self._flat(), axis=0)
+        weight = [given_order.log_weight(self._tables, self._located(order)) for order in orders]
+        best = [
+            (*given_order.best_parents_given(self._tables, self._located(order)), order)
+            for order in orders[np.argsort(weight, kind="stable")[-BEST_OF:]]
+        ]
+        adjacency, _, order = max(best, key=lambda found: found[1])
+        return OrderedGraph(order, adjacency, float("nan"))
+
+    def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
+        """Draws of order, parents, weights, intercepts and noise: exact given a kept order."""
+        flat = self._flat()
+        order = flat[rng.integers(len(flat), size=n)]
+        shape = (*self._exist.shape, self.n_nodes)
+        adjacency, weights = np.empty((n, *shape), dtype=bool), np.empty((n, *shape))
+        intercept, noise_std = np.empty((n, *shape[:2])), np.empty((n, *shape[:2]))
+        gamma_shapes = self.kernel_prior.noise_shape + 0.5 * self.gram[:, :, -1, -1]
+        for t in range(n):
+            adjacency[t] = self.draw_parents(order[t], rng)[0]
+            given_order.draw_weights_given(
+                self._tables,
+                adjacency[t],
+                rng.standard_gamma(gamma_shapes),
+                rng.standard_normal((*shape[:2], self.n_nodes + 1)),
+                weights[t],
+                intercept[t],
+                noise_std[t],
+            )
+        return Draws(order, adjacency, weights, intercept, noise_std)
+
+    def draw_parents(
+        self, order: IntArray, rng: np.random.Generator
+    ) -> tuple[BoolArray, FloatArray]:
+        """Parents given the order, and chances of edges to vague mechanisms, (R, N, N) each."""
+        shape = (*self._exist.shape, self.n_nodes)
+        adjacency, chances = np.empty(shape, dtype=bool), np.zeros(shape)
+        rounds = STEP_ROUNDS if self._tables.vague.any() else 0
+        given_order.draw_parents_given(
+            self._tables,
+            self._located(order),
+            self._edge_mask,
+            given_order.Uniforms(
+                rng.random(shape[:2]),
+                rng.random(shape),
+                rng.random((*shape[:2], rounds, self.n_nodes)),
+            ),
+            adjacency,
+            chances,
+        )
+        return adjacency, chances
+
+    def estimate(self, adjacency: BoolArray) -> PointEstimate:
+        """Posterior means of weights and intercepts given the graphs (R, N, N)."""
+        edges = np.ascontiguousarray(adjacency)
+        return PointEstimate(*estimate_all(self.gram, self.kernel_prior, edges))
+
+    def _fewest_free(self) -> int:
+        """Mechanisms with few possible parents have small tables, and a pool of many."""
+        return int((self.allowed & ~self.required).sum(axis=1)[self._exist].min())
+
+    def _located(self, order: IntArray) -> given_order.Located:
+        return given_order.located(self._tables, order)
+
+    def _flat(self) -> IntArray:
+        return self._kept.reshape(-1, self.n_nodes)
+
+    def edges_given_orders(self) -> FloatArray:
+        """Probabilities of edges given each kept order, from the tables, (chains, orders, R, N, N).
+
+        Of these `diagnostics` are made: they differ between orders only as far as orders do.
+        """
+        if self._edges is None:
+            shape = (*self._exist.shape, self.n_nodes)
+            found = np.empty((len(self._flat()), *shape))
+            for order, edges in zip(self._flat(), found, strict=True):
+                given_order.edges_given(self._tables, self._located(order), edges)
+            self._edges = found.reshape(*self._kept.shape[:2], *shape)
+        return self._edges
+
+
+def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
+    """Do the tables of the exact posterior fit, or are they at least small?"""
+    limit = EXACT_BYTES if memory_limit is None else memory_limit
+    return n_nodes <= MAX_SMALL_NODES or exact_bytes(n_nodes, n_regimes) <= limit
+
+
+def _check_memory(n_nodes: int, n_candidates: int, needed: int, limit: int | None) -> None:
+    limit = EXACT_BYTES if limit is None else limit
+    if needed > limit:
+        raise DataError(
+            f"chains over the orders of {n_nodes} nodes with {n_candidates} candidates need "
+            f"{needed:,} bytes, above the limit of {limit:,} (memory_limit); fewer n_candidates "
+            "or n_orders need less"
+        )
