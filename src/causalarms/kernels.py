@@ -11,15 +11,18 @@ from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+# Called with the name of a kernel before it is compiled, not if it is loaded from the cache.
+before_compiling: list[Callable[[str], None]] = []
+
 
 class Kernel:
     """A function that numba compiles on its first call.
 
-    numba itself is imported then, too: it takes a second, and most commands of a study call no
+    numba itself is imported then, too: that takes a second, and most commands of a study call no
     kernel at all.
     """
 
-    def __init__(self, function: Callable[..., object], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., object], **options: object) -> None:
         functools.update_wrapper(self, function)
         self._options = options
 
@@ -28,41 +31,54 @@ class Kernel:
 
     @functools.cached_property
     def _dispatcher(self) -> Any:
-        import numba
+        from numba import njit
 
-        _teach_numba()
-        return numba.njit(cache=True, error_model="numpy", **self._options)(self.__wrapped__)
+        _prepare_numba()
+        return njit(cache=True, error_model="numpy", **self._options)(self.__wrapped__)
 
     def __getattr__(self, name: str) -> Any:
-        # numba asks callees for their options; dunder names belong to copying and pickling.
+        # numba reads the options of callees (`targetoptions`, `py_func`) to inline them. Dunder
+        # names are asked for by copy and pickle, also of an object that is not initialised yet.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._dispatcher, name)
 
     def __reduce__(self) -> str:
-        return self.__qualname__
+        return self.__qualname__  # by name, as functions are pickled
 
 
 @functools.cache
-def _teach_numba() -> None:
-    """Kernels that call kernels: numba takes a `Kernel` for the dispatcher inside it."""
+def _prepare_numba() -> None:
+    from numba.core import event
     from numba.core.typing.typeof import typeof_impl
 
-    @typeof_impl.register(Kernel)
-    def _typeof(value: Kernel, context: Any) -> Any:
+    # In a kernel that calls a kernel, numba finds a `Kernel` where it knows dispatchers only.
+    def typeof(value: Kernel, context: Any) -> Any:
         return typeof_impl(value._dispatcher, context)
+
+    typeof_impl.register(Kernel)(typeof)
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        def on_start(self, started: Any) -> None:
+            for tell in before_compiling:
+                tell(started.data["dispatcher"].py_func.__name__)
+
+        def on_end(self, ended: Any) -> None:
+            pass
+
+    event.register("numba:compile", Listener())
 
 
 def kernel(function: Function) -> Function:
     """Compile a pure function of arrays on first use; later processes load it from the cache."""
-    return cast(Function, Kernel(function, {"no_cfunc_wrapper": True}))
+    return cast(Function, Kernel(function, no_cfunc_wrapper=True))
 
 
 def inner(function: Function) -> Function:
     """A kernel that only kernels call: compiled sooner, without a way in from Python."""
-    return cast(Function, Kernel(function, {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}))
+    return cast(Function, Kernel(function, no_cfunc_wrapper=True, no_cpython_wrapper=True))
 
 
 def inlined(function: Function) -> Function:
     """A part of a kernel that is pasted into its callers."""
-    return cast(Function, Kernel(function, {"inline": "always"}))
+    return cast(Function, Kernel(function, inline="always"))

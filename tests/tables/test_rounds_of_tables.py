@@ -12,8 +12,7 @@ import pytest
 
 from causalarms.errors import DataError
 from causalarms.tables.rounds import TableRounds, rounds_of
-from causalarms.tables.trials import FIRST, LAST
-from causalarms.tables.write import columns_text, parquet_bytes
+from causalarms.tables.write import FIRST, LAST, columns_text, parquet_bytes
 
 NODES = ("heat", "stir", "yield")
 VALUES: dict[str, list[Any]] = {

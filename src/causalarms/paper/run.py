@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from causalarms.errors import DataError, ModelError
-from causalarms.files import read_text, write_atomically
+from causalarms.files import read_text, refuse_study, write_atomically
 from causalarms.limits import SYSTEM_BYTES
-from causalarms.outputs import refuse_study
 from causalarms.paper.headlines import Headline, abstract_headlines
 from causalarms.paper.parts import FIGURES, PARTS, Part
 from causalarms.paper.report import write_report

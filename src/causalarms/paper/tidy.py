@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from causalarms.extras import has_extra
-from causalarms.outputs import Mark, write_output
+from causalarms.files import Mark, write_output
 from causalarms.tables.write import columns_text, parquet_bytes
 
 MADE_BY = "causalarms reproduce"

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from causalarms.errors import DataError
+from causalarms.files import printable
 from causalarms.pictures import style
-from causalarms.plain_text import printable
 from causalarms.simulation.intervals import mean_band
 
 FEWEST_FOR_INTERVAL = 2

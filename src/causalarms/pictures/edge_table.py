@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from causalarms.files import printable
 from causalarms.graphs.graph import Graph
 from causalarms.pictures import arrows, style
 from causalarms.pictures.labels import number, text_size
-from causalarms.plain_text import printable
 
 BoolArray = npt.NDArray[np.bool_]
 

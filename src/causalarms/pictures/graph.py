@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from causalarms.errors import ModelError
+from causalarms.files import printable
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_WEIGHTED_NODES
 from causalarms.pictures import arrows, style
@@ -21,7 +22,6 @@ from causalarms.pictures.geometry import MARGIN, Geometry, plan
 from causalarms.pictures.labels import LABEL_SIZE, Labels, number, place_labels
 from causalarms.pictures.legend import draw_legend, legend_handles, legend_rows
 from causalarms.pictures.matrices import draw_matrices
-from causalarms.plain_text import printable
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.nodes import node_index
 

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from causalarms.files import printable
 from causalarms.pictures import style
-from causalarms.plain_text import printable
 from causalarms.simulation.compare_learners import LearnerSummary, summarise_learners
 
 PANELS = {

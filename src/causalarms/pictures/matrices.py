@@ -10,12 +10,12 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Patch, Rectangle
 
 from causalarms.errors import ModelError
+from causalarms.files import printable
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_NUMBERED_NODES
 from causalarms.pictures import style
 from causalarms.pictures.edge_table import draw_edge_table
 from causalarms.pictures.labels import number, text_size
-from causalarms.plain_text import printable
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

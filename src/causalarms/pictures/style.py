@@ -17,7 +17,7 @@ from cycler import cycler
 from matplotlib.colors import LinearSegmentedColormap
 
 from causalarms.errors import DataError
-from causalarms.outputs import Mark, write_output
+from causalarms.files import Mark, write_output
 
 BLACK = "#000000"
 ORANGE = "#E69F00"

@@ -90,11 +90,9 @@ class ExactPosterior:
     def update(self, moments: Moments) -> int:
         """Take over these moments; returns how many mechanisms were scored anew."""
         changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
-        if self._forward_sums is None:
-            changed = existing(self.regimes)
         if changed.any():
             self._gram = np.array(moments.gram, order="C")
-            self._score(changed)
+            self._score(existing(self.regimes) if self._forward_sums is None else changed)
         return int(changed.sum())
 
     def _score(self, changed: BoolArray) -> FloatArray:
@@ -266,7 +264,7 @@ class ExactPosterior:
 
 def _refuse_cycle(required: BoolArray) -> None:
     """ModelError if no order of the nodes has all required parents (R, N, N) before their child."""
-    waiting = required.any(axis=0)  # [parent, child]
+    waiting: BoolArray = np.asarray(required.any(axis=0))  # [parent, child]
     while waiting.size:
         first = ~waiting.any(axis=0)
         if not first.any():

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from numbers import Integral
 
 from causalarms.errors import ModelError, SettingError, shown
+from causalarms.files import control_character
 from causalarms.limits import MAX_NAME_LETTERS, MAX_NODES
-from causalarms.plain_text import control_character
 
 
 def checked_name(what: str, given: object) -> str:

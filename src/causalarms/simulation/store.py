@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from causalarms.errors import CausalArmsError, DataError
-from causalarms.outputs import refuse_study
+from causalarms.files import refuse_study
 from causalarms.version import __version__
 
 FORMAT = "causalarms.results/1"
