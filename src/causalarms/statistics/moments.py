@@ -43,8 +43,13 @@ class Moments:
 
     def add(self, values: FloatArray, interventions: npt.NDArray[np.uint8]) -> None:
         """One round: every node's current mechanism learns from it."""
-        cap = np.iinfo(np.int64).max if self.cap is None else self.cap
-        _add(self.gram, self.counts, values, interventions, cap)
+        # Not a kernel: the first, random rounds of a study then need no compiler.
+        z = np.append(values, 1.0)
+        products = z[:, None] * z
+        for node, regime in enumerate(interventions.tolist()):
+            if self.cap is None or self.counts[regime, node] < self.cap:
+                self.gram[regime, node] += products
+                self.counts[regime, node] += 1
 
     def recompute(
         self,
@@ -91,25 +96,3 @@ def gram_matrix(samples: FloatArray) -> FloatArray:
         gram[i, n_nodes] = gram[n_nodes, i] = samples[i].sum()
     gram[n_nodes, n_nodes] = n_samples
     return gram
-
-
-@kernel
-def _add(
-    gram: FloatArray,
-    counts: npt.NDArray[np.int64],
-    values: FloatArray,
-    interventions: npt.NDArray[np.uint8],
-    cap: int,
-) -> None:
-    n = len(values)
-    for node in range(n):
-        if counts[interventions[node], node] >= cap:
-            continue
-        matrix = gram[interventions[node], node]
-        for i in range(n):
-            for j in range(n):
-                matrix[i, j] += values[i] * values[j]
-            matrix[i, n] += values[i]
-            matrix[n, i] += values[i]
-        matrix[n, n] += 1.0
-        counts[interventions[node], node] += 1
