@@ -27,7 +27,7 @@ from causalarms.sem.ensembles import random_sem
 from causalarms.sem.rewards import intervention_of
 from causalarms.simulation.simulate import OPTIMAL_WITHIN, simulate
 from causalarms.study.settings import chosen_policy
-from posterior_policy import table
+from shared import table
 
 ROUNDS = (10, 20, 30, 100, 300)
 FIRST_SEED = 30_000

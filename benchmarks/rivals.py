@@ -36,7 +36,7 @@ from causalarms.simulation.simulate import simulate
 from causalarms.simulation.store import ResultStore
 from causalarms.simulation.world import World, deviating_world, switching_world
 from causalarms.study.settings import chosen_policy
-from posterior_policy import table
+from shared import table
 
 FIRST_SEED, FIRST_CHOICE = 60_000, 50_000  # constants were chosen on seeds from 50_000
 N_NODES, ROUNDS, CHANGE = 6, 1000, 500

@@ -18,7 +18,7 @@ from causalarms.study.best import Best
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-from plant_runs import (  # noqa: E402
+from plants import (  # noqa: E402
     CLEAN,
     MESSY,
     PREDICTIONS,

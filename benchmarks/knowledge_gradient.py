@@ -1,6 +1,7 @@
 """How `posterior` decides, by "lookahead" and by "quantile", beside `linsem-ts`; paired.
 
-`python benchmarks/lookahead.py [NAME ...] [--rounds 1500] [--runs 100] [--first 20100] [--nodes 10]
+`python benchmarks/knowledge_gradient.py [NAME ...] [--rounds 1500] [--runs 100] [--first 20100]
+[--nodes 10]
 [--told nothing|means|units|both] [--weights separated|uniform] [--degree D] [--regimes 2]
 [--results FILE]`, all contestants but the last without a name, plays random_sem(N, seed=first + i);
 a file of results is gone on with. `linsem-ts` is always told the graph and the noise means,
@@ -28,7 +29,7 @@ from causalarms.policies.registry import make_policy
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.simulate import simulate
-from posterior_policy import ratio_interval, table
+from shared import ratio_interval, table
 
 FloatArray = npt.NDArray[np.float64]
 FIRST_SEED = 20_100  # seeds before were looked at when constants were chosen
