@@ -67,12 +67,12 @@ def play(n: int, seed: int, rounds: int, typing_errors: str, error: Error | None
 
 
 def row(name: str, runs: list[Run], plain: list[Run]) -> str:
-    mine, beside = (np.array([run.regret for run in each]) for each in (runs, plain))
+    mine, other = (np.array([run.regret for run in each]) for each in (runs, plain))
     picks = np.random.default_rng(0).integers(len(mine), size=(4000, len(mine)))
-    low, high = np.quantile(mine[picks].mean(axis=1) / beside[picks].mean(axis=1), [0.025, 0.975])
+    low, high = np.quantile(mine[picks].mean(axis=1) / other[picks].mean(axis=1), [0.025, 0.975])
     return (
-        f"{name:34s} ratio {mine.mean() / beside.mean():5.2f} ({low:.2f} - {high:.2f})"
-        f"  median of ratios {np.median(mine / beside):5.2f}"
+        f"{name:34s} ratio {mine.mean() / other.mean():5.2f} ({low:.2f} - {high:.2f})"
+        f"  median of ratios {np.median(mine / other):5.2f}"
         f"  claimed {np.mean([run.claimed for run in runs]):.2f}"
         f"  true {np.mean([run.true for run in runs]):.2f}"
         f"  left out {np.mean([run.left_out for run in runs]):.2f}"
@@ -85,7 +85,8 @@ def main_outliers() -> None:
 
     `python benchmarks/bad_values.py outliers [--nodes 6] [--systems 30] [--rounds 400] [--first
     0]`. Policies have the settings of a new study. One value is replaced, in a node before the
-    reward or in the reward, in round 5, 20 or 150. Regret is beside the same run without the error.
+    reward or in the reward, in round 5, 20 or 150. Regret is next to the same run without the
+    error.
     """
     parser = argparse.ArgumentParser(
         description=main_outliers.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -209,19 +210,19 @@ def main_far() -> None:
         for n_nodes in (5, 10):
             systems = [values_of(kind, n_nodes, seed) for seed in range(options.systems)]
             false = 1000 * sum(map(warned, systems)) / sum(s.size for s in systems)
-            shares = []
+            fractions = []
             for error in ERRORS.values():
                 pairs = [found(s, error) for s in systems]
-                shares.append(100 * sum(h for h, _ in pairs) / sum(n for _, n in pairs))
+                fractions.append(100 * sum(h for h, _ in pairs) / sum(n for _, n in pairs))
             print(
                 f"{kind:22s} N={n_nodes:2d} {false:6.2f}  ",
-                "  ".join(f"{share:5.1f}" for share in shares),
+                "  ".join(f"{fraction:5.1f}" for fraction in fractions),
                 flush=True,
             )
 
 
 N_NODES, N_SWITCHES, DEGREE = 12, 7, 2.5
-SHARES = (0.0, 0.01, 0.05, 0.2)
+FRACTIONS = (0.0, 0.01, 0.05, 0.2)
 LEARN, DROP = "learn", "drop"
 LOOKS = (30, 100)
 PREDICTIONS = 30
@@ -259,7 +260,7 @@ def covered(policy: Policy, sem: LinearSEM, rows: Rows, seed: int) -> dict[str, 
 
 
 def run(
-    seed: int, share: float, gaps: str, rounds: int, settings: dict[str, Any]
+    seed: int, fraction: float, gaps: str, rounds: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
     sem, rows, scale = system(seed)
     policy = make_policy(
@@ -274,7 +275,7 @@ def run(
     for t in range(rounds):
         a = policy.suggest(stream(seed, "policy", t)).intervention
         x = sem.sample(a[None], noise)[0]
-        x[holes.random(N_NODES) < share] = np.nan
+        x[holes.random(N_NODES) < fraction] = np.nan
         lost[t] = (top - sem.expected_reward(a[None])[0]) / scale
         if gaps == LEARN or not np.isnan(x).any():
             policy.tell(a, x)
@@ -282,7 +283,7 @@ def run(
             for name, hits in covered(policy, sem, rows, seed).items():
                 found[name] += hits
     return {
-        "seed": seed, "share": share, "gaps": gaps, "regret": float(lost.sum()),
+        "seed": seed, "fraction": fraction, "gaps": gaps, "regret": float(lost.sum()),
         "early": float(lost[: LOOKS[-1]].sum()), "seconds": perf_counter() - began,
         **{f"{name}_hits": int(sum(hits)) for name, hits in found.items()},
         **{f"{name}_tries": len(hits) for name, hits in found.items()},
@@ -290,7 +291,7 @@ def run(
 
 
 def main_missing() -> None:
-    """What missing values cost: regret and coverage with some share of all cells missing at random.
+    """What missing values cost: regret and coverage, with a fraction of all cells missing.
 
     `python benchmarks/bad_values.py missing [--runs 40] [--rounds 300] [--first 40000] [--jobs 1]`.
     Random systems of twelve nodes with 2.5 neighbours each, seven nodes with a switch, in the
@@ -311,7 +312,7 @@ def main_missing() -> None:
     parser.add_argument("--only", choices=(LEARN, DROP))
     parser.add_argument("--keep", type=Path, help="a file for one line of JSON per run")
     arguments = parser.parse_args()
-    cases = [(share, gaps) for share in SHARES for gaps in (LEARN, DROP)]
+    cases = [(fraction, gaps) for fraction in FRACTIONS for gaps in (LEARN, DROP)]
     cases = [c for c in cases if arguments.only in (None, c[1]) and (c[0] > 0 or c[1] == LEARN)]
     made = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")(
         delayed(run)(arguments.first + k, *case, arguments.rounds, arguments.settings)
@@ -331,14 +332,14 @@ def shown(results: list[dict[str, Any]]) -> Any:
     """The table, relative to complete data."""
     by_case: dict[tuple[float, str], dict[int, dict[str, Any]]] = {}
     for r in results:
-        by_case.setdefault((r["share"], r["gaps"]), {})[r["seed"]] = r
+        by_case.setdefault((r["fraction"], r["gaps"]), {})[r["seed"]] = r
     whole = by_case[0.0, LEARN]
     made = table(
         f"regret and coverage of the default of a study, {len(whole)} systems",
         "missing", "gaps", "regret", "to complete", "95 %", "predict covers", "best covers",
         "seconds",
     )  # fmt: skip
-    for (share, gaps), runs in sorted(by_case.items()):
+    for (fraction, gaps), runs in sorted(by_case.items()):
         seeds = sorted(set(runs) & set(whole))
         mine = np.array([runs[s]["regret"] for s in seeds])
         other = np.array([whole[s]["regret"] for s in seeds])
@@ -349,7 +350,7 @@ def shown(results: list[dict[str, Any]]) -> Any:
             for name in ("predict", "best")
         ]
         made.add_row(
-            f"{share:.0%}", gaps, f"{mine.mean():.1f}", f"{mine.mean() / other.mean():.2f}",
+            f"{fraction:.0%}", gaps, f"{mine.mean():.1f}", f"{mine.mean() / other.mean():.2f}",
             f"{low:.2f}-{high:.2f}", f"{cover[0]:.1%}", f"{cover[1]:.1%}",
             f"{np.mean([r['seconds'] for r in runs.values()]):.1f}",
         )  # fmt: skip

@@ -176,8 +176,10 @@ def main_evidence() -> None:
         console.print(changing(min(given.runs, 100), given.jobs, given.seed))
 
 
-MIXED = "one law per node"
-LAWS: dict[str, str | list[str]] = {name: name for name in NOISE_LAWS} | {MIXED: list(NOISE_LAWS)}
+MIXED = "one distribution per node"
+DISTRIBUTIONS: dict[str, str | list[str]] = {name: name for name in NOISE_LAWS} | {
+    MIXED: list(NOISE_LAWS)
+}
 STATIONARY, CHANGING = "stationary", "changing"
 FloatArray = npt.NDArray[np.float64]
 
@@ -211,10 +213,12 @@ class SideBySide(Detector):
         raise NotImplementedError
 
 
-def false_alarms(law: str, n_nodes: int, run: int, kinds: list[str]) -> dict[str, int]:
+def false_alarms(distribution: str, n_nodes: int, run: int, kinds: list[str]) -> dict[str, int]:
     """Of every detector in 1000 rounds."""
     nobody = (Contestant("posterior"),)
-    world = Experiment(n_nodes=n_nodes, noise=LAWS[law], contestants=nobody).world(run)
+    world = Experiment(
+        n_nodes=n_nodes, noise=DISTRIBUTIONS[distribution], contestants=nobody
+    ).world(run)
     watching = SideBySide(
         {
             f"{kind}, {rate}": ChangeEvidence(
@@ -229,24 +233,24 @@ def false_alarms(law: str, n_nodes: int, run: int, kinds: list[str]) -> dict[str
     return watching.alarms
 
 
-def stationary_noise(law: str, given: argparse.Namespace) -> Iterable[list[str]]:
+def stationary_noise(distribution: str, given: argparse.Namespace) -> Iterable[list[str]]:
     found = Parallel(n_jobs=given.jobs)(
-        delayed(false_alarms)(law, given.nodes, run, given.kinds)
+        delayed(false_alarms)(distribution, given.nodes, run, given.kinds)
         for run in range(given.first, given.first + given.runs)
     )
     for name in found[0]:
         counts = np.array([alarms[name] for alarms in found])
         error = counts.std(ddof=1) / len(counts) ** 0.5
-        yield [law, name, f"{counts.mean():.3f} +- {error:.3f}"]
+        yield [distribution, name, f"{counts.mean():.3f} +- {error:.3f}"]
 
 
-def changing_noise(law: str, given: argparse.Namespace) -> Iterable[list[str]]:
+def changing_noise(distribution: str, given: argparse.Namespace) -> Iterable[list[str]]:
     experiment = Experiment(
         n_nodes=given.nodes,
         horizon=3 * given.every,
         changes=(given.every, 2 * given.every),
         knows_noise_mean=False,
-        noise=LAWS[law],
+        noise=DISTRIBUTIONS[distribution],
         contestants=tuple(
             Contestant(
                 "posterior-cd",
@@ -261,7 +265,7 @@ def changing_noise(law: str, given: argparse.Namespace) -> Iterable[list[str]]:
             delayed(run_unit)(experiment, contestant, run)
             for run in range(given.first, given.first + given.runs)
         )
-        yield [law, contestant.name, *measured(experiment, records)]
+        yield [distribution, contestant.name, *measured(experiment, records)]
 
 
 def measured(experiment: Experiment, records: list[dict[str, Any]]) -> list[str]:
@@ -285,9 +289,9 @@ def main_noise() -> None:
 
     `python benchmarks/change_detection.py noise [stationary|changing ...] [--nodes 10] [--runs 60]
     [--jobs 2]`, all topics without a name. Policies have the settings of a new study: noise means
-    and units unknown. Laws keep mean and variance; "one law per node" takes them in turn. Where
-    nothing changes, detectors watch the same rounds side by side: each forgets what it alarms of,
-    the policy is not told.
+    and units unknown. Distributions keep mean and variance; "one distribution per node" takes them
+    in turn. Where nothing changes, detectors watch the same rounds side by side: each forgets what
+    it alarms of, the policy is not told.
     """
     parser = argparse.ArgumentParser(
         description=main_noise.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -298,20 +302,22 @@ def main_noise() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--every", type=int, default=1000, help="rounds between changes")
     parser.add_argument("--first", type=int, default=0, help="number of the first run")
-    parser.add_argument("--laws", nargs="+", default=list(LAWS))
+    parser.add_argument("--distributions", nargs="+", default=list(DISTRIBUTIONS))
     parser.add_argument("--kinds", nargs="+", default=["gaussian", "any"])
     parser.add_argument("--typing-errors", default="left out")
     given = parser.parse_args()
     console = Console(width=130)
     for topic in given.topics or (STATIONARY, CHANGING):
-        headings = ["law", "noise=, asked", "false per 1000"]
+        headings = ["distribution", "noise=, asked", "false per 1000"]
         if topic == CHANGING:
             headings += ["detected", "mean delay", "median", "regret"]
         table = Table(title=f"{topic}, {given.nodes} nodes, {given.runs} runs")
         for heading in headings:
             table.add_column(heading, justify="right")
-        for law in given.laws:
-            for row in (stationary_noise if topic == STATIONARY else changing_noise)(law, given):
+        for distribution in given.distributions:
+            for row in (stationary_noise if topic == STATIONARY else changing_noise)(
+                distribution, given
+            ):
                 print(*row, sep=" | ", flush=True)
                 table.add_row(*row)
         console.print(table)
@@ -380,8 +386,8 @@ def main_drift() -> None:
     a new study with changes=True, `posterior` those of one without. An alarm of a changed mechanism
     from the first step to 300 rounds after the last one counts. Mechanisms that no round of that
     time played are not counted. Regret is of the 300 rounds after the last step, in units of best
-    minus average reward there; the last column is the share of runs that play a best intervention
-    in most of the last 50 rounds.
+    minus average reward there; the last column is the fraction of runs that play a best
+    intervention in most of the last 50 rounds.
     """
     parser = argparse.ArgumentParser(
         description=main_drift.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

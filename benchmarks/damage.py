@@ -288,7 +288,7 @@ def run(rounds: int, cuts: int, seed: int) -> dict[str, Any]:
         folder = Path(name)
         steps = record(folder, rounds)
         wanted = len(steps) * 3 if cuts == 0 else cuts
-        share = min(1.0, wanted / (3 * len(steps)))
+        fraction = min(1.0, wanted / (3 * len(steps)))
         disk, acknowledged, tried = Disk(), -2, 0
         for step in steps:
             if step.kind == "a":
@@ -296,7 +296,7 @@ def run(rounds: int, cuts: int, seed: int) -> dict[str, Any]:
             else:
                 disk.take(step)
             for how in ("none", "all", "some"):
-                if chance.random() < share:
+                if chance.random() < fraction:
                     left = disk.cut(chance, how)
                     found[outcome(folder / "after", left, acknowledged)] += 1
                     tried += 1

@@ -133,7 +133,7 @@ def row(truths: list[Array], found: list[Found]) -> list[str]:
 
 
 def main_learners() -> None:
-    """What the posterior's tolerance buys: missed and surplus edges beside CSL, GOLEM and DAGMA.
+    """What the posterior's tolerance buys: missed and surplus edges next to CSL, GOLEM and DAGMA.
 
     `OMP_NUM_THREADS=1 python benchmarks/graphs.py learners [--systems 100] [--sizes 6 10 14]
     [--rounds 200 400] [--weights separated]`; about 7 minutes on one core, 6 of them for N = 14.
@@ -141,8 +141,8 @@ def main_learners() -> None:
     Systems and rounds of the paper: edges with probability 1/2, noise N(1, 1) with known mean and
     unknown variance, T rounds of uniformly random interventions for CSL and the posterior. GOLEM
     and DAGMA cannot use such rounds: they get T rounds without any intervention, and learn B only.
-    Graph-FN is the share of systems in which any true edge is missing: of B, as in the paper, and
-    of either graph. "said" is what the posterior itself expected of the latter. Precision and
+    Graph-FN is the fraction of systems in which any true edge is missing: of B, as in the paper,
+    and of either graph. "said" is what the posterior itself expected of the latter. Precision and
     recall are of B.
     """
     parser = argparse.ArgumentParser(

@@ -127,10 +127,10 @@ def coverage(values: FloatArray, system: npt.NDArray[np.int64]) -> str:
     if len(values) < 200:
         return "-"
     covered = values <= 1
-    share = np.array([covered[system == s].mean() for s in np.unique(system)])
+    fraction = np.array([covered[system == s].mean() for s in np.unique(system)])
     if covered.all():
         return "100 (no miss)"
-    return f"{100 * covered.mean():.2f} ± {100 * share.std(ddof=1) / np.sqrt(len(share)):.2f}"
+    return f"{100 * covered.mean():.2f} ± {100 * fraction.std(ddof=1) / np.sqrt(len(fraction)):.2f}"
 
 
 def looseness(values: FloatArray) -> str:
@@ -145,7 +145,7 @@ def tables(quick: bool) -> list[Table]:
     for heading in ("N", "T", *(f"m = {m}" for m in ORDERS)):
         first.add_column(heading, justify="right")
     second = Table(title="coverage in % at 1 - delta = 95 %, and how loose (divide by)")
-    for heading in ("N", "T", "range", "share %", "form", "Lemma 2", "loose"):
+    for heading in ("N", "T", "range", "fraction %", "form", "Lemma 2", "loose"):
         second.add_column(heading, justify="right")
     for heading in ("Theorem 1", "loose", "sigma estimated", "loose"):
         second.add_column(heading, justify="right")
@@ -253,8 +253,8 @@ def largest_so_far(
 
 
 def percent(hits: npt.NDArray[np.bool_]) -> str:
-    share = hits.mean()
-    return f"{100 * share:.2f} ± {100 * np.sqrt(share * (1 - share) / len(hits)):.2f}"
+    fraction = hits.mean()
+    return f"{100 * fraction:.2f} ± {100 * np.sqrt(fraction * (1 - fraction) / len(hits)):.2f}"
 
 
 def single_test_table(n: int) -> Table:

@@ -160,7 +160,7 @@ class Desk:
         }
 
     def _regret(self) -> float:
-        """As a share of what random play loses in as many runs."""
+        """As a fraction of what random play loses in as many runs."""
         lost = random = 0.0
         for run, row in self.played.items():
             loss = self.plant.truth(run).loss
@@ -256,7 +256,7 @@ WIDTH = 150
 class Measure(NamedTuple):
     name: str
     text: str
-    unit: str = "%"  # shares are stored as such, times in seconds
+    unit: str = "%"  # fractions are stored as such, times in seconds
     over: str = "mean"  # what is taken over the plants: mean, median, max
 
 
@@ -303,8 +303,8 @@ def statistic(measure: Measure, points: list[Record]) -> Statistic:
         return Statistic(float(getattr(np, measure.over)(values)), None, n)
     mean = float(values.mean())
     if all(isinstance(value, bool) for value in given):
-        share = (values.sum() + 1) / (n + 2)  # not 0 where all plants agree
-        return Statistic(mean, float(np.sqrt(share * (1 - share) / n)), n)
+        fraction = (values.sum() + 1) / (n + 2)  # not 0 where all plants agree
+        return Statistic(mean, float(np.sqrt(fraction * (1 - fraction) / n)), n)
     return Statistic(mean, float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else None, n)
 
 
@@ -389,7 +389,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--changes", action="store_true", help="with detection of changes")
     parser.add_argument("--horizon", type=int, help="told to the study; else its own")
     parser.add_argument(
-        "--results", type=Path, help="JSON lines, one per study; goes on from there"
+        "--results", type=Path, help="JSON lines, one per study; continues from there"
     )
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(words)

@@ -234,7 +234,7 @@ def observational(n_systems: int) -> Table:
     """Hardest for candidates: no interventions, unknown means, so that directions stay open."""
     made = table(
         f"N = 12, {2 * n_systems} systems without interventions: |sampled - exact| in regime 0",
-        *("T", "candidates", "beside core", "worst", "mean of worst", "mean", "R-hat"),
+        *("T", "candidates", "next to core", "worst", "mean of worst", "mean", "R-hat"),
     )
     for n_rounds in (50, 300):
         for n_candidates, n_beside_core in ((6, 6), (8, 8), (10, 10), (11, 11)):
@@ -261,7 +261,7 @@ def observational(n_systems: int) -> Table:
 def by_rounds(n_systems: int) -> Table:
     """Chains that only ever continue, as under a policy; times of `update` and of one draw."""
     made = table(
-        "told round by round from nothing: beside the exact posterior (N = 12), time per round",
+        "told round by round from nothing: next to the exact posterior (N = 12), time per round",
         *("N", "system", "sweeps", "T", "worst", "mean", "recall", "precision", "update", "draw"),
         "slowest",
     )
@@ -281,14 +281,14 @@ def by_rounds(n_systems: int) -> Table:
             draws.append(clocked(lambda p=sampled, r=rng: p.draw(r))[0])
             if t + 1 not in (25, 50, 100, 200):
                 continue
-            beside = ["", ""]
+            aside = ["", ""]
             if n == 12:
                 exact = ExactPosterior(n, moments, noise_mean=sem.noise_mean)
                 difference = np.abs(sampled.edge_probability - exact.edge_probability)
-                beside = [f"{difference.max():.3f}", f"{difference.mean():.4f}"]
+                aside = [f"{difference.max():.3f}", f"{difference.mean():.4f}"]
             recall, precision = errors_of(sampled, sem)
             made.add_row(
-                *(str(n), ensemble, str(sweeps), str(t + 1), *beside),
+                *(str(n), ensemble, str(sweeps), str(t + 1), *aside),
                 *(f"{recall:.3f}", f"{precision:.3f}"),
                 *(readable(float(np.median(x[-25:]))) for x in (updates, draws)),
                 readable(max(u + d for u, d in zip(updates, draws, strict=True))),
@@ -427,7 +427,7 @@ TOPICS_SAMPLED: dict[str, Callable[[int], Table]] = {
 
 
 def main_sampled() -> None:
-    """The sampled posterior over graphs: beside the exact one, and past its size.
+    """The sampled posterior over graphs: next to the exact one, and past its size.
 
     `OMP_NUM_THREADS=1 python benchmarks/posterior.py sampled [complete|agreement|
     observational|rounds|sizes|calibration|digits ...] [--systems 3]`, all topics without a name, in

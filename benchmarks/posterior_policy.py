@@ -186,7 +186,7 @@ def batches(runs: int, jobs: int) -> Table:
 
 
 def main_policy() -> None:
-    """The policy `posterior`: regret beside others, whole runs by size, stopping, batches.
+    """The policy `posterior`: regret next to others, whole runs by size, stopping, batches.
 
     `python benchmarks/posterior_policy.py policy [regret|sizes|stopping|batches ...] [--runs 100]
     [--jobs 2]`, all topics without a name. Systems are those of `causalarms simulate`; `--results`

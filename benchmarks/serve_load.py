@@ -375,7 +375,8 @@ def main_soak() -> None:
 
     `python benchmarks/serve_load.py soak [--minutes 30] [--pause 1.0] [--viewers 20]`. Every worker
     asks, waits and tells. A viewer listens to events and then fetches what a page shows, unless it
-    has not changed. Every minute: rounds so far, memory of the server, its share of one processor.
+    has not changed. Every minute: rounds so far, memory of the server, its fraction of one
+    processor.
     """
     parser = argparse.ArgumentParser(
         description=main_soak.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -385,7 +386,7 @@ def main_soak() -> None:
     parser.add_argument("--viewers", type=int, default=20)
     given = parser.parse_args()
     seconds = 60 * given.minutes
-    made = table("", "minute", "rounds", "memory, MiB", "share of a processor")
+    made = table("", "minute", "rounds", "memory, MiB", "fraction of a processor")
     with (
         tempfile.TemporaryDirectory() as folder,
         served_process(new(Path(folder), "soak.db", None)) as (url, pid),

@@ -1,4 +1,4 @@
-"""What several scripts share: their parts by name, tables, times and intervals."""
+"""What several scripts use: their parts by name, tables, times and intervals."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ this script; every world breaks one assumption of the same systems.
 
 graphs     N = 10, 400 rounds of random interventions, noise mean told. Errors are of B, as in the
            paper; GOLEM and DAGMA get 400 rounds without interventions instead. Then the posterior's
-           own probabilities, of both graphs: which share of its likely and unlikely edges exists
-policies   N = 8, 600 rounds. Regret in per cent of random play's, and the share of the last 100
+           own probabilities, of both graphs: which fraction of its likely and unlikely edges exists
+policies   N = 8, 600 rounds. Regret in per cent of random play's, and the fraction of the last 100
            rounds within 1 % of that regret per round from the best intervention
 alarms     N = 8, 1500 rounds, nothing ever changes: alarms per 1000 rounds, and regret as above
 """
@@ -181,7 +181,7 @@ def graphs(n_systems: int) -> Iterator[Table]:
                     for title in METRICS.values()
                 ),
                 table(
-                    f"the posterior's probabilities: share of edges said > {LIKELY} that exist, "
+                    f"the posterior's probabilities: fraction of edges said > {LIKELY} that exist, "
                     f"and of those said < {UNLIKELY}",
                     *(f"{m}, {bound}" for m in said for bound in (f"> {LIKELY}", f"< {UNLIKELY}")),
                 ),
@@ -194,11 +194,11 @@ def graphs(n_systems: int) -> Iterator[Table]:
             means = (np.mean([getattr(e, metric) for e in each]) for each in errors.values())
             filled.add_row(name, *(f"{mean:.2f}" for mean in means))
         exists = np.concatenate(true)
-        shares = []
+        fractions = []
         for each in said.values():
             p = np.concatenate(each)
-            shares += [exists[p > LIKELY].mean(), exists[p < UNLIKELY].mean()]
-        tables[-2].add_row(name, *(f"{share:.3f}" for share in shares))
+            fractions += [exists[p > LIKELY].mean(), exists[p < UNLIKELY].mean()]
+        tables[-2].add_row(name, *(f"{fraction:.3f}" for fraction in fractions))
         if name.startswith("hidden"):
             rates = [np.concatenate(each).mean() for each in false.values()]
             tables[-1].add_row(name, *(f"{rate:.2f}" for rate in rates))

@@ -20,14 +20,18 @@ sys.path.append(str(BENCHMARKS))
 
 from plants import (  # noqa: E402
     CLEAN,
+    MEASURES,
     MESSY,
     PREDICTIONS,
     Case,
     Desk,
+    Measure,
     create_study,
     late,
+    main,
+    statistic,
+    study_settings,
 )
-from plants import MEASURES, Measure, main, statistic, study_settings  # noqa: E402
 from process_plants import (  # noqa: E402
     N_SWITCHES,
     UNITS,

@@ -59,7 +59,7 @@ def test_a_kill_before_any_write_leaves_a_study_that_goes_on(link: tuple[str, ..
 
 
 def test_processes_at_once_lose_and_double_nothing() -> None:
-    two, *_ = run("study_throughput.py", "--seconds", "2", "--workers", "2", "--no-optuna")
+    two, *_ = run("study_speed.py", "throughput", "--seconds", "2", "--workers", "2", "--no-optuna")
     assert two["errors"] == []
     assert two["acknowledged"] == two["told_in_file"]
     assert two["verify"]

@@ -248,7 +248,7 @@ def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
     require_extra("serve", "`causalarms study report`")
     refuse_output(path, REPORT, inputs=inputs_of(file), force=force)
     with open_study(file, read_only=True) as study:
-        write_output(path, _page(study, file.name), REPORT, inputs=inputs_of(file), force=force)
+        write_output(path, page(study, file.name), REPORT, inputs=inputs_of(file), force=force)
     if as_json:
         print_json({"file": str(path)})
     else:
@@ -408,7 +408,7 @@ def _check_export(source: Path) -> None:
         raise StudyError(f"{source} is not an exported study")
 
 
-def _page(study: Study, name: str) -> str:
+def page(study: Study, name: str) -> str:
     """The page of `causalarms serve`, frozen into one file.
 
     It asks for nothing outside itself, and no text of the study is read as markup.
