@@ -26,7 +26,7 @@ SQLITE = b"SQLite format 3\0"
 STUDY_ID, STUDY_ID_AT = b"caus", 68  # a study's application id in the header of its file
 NEIGHBOURS = ("-wal", "-shm", "-journal")  # files in which SQLite keeps part of a study
 MARK_WITHIN_BYTES = 2**16  # of the beginning or the end of a file
-# C0, DEL and C1; marks and overrides of direction; separators of lines; what is no character
+# C0, DEL and C1; marks and overrides of direction; separators of lines; what is not a character
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )

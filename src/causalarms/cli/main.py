@@ -94,6 +94,7 @@ def _run() -> int:
 
     try:
         with warnings.catch_warnings():
+            # Python would print the file and line of this package, which help nobody.
             warnings.showwarning = _warn
             return int(cli(standalone_mode=False) or 0)  # click returns the codes of its own exits
     except click.ClickException as error:

@@ -43,6 +43,7 @@ def with_settings(text: str) -> tuple[str, dict[str, Any]]:
         if key in settings:
             raise click.BadParameter(f"the setting {key!r} is given twice")
         try:
+            # Literals only: a setting from the command line must never run code.
             settings[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             settings[key] = value.strip()

@@ -100,7 +100,7 @@ def reproduce(
             )
         except KeyboardInterrupt:
             say(
-                f"stopped; what is finished is kept in {folder}/raw, and the same command goes on "
+                f"stopped; what is finished is kept in {folder}/raw, and the same command continues "
                 "from there",
                 err=True,
             )

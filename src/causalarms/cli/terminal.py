@@ -38,6 +38,7 @@ def say(line: object = "", *, err: bool = False) -> None:
 
 def print_data(text: str) -> None:
     """A file's content: as it is, but not at a terminal."""
+    # Notes and names come from anybody; escape sequences in them would drive the terminal.
     if sys.stdout is not None and sys.stdout.isatty():
         text = "\n".join(map(printable, text.split("\n")))
     click.echo(text, nl=False)

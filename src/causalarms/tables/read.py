@@ -33,7 +33,7 @@ SHOWN_LETTERS = 24
 
 
 class Samples(NamedTuple):
-    """Finite numbers (n, N) and the names of their columns, None where there are none."""
+    """Finite numbers (n, N) and the names of their columns, None if there are none."""
 
     values: FloatArray
     names: tuple[str, ...] | None
@@ -133,7 +133,7 @@ def _as_matrix(given: Any, what: str) -> FloatArray:
 
 
 def _first_text(array: npt.NDArray[Any]) -> str:
-    """Where the first entry stands that is no number."""
+    """Where the first entry is that cannot be read as a number."""
     for place, entry in np.ndenumerate(array):
         try:
             float(entry)
@@ -184,7 +184,7 @@ def _read_parquet(path: Path) -> dict[str, list[str]]:
     from pyarrow import parquet
 
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise DataError(f"cannot read {path}: it is no file")
+        raise DataError(f"cannot read {path}: it is not a file")
     try:
         dataset = parquet.ParquetDataset(path)
         check_width(path, len(dataset.schema.names))
@@ -273,6 +273,7 @@ def number_columns(
         return None
     if not all(names) or not len(set(names)) == len(names) == numbers.shape[1]:
         return None
+    # The text of cells is needed for messages and odd columns only; parsing it takes most of the time.
     text = cache(lambda: careful(content))
     return {name: NumberColumn(numbers[:, i], name, text) for i, name in enumerate(names)}
 
@@ -313,7 +314,7 @@ class PlainTable:
         return _array(self._columns[name])
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns as lists, with None where there is nothing."""
+        """Columns as lists, with None if there is nothing."""
         return {name: list(cells) for name, cells in self._columns.items()}
 
     def __repr__(self) -> str:

@@ -143,6 +143,7 @@ def rounds_of(
         others = [name for name in columns if name not in flags]
         regimes = _from_flags(table.without(others), names, table.n_rows, factors)
         source = f"{len(flags)} {PREFIX}NAME columns" if flags else "none given: all natural"
+    # Trials without a result have empty cells, which must not count as incomplete rows.
     keep, remarks = np.ones(table.n_rows, dtype=bool), list[str]()
     if trials:
         keep, remarks = _finished(columns["state"])
@@ -213,7 +214,7 @@ class Cells(NamedTuple):
         except (TypeError, ValueError, OverflowError):
             raise DataError(
                 f"{self.at(row, column)} is {shown(cell)}, not a number "
-                f"(ignore the column, --ignore, if it is no node)"
+                f"(ignore the column, --ignore, if it is not a node)"
             ) from None
 
     def regimes(self, column: str) -> npt.NDArray[np.int64]:
@@ -235,7 +236,7 @@ class Cells(NamedTuple):
         if not 0 <= number < MAX_REGIMES or number != int(number):
             said = "empty" if cell is None or text == "" else f"{shown(cell)}"
             raise DataError(
-                f"{self.at(row, column)} is {said}, which is no regime: "
+                f"{self.at(row, column)} is {said}, which is not a regime: "
                 f"0 is natural, others are integers up to {MAX_REGIMES - 1}"
             )
         return int(number)
@@ -345,7 +346,7 @@ def _refuse_others(columns: Columns, known: set[str | None], nodes: Sequence[str
     for name in columns:
         if name not in known:
             raise DataError(
-                f"column {shown(name)} is no node; the nodes are {', '.join(nodes)}. "
+                f"column {shown(name)} is not a node; the nodes are {', '.join(nodes)}. "
                 f"To leave it out, ignore it: --ignore {name:.240}"
             )
 
@@ -398,7 +399,8 @@ def _from_levels(table: Cells, n_rows: int, factors: NamedFactors) -> npt.NDArra
             raise DataError(f"column {column!r}: {error}") from None
         if seen.setdefault(at, column) != column:
             raise DataError(f"columns {seen[at]!r} and {column!r} are about the same factor")
-        known: dict[tuple[type, Any], int] = {}  # few levels, many rows
+        # Few levels, many rows. The type is part of the key: 1 and True are the same to a dict.
+        known: dict[tuple[type, Any], int] = {}
         for row, cell in enumerate(cells):
             if not isinstance(cell, str | int | float):  # odd things have no hash
                 levels[row, at] = _level(table, row, column, cell, factors.factors[at])
@@ -450,7 +452,7 @@ def _from_names(
         for target in _targets(cell):
             if target not in position:
                 raise DataError(
-                    f"{table.at(row, column)} names {target!r}, which is no node; separate "
+                    f"{table.at(row, column)} names {target!r}, which is not a node; separate "
                     f"names by {SEPARATOR!r}"
                 )
             regimes[row, position[target]] = 1
@@ -463,8 +465,8 @@ def _from_factor_names(table: Cells, column: str, factors: NamedFactors) -> npt.
         for target in _targets(cell):
             if target not in factors.names:
                 raise DataError(
-                    f"{table.at(row, column)} names {target!r}, which is no node that is switched "
-                    f"and no factor; separate names by {SEPARATOR!r}"
+                    f"{table.at(row, column)} names {target!r}, which is not a node that is switched "
+                    f"nor a factor; separate names by {SEPARATOR!r}"
                 )
             at = factors.factor(target)
             if not factors.factors[at].is_switch:
