@@ -42,7 +42,7 @@ pythons:  ## install and test under every supported Python that is found here
 	@$(PYTHON) tools/pythons.py $(if $(WHOLE),--whole)
 
 bench: .venv/ready-test  ## fast kernels against plain references, in one run
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/kernels.py tables
 
 reproduce: .venv/ready-test  ## every figure and number of the paper; RUNS=100 for its scale
 	@$(BIN)/causalarms reproduce --out out/reproduction $(if $(RUNS),--runs $(RUNS))

@@ -3,9 +3,8 @@
 `python benchmarks/early_numbers.py [--nodes 6 10] [--runs 200] [--weights separated]
 [--results FILE]`. The policy of a new study plays random_sem(N, seed=30000 + i); at rounds 10, 20,
 30, 100 and 300 it is asked what `best()` and `predict()` ask, with as many draws. Loss is in per
-cent of best minus average reward. Beside the probability of being the best stands the share of
-systems in which it was; both also among those that claim at least 0.9. A result file is gone on
-with.
+cent of best minus average reward. Next to the probability of being the best stands the fraction of
+systems in which it was; both also among those that claim at least 0.9. A result file is continued.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from causalarms.sem.ensembles import random_sem
 from causalarms.sem.rewards import intervention_of
 from causalarms.simulation.simulate import OPTIMAL_WITHIN, simulate
 from causalarms.study.settings import chosen_policy
-from posterior_policy import table
+from shared import table
 
 ROUNDS = (10, 20, 30, 100, 300)
 FIRST_SEED = 30_000
@@ -36,7 +35,7 @@ STOP = StopRule(probability=0.95, tolerance=OPTIMAL_WITHIN)
 
 
 def looked_at(n_nodes: int, seed: int, weights: str, more: dict[str, Any]) -> list[dict[str, Any]]:
-    """What is claimed at each of the rounds, beside what is true."""
+    """What is claimed at each of the rounds, next to what is true."""
     sem = random_sem(n_nodes, seed=seed, weights=weights)
     name, settings = chosen_policy(None, more, changes=False)
     policy = make_policy(name, n_nodes=n_nodes, **settings)

@@ -1,8 +1,6 @@
-"""The policy `posterior`: regret beside others, whole runs by size, stopping, batches.
+"""The policy `posterior`: regret, sizes, stopping, batches, and nodes without a switch.
 
-`python benchmarks/posterior_policy.py [regret|sizes|stopping|batches ...] [--runs 100] [--jobs 2]`,
-all topics without a name. Systems are those of `causalarms simulate`; `--results` keeps runs of
-`regret` in a file, so that it can be interrupted.
+`python benchmarks/posterior_policy.py policy|without-switch [options]`; each has --help.
 """
 
 from __future__ import annotations
@@ -18,34 +16,18 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-from causalarms import make_policy, random_sem
+from causalarms import LinearSEM, make_policy, random_sem
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.policies.stopping import StopRule
 from causalarms.rng import stream
-from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.experiment import Contestant, Experiment
 from causalarms.simulation.monte_carlo import monte_carlo
 from causalarms.simulation.simulate import simulate
+from shared import ratio_interval, run_part, table
 
 REFERENCE = "linsem-ts"
 EARLY, LATE = 60, 50  # rounds
 FloatArray = npt.NDArray[np.float64]
-
-
-def table(title: str, *headings: str) -> Table:
-    made = Table(title=title)
-    for heading in headings:
-        made.add_column(heading, justify="right")
-    return made
-
-
-def ratio_interval(mine: FloatArray, reference: FloatArray) -> tuple[float, float]:
-    """95 % of the ratio of means over resampled systems, the same systems for both."""
-    rng = np.random.default_rng(0)
-    rows = rng.integers(len(mine), size=(10_000, len(mine)))
-    ratios = mine[rows].mean(axis=1) / reference[rows].mean(axis=1)
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return float(low), float(high)
 
 
 def regret(runs: int, jobs: int, results: Path | None) -> list[Table]:
@@ -203,8 +185,16 @@ def batches(runs: int, jobs: int) -> Table:
     return made
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main_policy() -> None:
+    """The policy `posterior`: regret next to others, whole runs by size, stopping, batches.
+
+    `python benchmarks/posterior_policy.py policy [regret|sizes|stopping|batches ...] [--runs 100]
+    [--jobs 2]`, all topics without a name. Systems are those of `causalarms simulate`; `--results`
+    keeps runs of `regret` in a file, so that it can be interrupted.
+    """
+    parser = argparse.ArgumentParser(
+        description=main_policy.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("topics", nargs="*", default=[])
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
@@ -221,6 +211,79 @@ def main() -> None:
         console.print(stopping(given.runs, given.jobs))
     if "batches" in topics:
         console.print(batches(given.runs, given.jobs))
+
+
+N_NODES = 10
+KNOWLEDGE: dict[str, dict[str, Any]] = {
+    "noise means known": {"noise_mean": 1.0},
+    "nothing known": {"noise_scale": "estimate"},
+}
+
+
+def pair(n_without: int, repetition: int) -> tuple[LinearSEM, LinearSEM]:
+    """A system, and the same with idle switches."""
+    rng = stream(0, "without switch", n_without, repetition)
+    regimes = np.full(N_NODES, 2)
+    regimes[rng.choice(N_NODES, n_without, replace=False)] = 1
+    sem = random_sem(N_NODES, seed=rng, regimes=regimes)
+    weights = sem.weights.copy()
+    weights[1][:, regimes == 1] = weights[0][:, regimes == 1]
+    return sem, LinearSEM(weights=weights, noise_mean=sem.noise_mean, order=sem.order)
+
+
+def run(n_without: int, repetition: int, horizon: int, told: dict[str, Any]) -> FloatArray:
+    """Regret and seconds, told and not."""
+    found = []
+    for sem in pair(n_without, repetition):
+        policy = make_policy("posterior", n_nodes=N_NODES, regimes=sem.regimes, **told)
+        start = perf_counter()
+        trace = simulate(policy, sem, horizon=horizon, seed=repetition)
+        found.append((float(trace.regret[-1]), perf_counter() - start))
+    return np.array(found)
+
+
+def main_without_switch() -> None:
+    """What it is worth to tell a policy which nodes have no switch.
+
+    `python benchmarks/posterior_policy.py without-switch [--runs 40] [--horizon 300] [--jobs 1]`.
+    Random systems of ten nodes, of which three or six have no switch. Told: `regimes=` says so,
+    such a node has one mechanism that every round informs. Not told: it has a switch that does
+    nothing, which the policy sets as it likes, and two mechanisms with half of the rounds each.
+    Paired: the same systems and the same noise.
+    """
+    parser = argparse.ArgumentParser(
+        description=main_without_switch.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--horizon", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    shown = table(
+        f"regret of `posterior` after {arguments.horizon} rounds, {arguments.runs} systems",
+        "knowledge", "without switch", "told", "not told", "told / not told", "95 %",
+        "seconds told", "not told",
+    )  # fmt: skip
+    for words, told in KNOWLEDGE.items():
+        for n_without in (3, 6):
+            results = np.array(
+                Parallel(n_jobs=arguments.jobs)(
+                    delayed(run)(n_without, repetition, arguments.horizon, told)
+                    for repetition in range(arguments.runs)
+                )
+            )  # (runs, told or not, regret and seconds)
+            (mine, other), (fast, slow) = results[:, :, 0].T, results[:, :, 1].T
+            low, high = ratio_interval(mine, other)
+            shown.add_row(
+                words, str(n_without), f"{mine.mean():.0f}", f"{other.mean():.0f}",
+                f"{mine.mean() / other.mean():.2f}", f"{low:.2f}-{high:.2f}",
+                f"{fast.mean():.1f}", f"{slow.mean():.1f}",
+            )  # fmt: skip
+    Console(width=120).print(shown)
+
+
+def main() -> None:
+    run_part(__doc__, {"policy": main_policy, "without-switch": main_without_switch})
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ N_SWITCHES = 7
 DEGREES = (1.5, 3.5)
 LEAST_RANGE = 3.0  # of the expected reward, in standard deviations of the reward's own noise
 CLOSE = 0.02  # of the range: as good as the best
-COSTS = (0.02, 0.08)  # of a switch, as a share of the range of the expected reward
+COSTS = (0.02, 0.08)  # of a switch, as a fraction of the range of the expected reward
 MISSING = 0.01
 
 
@@ -191,7 +191,7 @@ def _changed(
     switches: tuple[Switch, ...],
     rng: np.random.Generator,
 ) -> LinearSEM:
-    """One mechanism of the best position drawn anew, so that this position is good no more."""
+    """One mechanism of the best position drawn again, so that this position is good no more."""
     best = int(_truth(in_units(standard, names), switches).net.argmax())
     regimes = regimes_of(all_interventions(N_SWITCHES)[[best]], switches, names)[0]
     matters = [standard.nodes.index(node) for node in standard.ancestors(standard.reward, regimes)]

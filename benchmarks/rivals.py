@@ -1,4 +1,4 @@
-"""Methods of other papers beside ours, on the same systems with the same noise.
+"""Methods of other papers next to ours, on the same systems with the same noise.
 
 `python benchmarks/rivals.py [stationary|changing|deviating|hard|choose ...] [--runs 100] [--jobs 1]
 [--results DIRECTORY]`, all but `choose` without a name. Runs are kept in a file per world and gone
@@ -6,7 +6,7 @@ on with; a table is of the systems that all its policies have played. `choose` i
 the constants that nobody published were chosen; its systems are others.
 
 stationary  random systems, six nodes, 1000 rounds
-changing    the same; three mechanisms of the best intervention are drawn anew after round 500
+changing    the same; three mechanisms of the best intervention are drawn again after round 500
 deviating   the same; in every other of the first 2 C rounds all weights have the other sign
 hard        eight nodes: five are set to one of three values, two and the reward answer causes
 """
@@ -36,13 +36,13 @@ from causalarms.simulation.simulate import simulate
 from causalarms.simulation.summary import mean, ratio_of_means
 from causalarms.simulation.world import World, deviating_world, switching_world
 from causalarms.study.settings import chosen_policy
-from posterior_policy import table
+from shared import table
 
 FIRST_SEED, FIRST_CHOICE = 60_000, 50_000  # constants were chosen on seeds from 50_000
 N_NODES, ROUNDS, CHANGE = 6, 1000, 500
 N_SET, N_ANSWERING, LEVELS = 5, 2, 3
 SCATTER = 0.1  # of a node around the value it is set to
-LAST = 100  # rounds at the end, whose share of optimal ones is shown
+LAST = 100  # rounds at the end, whose fraction of optimal ones is shown
 REFERENCE, DEVIATES, STUDY = "linsem-ts", "deviating", "as a study decides"
 Played = dict[str, Any]
 

@@ -2,12 +2,12 @@
 
 `OMP_NUM_THREADS=1 python benchmarks/what_breaks.py [graphs|policies|alarms ...] [--systems N]`;
 all parts without a name, together under ten minutes on one core. The worlds are those of
-`broken_worlds.py`; every world breaks one assumption of the same systems.
+this script; every world breaks one assumption of the same systems.
 
 graphs     N = 10, 400 rounds of random interventions, noise mean told. Errors are of B, as in the
            paper; GOLEM and DAGMA get 400 rounds without interventions instead. Then the posterior's
-           own probabilities, of both graphs: which share of its likely and unlikely edges exists
-policies   N = 8, 600 rounds. Regret in per cent of random play's, and the share of the last 100
+           own probabilities, of both graphs: which fraction of its likely and unlikely edges exists
+policies   N = 8, 600 rounds. Regret in per cent of random play's, and the fraction of the last 100
            rounds within 1 % of that regret per round from the best intervention
 alarms     N = 8, 1500 rounds, nothing ever changes: alarms per 1000 rounds, and regret as above
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -26,12 +26,72 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from broken_worlds import WORLDS, children
-from causalarms import CSL, DAGMA, GOLEM, GraphPosterior, make_policy
+from causalarms import CSL, DAGMA, GOLEM, GraphPosterior, LinearSEM, make_policy, random_sem
 from causalarms.graphs.graph import GraphErrors, graph_errors
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
 from causalarms.simulation import World
+
+
+def straight(n: int, seed: int, noise: str = "gaussian") -> World:
+    return World(random_sem(n, seed=seed), noise=noise)
+
+
+def bent(n: int, seed: int, bend: str) -> World:
+    return World(random_sem(n, seed=seed), bend=bend)
+
+
+def confounded(n: int, seed: int, n_children: int) -> World:
+    sem, rng = random_sem(n, seed=seed), stream(seed, "hidden cause")
+    children = rng.permutation(n)[:n_children]
+    weights = np.zeros((2, n + 1, n + 1))
+    weights[:, :n, :n] = sem.weights
+    size = (2, n_children)
+    weights[:, n, children] = rng.choice([-1.0, 1.0], size) * rng.uniform(0.5, 2.0, size)
+    mean = np.append(sem.noise_mean, 0.0)
+    regimes = np.append(sem.regimes, 1)
+    whole = LinearSEM(weights=weights, noise_mean=mean, reward=sem.reward, regimes=regimes)
+    return World(whole, hidden=1)
+
+
+def children(world: World) -> npt.NDArray[Any]:
+    """Of the hidden node; none where there is none."""
+    hidden = world.systems[0].adjacency[:, world.n_nodes :, : world.n_nodes]
+    return np.flatnonzero(hidden.any(axis=(0, 1)))
+
+
+def weak(n: int, seed: int) -> World:
+    return World(random_sem(n, seed=seed, weights="uniform"))
+
+
+def rescaled(n: int, seed: int, factor: float) -> World:
+    """One node, not the reward, in other units; its noise mean is told in them."""
+    sem, unit = random_sem(n, seed=seed), np.ones(n)
+    unit[stream(seed, "rescaled").integers(n - 1)] = factor
+    weights = sem.weights * unit[None, None, :] / unit[None, :, None]
+    changed = sem.replace(
+        weights=weights, noise_mean=sem.noise_mean * unit, noise_std=sem.noise_std * unit
+    )
+    return World(changed)
+
+
+WORLDS: dict[str, Callable[[int, int], World]] = {
+    "nothing broken": straight,
+    "noise uniform": lambda n, seed: straight(n, seed, "uniform"),
+    "noise Laplace": lambda n, seed: straight(n, seed, "laplace"),
+    "noise Student t, 3 degrees": lambda n, seed: straight(n, seed, "student-t"),
+    "noise exponential": lambda n, seed: straight(n, seed, "exponential"),
+    "effects saturate mildly": lambda n, seed: bent(n, seed, "saturates-mildly"),
+    "effects saturate strongly": lambda n, seed: bent(n, seed, "saturates-strongly"),
+    "effects of positive values only": lambda n, seed: bent(n, seed, "one-sided"),
+    "effects U-shaped": lambda n, seed: bent(n, seed, "u-shaped"),
+    "hidden cause of 2 nodes": lambda n, seed: confounded(n, seed, 2),
+    "hidden cause of 4 nodes": lambda n, seed: confounded(n, seed, 4),
+    "weights U(-2, 2)": weak,
+    "one node times 100": lambda n, seed: rescaled(n, seed, 100.0),
+    "one node divided by 100": lambda n, seed: rescaled(n, seed, 0.01),
+}
+
 
 Array = npt.NDArray[Any]
 
@@ -121,7 +181,7 @@ def graphs(n_systems: int) -> Iterator[Table]:
                     for title in METRICS.values()
                 ),
                 table(
-                    f"the posterior's probabilities: share of edges said > {LIKELY} that exist, "
+                    f"the posterior's probabilities: fraction of edges said > {LIKELY} that exist, "
                     f"and of those said < {UNLIKELY}",
                     *(f"{m}, {bound}" for m in said for bound in (f"> {LIKELY}", f"< {UNLIKELY}")),
                 ),
@@ -134,11 +194,11 @@ def graphs(n_systems: int) -> Iterator[Table]:
             means = (np.mean([getattr(e, metric) for e in each]) for each in errors.values())
             filled.add_row(name, *(f"{mean:.2f}" for mean in means))
         exists = np.concatenate(true)
-        shares = []
+        fractions = []
         for each in said.values():
             p = np.concatenate(each)
-            shares += [exists[p > LIKELY].mean(), exists[p < UNLIKELY].mean()]
-        tables[-2].add_row(name, *(f"{share:.3f}" for share in shares))
+            fractions += [exists[p > LIKELY].mean(), exists[p < UNLIKELY].mean()]
+        tables[-2].add_row(name, *(f"{fraction:.3f}" for fraction in fractions))
         if name.startswith("hidden"):
             rates = [np.concatenate(each).mean() for each in false.values()]
             tables[-1].add_row(name, *(f"{rate:.2f}" for rate in rates))

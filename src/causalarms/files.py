@@ -1,23 +1,39 @@
-"""Whole files or none: an interrupted or refused write leaves what was there before."""
+"""Files: atomic writes, outputs that are never lost, bounded reads, and printable text.
+
+An interrupted or refused write leaves what was there before. Only what the same command made may be
+written over, or anything else with force; a study and an input of the same command never are,
+however their path is spelled. Every output carries a mark by which it is recognised the next time.
+Text from anywhere (names, notes, paths) is shown on screens and pages, and never obeyed.
+"""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import re
 import stat
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from causalarms.errors import CausalArmsError, DataError, shown
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+SQLITE = b"SQLite format 3\0"
+STUDY_ID, STUDY_ID_AT = b"caus", 68  # a study's application id in the header of its file
+NEIGHBOURS = ("-wal", "-shm", "-journal")  # files in which SQLite keeps part of a study
+MARK_WITHIN_BYTES = 2**16  # of the beginning or the end of a file
+# C0, DEL and C1; marks and overrides of direction; separators of lines; what is not a character
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> Path:
-    """Write `content` beside `path`, then rename; folders are made as needed."""
+    """Write `content` next to `path`, then rename; folders are made as needed."""
     path = Path(path)
     missing = [folder for folder in path.parents if not folder.exists()]  # deepest first
     temporary: Path | None = None
@@ -29,7 +45,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # the rename must not reach the disk before the content
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except BaseException as error:
@@ -40,9 +56,9 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
                 folder.rmdir()
         if isinstance(error, UnicodeEncodeError):
             raise CausalArmsError(
-                f"cannot write {path}: {error.object[error.start : error.end]!r} is no character"
+                f"cannot write {path}: {error.object[error.start : error.end]!r} is not a character"
             ) from error
-        if isinstance(error, OSError) and error.errno in FULL:
+        if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
             raise CausalArmsError(
                 f"cannot write {path}: the disk is full; nothing was written"
             ) from error
@@ -54,7 +70,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
 
 
 def read_at_most(path: str | Path, limit: int) -> bytes:
-    """A whole file; DataError where it is larger than `limit` bytes, a folder or a device.
+    """A whole file; DataError if it is larger than `limit` bytes, a folder or a device.
 
     A pipe may be read (`<(zcat rounds.csv.gz)`), but one that nobody writes to is not waited for.
     """
@@ -64,7 +80,7 @@ def read_at_most(path: str | Path, limit: int) -> bytes:
         if stat.S_ISDIR(kind):
             raise DataError(f"cannot read {path}: it is a folder")
         if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-            raise DataError(f"cannot read {path}: it is no file")
+            raise DataError(f"cannot read {path}: it is not a file")
         if path.stat().st_size > limit:
             raise DataError(_too_large(path, limit))
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -85,7 +101,7 @@ def read_text(path: str | Path, limit: int) -> str:
     try:
         return read_at_most(path, limit).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"cannot read {path}: it is no text in UTF-8 ({error})") from error
+        raise DataError(f"cannot read {path}: it is not text in UTF-8 ({error})") from error
 
 
 def parse_json(text: str) -> Any:
@@ -112,6 +128,126 @@ def _too_large(path: Path, limit: int) -> str:
 
 
 def _umask() -> int:
+    # The only way to read the mask is to set it; mkstemp makes files that only their owner reads.
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+class Mark(NamedTuple):
+    """How a kind of output is recognised: what it starts with, and what else it holds."""
+
+    made_by: str  # the commands that make it, as a message names them
+    start: bytes
+    within: bytes = b""
+
+    def on(self, beginning: bytes, end: bytes = b"") -> bool:
+        return beginning.startswith(self.start) and (self.within in beginning or self.within in end)
+
+
+def write_output(
+    path: str | Path,
+    content: str | bytes,
+    mark: Mark,
+    *,
+    inputs: Iterable[str | Path] = (),
+    force: bool | None = False,
+) -> Path:
+    """Write a whole file, or refuse by `refuse_output`. A symbolic link stays one."""
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    assert mark.on(data[:MARK_WITHIN_BYTES], data[-MARK_WITHIN_BYTES:])
+    refuse_output(path, mark, inputs=inputs, force=force)
+    write_atomically(os.path.realpath(path), content)
+    return Path(path)
+
+
+def refuse_output(
+    path: str | Path, mark: Mark, *, inputs: Iterable[str | Path] = (), force: bool | None = False
+) -> None:
+    """CausalArmsError if `path` holds something that must not be lost.
+
+    `force` None: the command has no such option.
+    """
+    path = Path(path)
+    try:
+        for given in inputs:
+            if _same(path, Path(given)):
+                raise CausalArmsError(
+                    f"{path} is an input of this command and is not written over; "
+                    "choose another name"
+                )
+        refuse_study(path)
+        if not path.exists():
+            above = next(folder for folder in path.parents if folder.exists())
+            if not above.is_dir():
+                raise CausalArmsError(f"cannot write {path}: {above} is not a folder")
+            return
+        if path.is_dir():
+            raise CausalArmsError(f"cannot write {path}: it is a folder")
+        if not path.is_file():
+            raise CausalArmsError(f"cannot write {path}: it is not an ordinary file")
+        if not force and path.stat().st_size and not _carries(path, mark):
+            remedy = "move it away" if force is None else "choose another name or give --force"
+            raise CausalArmsError(f"{path} exists and was not made by {mark.made_by}; {remedy}")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise CausalArmsError(f"cannot write {path}: {reason or error}") from error
+
+
+def refuse_study(path: str | Path) -> None:
+    """CausalArmsError if `path` is a study, or belongs to one."""
+    for name in (Path(path), Path(os.path.realpath(path))):
+        if _is_database(name):
+            raise CausalArmsError(
+                f"{path} is a study (or another SQLite file) and is never written over; "
+                "choose another name"
+            )
+        refuse_neighbour(name)
+
+
+def refuse_neighbour(path: Path) -> None:
+    """CausalArmsError if SQLite would take `path` for a part of the study next to it."""
+    for ending in NEIGHBOURS:
+        owner = path.with_name(path.name.removesuffix(ending)) if path.name != ending else path
+        if path.name.endswith(ending) and _is_database(owner):
+            raise CausalArmsError(f"{path} belongs to the study {owner}; choose another name")
+
+
+def _is_database(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        header = file.read(STUDY_ID_AT + len(STUDY_ID))
+    return header.startswith(SQLITE) or header[STUDY_ID_AT:] == STUDY_ID
+
+
+def _carries(path: Path, mark: Mark) -> bool:
+    with path.open("rb") as file:
+        return mark.on(file.read(MARK_WITHIN_BYTES), _end(file))
+
+
+def _end(file: BinaryIO) -> bytes:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - MARK_WITHIN_BYTES))
+    return file.read()
+
+
+def _same(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def control_character(text: str) -> str | None:
+    """The first character that `printable` would escape."""
+    found = _CONTROL.search(text)
+    return found.group() if found else None
+
+
+def printable(text: object) -> str:
+    """The text with control characters as escapes, for people; not to be read back.
+
+    >>> print(printable("red " + chr(27) + "[31m"))
+    red \\x1b[31m
+    """
+    return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], str(text))

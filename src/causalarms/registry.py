@@ -24,7 +24,7 @@ class Registry(Generic[Made]):
     built_in   factories by name, or where to find them as "module:name", loaded on first use
     group      of entry points; an entry is a callable, as the built-in ones are
     base       what factories make
-    given      arguments that are no settings: whoever makes a part gives them
+    given      arguments that are not settings: the caller of `make` gives them
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Registry(Generic[Made]):
 
 
 def part_of(kind: str, given: str | Callable[..., Any]) -> str | Callable[..., Any]:
-    """What `module:Class` says, modules of the working folder included; all else as it is.
+    """What `module:Class` says, also from modules of the working folder; anything else as it is.
 
     Only for what a person wrote: a name in a file must not decide which code runs.
     """
@@ -156,6 +156,7 @@ def part_of(kind: str, given: str | Callable[..., Any]) -> str | Callable[..., A
     module, _, attribute = given.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
+        # Last, so that a file of the working folder never hides an installed package.
         sys.path.append(here)
     try:
         found: Any = import_module(module)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from causalarms.cli.study_report import page as report
+from causalarms.cli.study_files import page as report
 from causalarms.service.bundle import PAGE, one_script
 from causalarms.study import Study
 

@@ -1,6 +1,6 @@
 """The paper's threshold keeps its promise for one split point and one test, and not beyond.
 
-The rates over zeta, window and time are measured by benchmarks/glr_false_alarms.py.
+The rates over zeta, window and time are measured by benchmarks/paper_bounds.py glr.
 """
 
 from __future__ import annotations

@@ -113,9 +113,9 @@ def test_policies_of_two_regimes_refuse_others(policy: str) -> None:
         ("2,3", 1, "regimes must be one number per node: 2 of 3"),
         ("0", 1, "regimes must be"),
         ("257", 1, "regimes must be"),
-        ("2,,3", 2, "is no number of regimes"),
-        ("many", 2, "is no number of regimes"),
-        ("9" * 5000, 2, "is no number of regimes"),
+        ("2,,3", 2, "must be a number of regimes"),
+        ("many", 2, "must be a number of regimes"),
+        ("9" * 5000, 2, "must be a number of regimes"),
     ],
 )
 def test_wrong_regimes_are_refused(regimes: str, code: int, message: str) -> None:

@@ -21,14 +21,12 @@ from hypothesis import strategies as st
 from causalarms import Study
 from causalarms.cli.terminal import print_data
 from causalarms.errors import CausalArmsError, DataError, StudyError
-from causalarms.files import read_at_most, write_atomically
+from causalarms.files import printable, read_at_most, write_atomically
 from causalarms.graphs.graph import Graph
-from causalarms.plain_text import printable
 from causalarms.study import history
 from causalarms.study import study as study_module
 from causalarms.tables.read import read_table
-from causalarms.tables.trials import FIRST, LAST, column_of
-from causalarms.tables.write import csv_text, plain
+from causalarms.tables.write import FIRST, LAST, column_of, csv_text, plain
 
 EVIL = ("a\x1b[31m[/b][red]", "=1+1", "\u202eb\x07", "+x;@y", "yield")
 
@@ -302,7 +300,7 @@ def test_a_full_disk_says_so_and_leaves_nothing(tmp_path: Path) -> None:
 def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
     with patch("os.fsync", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         write_atomically(tmp_path / "x.txt", "x")
-    with pytest.raises(CausalArmsError, match="is no character"):
+    with pytest.raises(CausalArmsError, match="is not a character"):
         write_atomically(tmp_path / "x.txt", "\udcff")
     assert not list(tmp_path.iterdir())
     write_atomically(tmp_path / ("x" * 250), "long names fit")

@@ -112,8 +112,8 @@ def test_empty_cells_are_not_measured(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("further", "message"),
     [
-        ({"date": ["monday"] * 60}, "column 'date' is no node"),
-        ({"temperature": [1.0] * 60}, "column 'temperature' is no node"),
+        ({"date": ["monday"] * 60}, "column 'date' is not a node"),
+        ({"temperature": [1.0] * 60}, "column 'temperature' is not a node"),
         ({"do:heat": [2] * 60}, "row 1 of node 'heat': regime 2 is neither 0"),
         ({"do:heat": [""] * 60}, "row 1 of column 'do:heat' is empty"),
         ({"feed": [1e101] * 60}, "row 1 of column 'feed' is 1e+101: too large"),
@@ -183,7 +183,7 @@ def test_nothing_of_python_crashes_it() -> None:
 
 def test_learn_names_the_row_of_a_regime_that_is_not_there(tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", SAMPLES | DO | {"do:heat": [0] * 4 + [1.5] + [0] * 55})
-    assert "row 5 of column 'do:heat' is '1.5', which is no regime" in run("learn", table).err
+    assert "row 5 of column 'do:heat' is '1.5', which is not a regime" in run("learn", table).err
     table = write(tmp_path / "t.csv", SAMPLES | DO | {"do:heat": [0] * 4 + [2] + [0] * 55})
     outcome = run("learn", table, "--regimes", "heat=2")
     assert outcome.code == 1

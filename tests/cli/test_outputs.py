@@ -13,8 +13,8 @@ import pytest
 from command import run
 
 from causalarms import Study
+from causalarms.files import STUDY_ID, STUDY_ID_AT
 from causalarms.graphs.graph import Graph
-from causalarms.outputs import STUDY_ID, STUDY_ID_AT
 from causalarms.sem.ensembles import random_sem
 from causalarms.study.sqlite import APPLICATION_ID
 
@@ -172,7 +172,7 @@ def test_folders_of_pictures(here: Path, command: str) -> None:
 
 def first(command: str) -> str:
     name = "regret.png" if command == "demo" else "summary.csv"
-    return f"{name}: d.csv is no folder"
+    return f"{name}: d.csv is not a folder"
 
 
 @pytest.mark.parametrize("path", ["folder", "pipe", "/dev/null", "/dev/full"])

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from command import run
 
-from causalarms.cli import living_study
+from causalarms.cli import serve
 from causalarms.extras import EXTRAS
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import TokenFile
@@ -187,12 +187,12 @@ def test_what_keeps_it_from_starting(study: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_demonstration_plays_itself(tmp_path: Path) -> None:
     path = tmp_path / "out" / "living.db"
-    living_study.create(path)
-    living_study.create(path)  # the next time it goes on
+    serve.create_demo(path)
+    serve.create_demo(path)  # the next time it continues
     with served(path) as site:
-        living_study.play(f"http://127.0.0.1:{site.port}/")
+        serve.play_demo(f"http://127.0.0.1:{site.port}/")
         until(lambda: site("GET", "best").json["found"] is not None)
-    before, after = (living_study.system(living_study.CHANGES_AFTER + k) for k in (-1, 0))
+    before, after = (serve.system(serve.CHANGE_AFTER_ROUNDS + k) for k in (-1, 0))
     assert (before.noise_mean != after.noise_mean).any()
 
 

@@ -1,6 +1,6 @@
 """Every setting of every policy is refused by name when the policy is made, or works.
 
-`benchmarks/fuzz_settings.py` tries many more values, each policy for 100 rounds.
+`benchmarks/fuzz.py settings` tries many more values, each policy for 100 rounds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Values of any size: an answer or an error of this package, never a crash, never a hang.
 
 Kernels do not check bounds, so a part runs in a process of its own with bounds checked.
-`benchmarks/fuzz_scales.py` tries many more cases.
+`benchmarks/fuzz.py scales` tries many more cases.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def test_kernels_stay_within_their_arrays(tmp_path: Path) -> None:
     """Compiled anew with bounds checked: a read or write outside is an IndexError there.
 
     Kernels that meet raw data; the others take long to compile: NUMBA_BOUNDSCHECK=1 with
-    benchmarks/fuzz_scales.py checks them all.
+    benchmarks/fuzz.py scales checks them all.
     """
     code = CHECKED.format(here=str(Path(__file__).parent))
     done = subprocess.run(

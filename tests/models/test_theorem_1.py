@@ -1,6 +1,6 @@
 """Theorem 1 and its two lemmas by Monte Carlo, on rounds that were not chosen adaptively.
 
-How loose the bounds are is measured by benchmarks/bound_coverage.py.
+How loose the bounds are is measured by benchmarks/paper_bounds.py bounds.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def test_empty_cells_of_past_rounds_are_not_measured() -> None:
     ("table", "message"),
     [
         ({"heat": [1.0], "stir": [1.0]}, "no column for node 'yield'"),
-        ({"heat": [1.0], "stir": [1.0], "yield": [1.0], "x": [0]}, "'x' is no node"),
+        ({"heat": [1.0], "stir": [1.0], "yield": [1.0], "x": [0]}, "'x' is not a node"),
         ({"heat": [1.0], "stir": [1.0], "yield": [float("inf")]}, "row 0 of column 'yield' is inf"),
         ({"heat": [1.0], "stir": [1.0], "yield": [1.0], "do:heat": [2]}, "neither 0"),
         ({"heat": [], "stir": [], "yield": []}, "no rows"),

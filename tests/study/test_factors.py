@@ -202,7 +202,7 @@ def test_past_rounds_in_levels(tmp_path: Path) -> None:
         ({"do:heat": [0, 2, 0]}, "row 1 of node 'heat': regime 2 is neither"),
         ({"do:rate": [0, 1, 0]}, "node 'rate' has no switch in this study"),
         ({"intervened": ["catalyst", "", ""]}, "use a column do:catalyst of levels"),
-        ({"intervened": ["rate", "", ""]}, "which is no node that is switched"),
+        ({"intervened": ["rate", "", ""]}, "which is not a node that is switched"),
     ):
         with pytest.raises(StudyError, match=message):
             create().add_observations(values | column)

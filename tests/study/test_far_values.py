@@ -14,7 +14,7 @@ from study_rounds import NODES, SETTINGS, play, result, state_of
 
 from causalarms import Study
 from causalarms.cli.study import study as command
-from causalarms.cli.study_report import page
+from causalarms.cli.study_files import page
 from causalarms.errors import CausalArmsWarning, FarValueWarning
 from causalarms.study.far_values import COMPANY, FEWEST, WINDOW, far_from, far_values
 from causalarms.study.trials import Record

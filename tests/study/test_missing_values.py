@@ -12,8 +12,8 @@ from study_rounds import SEM, state_of
 from study_rounds import SETTINGS as CSL
 
 from causalarms import Study
-from causalarms.cli.study_report import page
-from causalarms.cli.study_screen import summary
+from causalarms.cli.study_commands import summary
+from causalarms.cli.study_files import page
 from causalarms.errors import LearningWarning
 from causalarms.rng import stream
 from causalarms.study.trials import Trial

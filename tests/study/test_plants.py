@@ -18,16 +18,20 @@ from causalarms.study.best import Best
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-from plant_runs import (  # noqa: E402
+from plants import (  # noqa: E402
     CLEAN,
+    MEASURES,
     MESSY,
     PREDICTIONS,
     Case,
     Desk,
+    Measure,
     create_study,
     late,
+    main,
+    statistic,
+    study_settings,
 )
-from plants import MEASURES, Measure, main, statistic, study_settings  # noqa: E402
 from process_plants import (  # noqa: E402
     N_SWITCHES,
     UNITS,

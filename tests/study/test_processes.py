@@ -26,7 +26,7 @@ def run(script: str, *arguments: str, folder: str = "benchmarks") -> list[dict[s
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 def test_killed_processes_lose_nothing() -> None:
-    for record in run("study_kills.py", "--kills", "16"):
+    for record in run("kills.py", "study", "--kills", "16"):
         assert record["own_errors"] == 0
         assert record["lost"] == 0
         assert record["acknowledged_twice"] == 0
@@ -39,7 +39,7 @@ def test_killed_processes_lose_nothing() -> None:
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
 )
 def test_power_cuts_lose_nothing_that_was_acknowledged() -> None:
-    (record,) = run("power_loss.py", "--rounds", "3", "--cuts", "150")
+    (record,) = run("damage.py", "power-loss", "--rounds", "3", "--cuts", "150")
     assert record["acknowledged"] == 3
     assert record["outcomes"] == {"ok": record["cuts"]}
     assert isinstance(record["cuts"], int)
@@ -59,7 +59,7 @@ def test_a_kill_before_any_write_leaves_a_study_that_goes_on(link: tuple[str, ..
 
 
 def test_processes_at_once_lose_and_double_nothing() -> None:
-    two, *_ = run("study_throughput.py", "--seconds", "2", "--workers", "2", "--no-optuna")
+    two, *_ = run("study_speed.py", "throughput", "--seconds", "2", "--workers", "2", "--no-optuna")
     assert two["errors"] == []
     assert two["acknowledged"] == two["told_in_file"]
     assert two["verify"]

@@ -13,7 +13,7 @@ from study_rounds import NODES, SETTINGS, play
 
 from causalarms import Study
 from causalarms.errors import LearningWarning
-from causalarms.tables.plain import PlainTable
+from causalarms.tables.read import PlainTable
 
 PAGE = Path(__file__).parents[2] / "docs" / "first-study.md"
 BARE = {"pandas": None, "polars": None, "pyarrow": None}

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from causalarms.errors import DataError
 from causalarms.tables import read
-from causalarms.tables.csv_numbers import NumberColumn
-from causalarms.tables.read import read_table
+from causalarms.tables.read import NumberColumn, read_table
 from causalarms.tables.rounds import rounds_of
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)

@@ -12,8 +12,7 @@ import pytest
 
 from causalarms.errors import DataError
 from causalarms.tables.rounds import TableRounds, rounds_of
-from causalarms.tables.trials import FIRST, LAST
-from causalarms.tables.write import columns_text, parquet_bytes
+from causalarms.tables.write import FIRST, LAST, columns_text, parquet_bytes
 
 NODES = ("heat", "stir", "yield")
 VALUES: dict[str, list[Any]] = {
@@ -89,7 +88,7 @@ def test_a_node_may_be_called_like_a_column_of_names() -> None:
     columns = {"targets": [1.0, 2.0], "yield": [3.0, 4.0]}
     found = rounds_of(columns, nodes=("targets", "yield"), only_nodes=True)
     assert found.values[:, 0].tolist() == [1.0, 2.0]
-    with pytest.raises(DataError, match=r"'1\.0', which is no node"):
+    with pytest.raises(DataError, match=r"'1\.0', which is not a node"):
         rounds_of(columns)
 
 
@@ -129,8 +128,8 @@ def test_frames_know_their_own_missing_values() -> None:
 @pytest.mark.parametrize(
     ("columns", "rules", "message"),
     [
-        (VALUES | {"x": [1, 2, 3]}, {}, "'x' is no node; the nodes are heat, stir, yield.*ignore"),
-        (VALUES | {"state": ["told"] * 3}, {}, "'state' is no node"),
+        (VALUES | {"x": [1, 2, 3]}, {}, "'x' is not a node; the nodes are heat, .*ignore"),
+        (VALUES | {"state": ["told"] * 3}, {}, "'state' is not a node"),
         ({"heat": [1.0], "stir": [1.0]}, {}, "no column for node 'yield'"),
         (VALUES | {"do:het": [0, 1, 0]}, {}, "'do:het': there is no node 'het'; did you mean"),
         (VALUES | DO | {"intervened": NAMES}, {}, "in more than one way"),
@@ -171,7 +170,7 @@ def test_refusals_name_the_place(columns: Any, rules: dict[str, Any], message: s
 
 @pytest.mark.parametrize("cell", [0.5, -1, "", "x", None, float("nan"), 1e300, 2**15, 256, [1]])
 def test_what_is_no_regime_is_refused(cell: Any) -> None:
-    with pytest.raises(DataError, match=r"row 2 of column 'do:heat' is .*, which is no regime"):
+    with pytest.raises(DataError, match=r"row 2 of column 'do:heat' is .*, which is not a regime"):
         rounds_of(VALUES | {"do:heat": [0, 1, cell]})
 
 

@@ -195,7 +195,7 @@ ALTERNATIVES = np.array(
 # changes of a weight, in units of the noise per unit of the predictor, clipped to a shift
 WEIGHT_CHANGES = np.array([0.3, -0.3, 1.0, -1.0])
 LARGEST_SHIFT = 5.0
-# E[R at the alarm] / A: 2.2 to 5.4 by `python benchmarks/change_evidence.py`; the middle of that
+# E[R at the alarm] / A: 2.2 to 5.4 (`benchmarks/change_detection.py evidence`); the middle of that
 OVERSHOOT = 3.4
 OVERSHOOT_OF_RANKS = 2.5  # 1.9 to 4.0 with uniform ranks; keeps 0.1 in whole runs of several laws
 GAUSSIAN, ANY = NOISE = ("gaussian", "any")

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
-from rich.console import Console
 
 from causalarms.arrays import Intervention
 from causalarms.cli.options import FORCE, SEED
-from causalarms.cli.terminal import err, out, print_json, say, table
+from causalarms.cli.terminal import err, print_json, print_table, say
 from causalarms.errors import MissingExtraError
 from causalarms.extras import has_extra, require_extra
+from causalarms.files import Mark, refuse_output
 from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph, graph_errors
 from causalarms.models.belief import Belief, Choice, likely_graph
-from causalarms.outputs import Mark, refuse_output
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import MARK as SYSTEM
@@ -34,6 +33,9 @@ from causalarms.simulation.simulate import Trace
 from causalarms.simulation.simulate import simulate as play
 from causalarms.simulation.world import World
 from causalarms.study.settings import chosen_policy
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 MADE_BY = "causalarms demo"
 NODES = ("feed", "heat", "stirring", "pressure", "catalyst", "cooling", "purity", "yield")
@@ -56,9 +58,19 @@ CONTESTANTS = (
     show_default=True,
     help="Folder for the pictures.",
 )
-@click.option("--rounds", type=click.IntRange(200, 10**6), default=600, show_default=True)
 @click.option(
-    "--seed", type=SEED, default=4, show_default=True, help="Another seed, another system."
+    "--rounds",
+    type=click.IntRange(200, 10**6),
+    default=600,
+    show_default=True,
+    help="Number of rounds of each policy.",
+)
+@click.option(
+    "--seed",
+    type=SEED,
+    default=4,
+    show_default=True,
+    help="Seed of the system and of all random numbers.",
 )
 @FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -129,9 +141,9 @@ def _play(
     if live:
         console.file.write("\r\x1b[K")
     if not quiet:
-        share = 100 * trace.optimal[-100:].mean()
+        percent = 100 * trace.optimal[-100:].mean()
         say(
-            f"  {name:31s} regret {trace.regret[-1]:8.1f}, best intervention in {share:3.0f} % "
+            f"  {name:31s} regret {trace.regret[-1]:8.1f}, best intervention in {percent:3.0f} % "
             "of the last 100 rounds"
         )
     return trace
@@ -217,8 +229,8 @@ def _report(sem: LinearSEM, found: Found, graph: Graph, files: list[Path]) -> No
             ]
         )
     say()
-    say("The graph it learned on the way, beside the truth:")
-    out().print(table(["regime", "true edges", "found", "precision", "recall"], rows))
+    say("The graph it learned on the way, next to the truth:")
+    print_table(["regime", "true edges", "found", "precision", "recall"], rows)
     for edge in graph.edges():
         if edge["child"] == sem.nodes[sem.reward]:
             regime = graph.regime_names.index(edge["regime"])

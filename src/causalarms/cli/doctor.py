@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from causalarms.cli.terminal import out, print_json, say, table
+from causalarms.cli.terminal import print_json, print_table, say
 from causalarms.extras import EXTRAS
 from causalarms.version import __version__
 
@@ -33,7 +33,7 @@ def doctor(as_json: bool) -> None:
         print_json(found)
         return
     rows = [[f"{part} {name}".strip(), _words(value)] for part, name, value in _flat(found)]
-    out().print(table(["", "found"], rows))
+    print_table(["", "found"], rows)
     for problem in found["problems"]:
         say(f"problem: {problem}")
 
@@ -46,8 +46,8 @@ def examined() -> dict[str, Any]:
     problems = [f"{name} is not installed" for name, found in packages.items() if found is None]
     if not cache["writable"]:
         problems.append(
-            f"compiled code cannot be kept in {cache['folder']}: every process compiles anew for a "
-            "minute or two; set NUMBA_CACHE_DIR to a folder you may write to"
+            f"compiled code cannot be kept in {cache['folder']}: every process compiles again, for "
+            "a minute or two; set NUMBA_CACHE_DIR to a folder you may write to"
         )
     if _version("causalarms") not in (None, __version__):
         problems.append(
@@ -80,11 +80,11 @@ def _cache() -> dict[str, Any]:
     import causalarms
 
     told = os.environ.get("NUMBA_CACHE_DIR")
-    beside = Path(causalarms.__file__).parent / "__pycache__"
+    own = Path(causalarms.__file__).parent / "__pycache__"
     if told:
         return {"folder": told, "writable": _writable(Path(told))}
-    if _writable(beside):
-        return {"folder": str(beside), "writable": True}
+    if _writable(own):
+        return {"folder": str(own), "writable": True}
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "numba"
     return {"folder": str(home), "writable": _writable(home)}
 

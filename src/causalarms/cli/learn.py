@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+import numpy as np
 
-from causalarms.cli.learn_other import fit_other, other_learner
-from causalarms.cli.learn_posterior import posterior_summary, print_posterior
 from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
 from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
-from causalarms.cli.terminal import collected_warnings, err, print_json, say
-from causalarms.errors import DataError, IdentifiabilityWarning
+from causalarms.cli.terminal import collected_warnings, print_json, print_table, progress, say
+from causalarms.errors import CausalArmsError, DataError, IdentifiabilityWarning
 from causalarms.graphs import CSL, DAGMA, GOLEM
 from causalarms.graphs.csl import Removal
 from causalarms.graphs.diagnostics import open_directions
+from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import Rounds, checked_rounds
+from causalarms.graphs.registry import make_learner
 from causalarms.limits import MAX_REGIMES
+from causalarms.posterior.chains.convergence import GOOD_R_HAT
 from causalarms.posterior.estimator import GraphPosterior
-from causalarms.sem.regimes import Counts, as_interventions
+from causalarms.registry import part_of
+from causalarms.sem.regimes import Counts, as_interventions, topological_order
 from causalarms.tables.rounds import rounds_of
 
 CSL_METHODS: dict[str, dict[str, Any]] = {
@@ -45,6 +42,7 @@ METHOD_HELP = (
     "Probabilities of edges, in any units; or CSL of the paper; or GOLEM, DAGMA; or a learner of "
     "another package by its name, or your own as MODULE:CLASS."
 )
+MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 
 
 @click.command()
@@ -70,7 +68,7 @@ METHOD_HELP = (
     "--regimes",
     multiple=True,
     metavar="NODE=K",
-    help="How many regimes a node has (default: those seen); may be repeated.",
+    help="Number of regimes of a node (default: those seen); may be repeated.",
 )
 @click.option("--nodes", metavar="A,B,...", help="Columns to use as nodes (default: all others).")
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
@@ -84,10 +82,10 @@ METHOD_HELP = (
     metavar="NUMBER|NODE=NUMBER,...",
     help="Known means of the noise (default: estimated).",
 )
-@edges("forbid", "--forbid", "--forbid-edge", words="Edge that cannot be.")
-@edges("require", "--require", "--require-edge", words="Edge that must be.")
+@edges("forbid", "--forbid", "--forbid-edge", words="Edge that does not exist.")
+@edges("require", "--require", "--require-edge", words="Edge that exists.")
 @TIERS
-@click.option("--max-samples", type=SAMPLES, help="csl: at most so many samples per mechanism.")
+@click.option("--max-samples", type=SAMPLES, help="csl: largest number of samples per mechanism.")
 @click.option(
     "--few-samples",
     type=click.Choice(["raise", "unknown"]),
@@ -99,7 +97,7 @@ METHOD_HELP = (
     "--bootstrap",
     type=click.IntRange(0, 100_000),
     default=0,
-    help="csl: refits on part of the rounds, for the stability of edges.",
+    help="csl: number of refits on part of the rounds, for the stability of edges.",
 )
 @click.option(
     "--miss-per-edge",
@@ -118,18 +116,22 @@ METHOD_HELP = (
     default="estimate",
     show_default=True,
     metavar="NUMBER|estimate",
-    help="posterior: about the noise's standard deviation; estimated: any units will do.",
+    help="posterior: about the standard deviation of the noise; estimated from any units.",
 )
-@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all random numbers.")
 @click.option(
-    "--jobs", type=PROCESSES, default=1, show_default=True, help="Processes for --bootstrap."
+    "--jobs",
+    type=PROCESSES,
+    default=1,
+    show_default=True,
+    help="Number of processes for --bootstrap; -1 is one per core.",
 )
 @click.option(
     "--out",
     "outputs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Write .json, .csv, .graphml, .dot, .png or .pdf; may be repeated.",
+    help="File to write: .json, .csv, .graphml, .dot, .png or .pdf; may be repeated.",
 )
 @FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -161,7 +163,7 @@ def learn(
     """Learn who causes what from a table of rounds (CSV or Parquet).
 
     Rows are rounds, columns are nodes. Interventions are columns do:NAME with the regime of the
-    node (0 natural, 1 intervened, more where there are more settings), or a column 'intervened'
+    node (0 natural, 1 intervened, more if there are more settings), or a column 'intervened'
     that names the intervened nodes separated by ';', or a second table. A node that was never
     switched has one mechanism. A row with an empty cell is refused by its number, or left out
     with --skip-incomplete.
@@ -189,7 +191,11 @@ def learn(
     if method not in CSL_METHODS and method != "posterior":
         _refuse(KNOWLEDGE, method, "CSL and posterior", "posterior")
         _refuse_many_regimes(counts, found.nodes, method)
-        learner: Any = CONTINUOUS[method]() if method in CONTINUOUS else other_learner(method)
+        learner: Any = (
+            CONTINUOUS[method]()
+            if method in CONTINUOUS
+            else make_learner(part_of("learner", method))
+        )
     elif method == "posterior":
         learner = GraphPosterior(
             miss_probability_per_edge=miss_per_edge,
@@ -221,47 +227,114 @@ def learn(
             learner.fit_rounds(rounds, mean, counts)
         elif method in CONTINUOUS:
             learner.fit_rounds(rounds, mean)
-        graph = learner.result_ if method in METHODS else fit_other(learner, method, rounds, mean)
+        graph = learner.result_ if method in METHODS else _fit_other(learner, method, rounds, mean)
     report = LearnReport.of(graph, rounds, found, method)
     for path in outputs:
         write_graph(graph, path, inputs, force)
     if as_json:
-        print_json(report.as_dict() | posterior_summary(learner) | {"warnings": messages})
+        print_json(report.as_dict() | _posterior_summary(learner) | {"warnings": messages})
     else:
         report.print()
-        print_posterior(learner)
+        _print_posterior(learner)
         for path in outputs:
             say(f"wrote {path}")
 
 
-class _live_line:  # noqa: N801 — reads as a verb where it is used
-    """A bar and the time; it moves as nodes find their place, where that is known (`counted`).
+@contextmanager
+def _live_line(n_nodes: int, *, counted: bool) -> Iterator[Callable[[Removal, int], None]]:
+    """A bar and the time; it moves as nodes find their place, if that is `counted`."""
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    Silent off a terminal.
-    """
-
-    def __init__(self, n_nodes: int, *, counted: bool) -> None:
-        self._progress = Progress(
-            TextColumn("learning"),
-            BarColumn(),
-            TextColumn("{task.fields[edge]}"),
-            TimeRemainingColumn() if counted else TimeElapsedColumn(),
-            console=err(),
-            transient=True,
-            disable=not err().is_terminal,
-        )
+    columns = (
+        TextColumn("learning"),
+        BarColumn(),
+        TextColumn("{task.fields[edge]}"),
+        TimeRemainingColumn() if counted else TimeElapsedColumn(),
+    )
+    with progress(*columns) as bar:
         total = n_nodes * (n_nodes - 1) if counted else None
-        self._task = self._progress.add_task("learn", total=total, edge=f"{n_nodes} nodes")
+        task = bar.add_task("learn", total=total, edge=f"{n_nodes} nodes")
 
-    def __enter__(self) -> Callable[[Removal, int], None]:
-        self._progress.start()
-        return self._removed
+        def removed(removal: Removal, n_ordered: int) -> None:
+            bar.update(task, advance=1, edge=f"{n_ordered} nodes in order")
 
-    def __exit__(self, *exc: object) -> None:
-        self._progress.stop()
+        yield removed
 
-    def _removed(self, removal: Removal, n_ordered: int) -> None:
-        self._progress.update(self._task, advance=1, edge=f"{n_ordered} nodes in order")
+
+def _fit_other(learner: Any, method: str, rounds: Rounds, noise_mean: Any) -> Graph:
+    """What it has learned, with the names of the table; its own refusals in words."""
+    values, regimes, nodes = rounds
+    try:
+        learner.fit(values, interventions=regimes, noise_mean=noise_mean)
+        adjacency = np.asarray(learner.adjacency_) != 0
+        weights = np.asarray(learner.weights_, dtype=float)
+    except CausalArmsError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"learner {method!r} cannot learn from this: {type(error).__name__}: {error}"
+        ) from error
+    shape = (2, len(nodes), len(nodes))
+    for name, found in (("adjacency_", adjacency), ("weights_", weights)):
+        if found.shape != shape:
+            raise DataError(f"learner {method!r} leaves {name} of shape {found.shape}, not {shape}")
+    order = topological_order(adjacency.any(axis=0))
+    return Graph(
+        nodes=nodes,
+        adjacency=adjacency,
+        weights=weights,
+        known=np.isfinite(weights).all(axis=1),
+        order=None if order is None else tuple(nodes[i] for i in order),
+        measures={},
+    )
+
+
+def _posterior_summary(learner: Any) -> dict[str, Any]:
+    """What only the posterior can say, for --json; nothing for other learners."""
+    if not isinstance(learner, GraphPosterior):
+        return {}
+    chains = learner.diagnostics_
+    return {
+        "log_evidence": learner.log_evidence_,
+        "chains": None if chains is None else chains._asdict() | {"converged": chains.converged},
+        "whole_graph_miss_probability": learner.whole_graph_miss_probability_,
+        "largest_dropped_probability": learner.largest_dropped_probability_,
+        "left_out_edges": learner.left_out_,
+        "edge_probability": dict(
+            zip(learner.result_.regime_names, learner.edge_probability_.tolist(), strict=True)
+        ),
+    }
+
+
+def _print_posterior(learner: Any) -> None:
+    """How likely edges are that the graph does not have, and how well chains have mixed."""
+    if not isinstance(learner, GraphPosterior):
+        return
+    probability = learner.edge_probability_
+    absent = (
+        ~learner.adjacency_ & learner.known_[:, None, :] & (probability > MIN_SHOWN_PROBABILITY)
+    )
+    rows = [
+        [
+            learner.result_.regime_names[r],
+            f"{learner.nodes_[p]} -> {learner.nodes_[c]}",
+            f"{probability[r, p, c]:.2f}",
+        ]
+        for r, p, c in sorted(np.argwhere(absent).tolist(), key=lambda e: -probability[tuple(e)])
+    ]
+    if rows:
+        print_table(["regime", "edge left out", "probability"], rows)
+    said = f"probability that the graph lacks an edge: {learner.whole_graph_miss_probability_:.2g}"
+    chains = learner.diagnostics_
+    if chains is None:
+        say(f"{said}; log evidence {learner.log_evidence_:.1f}")
+        return
+    say(said)
+    say(
+        f"sampled: {chains.n_orders} orders of {chains.n_chains} chains, worst R-hat "
+        f"{chains.worst_r_hat:.2f} (good: at most {GOOD_R_HAT}), at least "
+        f"{chains.effective_size:.0f} effective orders per edge"
+    )
 
 
 def _refuse(options: tuple[str, ...], method: str, owner: str, instead: str) -> None:

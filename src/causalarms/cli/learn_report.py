@@ -7,18 +7,18 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from causalarms.cli.terminal import out, say, table
+from causalarms.cli.terminal import print_table, say
 from causalarms.extras import require_extra
+from causalarms.files import refuse_output
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import MARKS, Graph, varsortability
 from causalarms.graphs.inputs import Rounds
-from causalarms.outputs import refuse_output
 from causalarms.tables.rounds import TableRounds
 
 MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
 ENDINGS = (*MARKS, *PICTURES)
-SUSPICIOUS = 1e-3  # p-value below which a mechanism is called a bad fit
+BAD_FIT_P_VALUE = 1e-3  # below this a mechanism is called a bad fit
 
 
 class LearnReport(NamedTuple):
@@ -85,7 +85,7 @@ class LearnReport(NamedTuple):
             + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
             for e in graph.edges()
         ]
-        out().print(table(["regime", "edge", "weight", *measures], rows))
+        print_table(["regime", "edge", "weight", *measures], rows)
         if graph.order is None:
             say(
                 "The regimes mix into a cycle: some interventions have no expected reward. "
@@ -105,7 +105,7 @@ class LearnReport(NamedTuple):
             )
 
     def _print_regimes(self) -> None:
-        """Only where not every node has two."""
+        """Only if not every node has two."""
         nodes, counts = self.graph.nodes, self.graph.counts.tolist()
         more = [f"{node} {k}" for node, k in zip(nodes, counts, strict=True) if k > 2]
         if more:
@@ -119,19 +119,19 @@ class LearnReport(NamedTuple):
             ("gaussian_p", "residuals are not Gaussian"),
             ("linear_p", "the relation to the parents bends"),
         ):
-            bad = [c for c in self.checks if getattr(c, name) < SUSPICIOUS]
+            bad = [c for c in self.checks if getattr(c, name) < BAD_FIT_P_VALUE]
             if bad:
                 names = ", ".join(f"{c.node} ({c.regime})" for c in bad)
                 say(
                     f"model check: in {len(bad)} of {len(self.checks)} mechanisms {words} "
-                    f"(p < {SUSPICIOUS:g}): {names}"
+                    f"(p < {BAD_FIT_P_VALUE:g}): {names}"
                 )
-        if any(min(c.gaussian_p, c.linear_p) < SUSPICIOUS for c in self.checks):
+        if any(min(c.gaussian_p, c.linear_p) < BAD_FIT_P_VALUE for c in self.checks):
             say("The linear Gaussian model is an approximation here; read edges as hypotheses.")
 
 
 def refuse_graph(path: Path, inputs: list[Path], force: bool) -> None:
-    """Before learning: an error where the graph could not be written afterwards."""
+    """Before learning: an error if the graph could not be written afterwards."""
     if path.suffix in PICTURES:
         require_extra("plot", f"the picture {path}")
         from causalarms.pictures.style import picture_mark

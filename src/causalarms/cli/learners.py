@@ -7,12 +7,17 @@ from typing import Any
 
 import click
 
-from causalarms.cli.options import FORCE, SAMPLES
-from causalarms.cli.progress import runs_bar
-from causalarms.cli.terminal import out, print_json, say, table
-from causalarms.cli.worlds import engine_options, named_settings, systems_options, worlds
+from causalarms.cli.options import (
+    FORCE,
+    SAMPLES,
+    engine_options,
+    named_settings,
+    systems_options,
+    worlds,
+)
+from causalarms.cli.terminal import print_json, print_table, runs_bar, say
 from causalarms.extras import require_extra
-from causalarms.outputs import refuse_output
+from causalarms.files import refuse_output
 from causalarms.simulation.experiment import LearnerContestant, LearnerExperiment
 from causalarms.simulation.monte_carlo import compare_learners
 from causalarms.simulation.summary import Interval, LearnerSummary, summarise_learners
@@ -31,15 +36,25 @@ DEFAULT = ("posterior", "csl", "golem", "dagma")
 )
 @systems_options
 @click.option(
-    "--rounds", type=SAMPLES, default=400, show_default=True, help="That every learner sees."
+    "--rounds",
+    type=SAMPLES,
+    default=400,
+    show_default=True,
+    help="Number of rounds that every learner sees.",
 )
-@click.option("--runs", type=click.IntRange(1, 10**7), default=20, show_default=True)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 10**7),
+    default=20,
+    show_default=True,
+    help="Number of runs, each on its own system.",
+)
 @engine_options
 @click.option(
     "--out",
     "picture",
     type=click.Path(path_type=Path),
-    help="Draw the metrics into this file (.png, .pdf or .svg).",
+    help="File to draw the metrics into (.png, .pdf or .svg).",
 )
 @FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -122,7 +137,7 @@ def print_learners(rows: list[LearnerSummary]) -> None:
         ]
         for row in rows
     ]
-    out().print(table(columns, lines))
+    print_table(columns, lines)
     for row in rows:
         if row.first_failure is not None:
             say(f"{row.learner} failed first with: {row.first_failure}", err=True)

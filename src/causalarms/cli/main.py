@@ -11,46 +11,60 @@ import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
 from causalarms.version import __version__
 
-COMMANDS = {  # name -> what it is for; the module causalarms.cli.<name> holds a command `<name>`
-    "demo": "The main job on a small unknown system, with pictures.",
-    "learn": "Learn a graph from logged rounds in a table.",
-    "simulate": "Compare policies on random systems.",
-    "learners": "Compare learners of graphs on random systems.",
-    "plot": "Draw a results file of simulate or learners.",
-    "study": "Run a real experiment: ask, tell, lose nothing.",
-    "serve": "A study on the network: a live page and an API.",
-    "serve-token": "Who may use a served study.",
-    "reproduce": "Regenerate every figure and number of the paper.",
-    "doctor": "Versions, threads, caches and extras, for bug reports.",
+COMMANDS = {  # name -> (module of causalarms.cli, what it is for)
+    "demo": ("demo", "The main job on a small unknown system, with pictures."),
+    "learn": ("learn", "Learn a graph from logged rounds in a table."),
+    "simulate": ("simulate", "Compare policies on random systems."),
+    "learners": ("learners", "Compare learners of graphs on random systems."),
+    "plot": ("plot", "Draw a results file of simulate or learners."),
+    "study": ("study", "Run a real experiment: ask, tell, lose nothing."),
+    "serve": ("serve", "Serve a study on the network: a live page and an API."),
+    "serve-token": ("serve", "Say who may use a served study."),
+    "reproduce": ("reproduce", "Regenerate every figure and number of the paper."),
+    "doctor": ("doctor", "Show versions, threads, caches and extras, for bug reports."),
 }
 
 
-class LazyCommands(click.Group):
-    """A group whose commands live in modules of the same name."""
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called.
+
+    commands_at   name of a command -> (module of causalarms.cli, what it is for)
+    """
+
+    def __init__(
+        self, *arguments: Any, commands_at: dict[str, tuple[str, str]], **options: Any
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self.commands_at = commands_at
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(self.commands_at)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.commands_at:
             return None
+        module = import_module(f"causalarms.cli.{self.commands_at[cmd_name][0]}")
         name = cmd_name.replace("-", "_")
-        command = getattr(import_module(f"causalarms.cli.{name}"), name)
+        command = getattr(module, "import_" if name == "import" else name)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, what) for name, (_, what) in self.commands_at.items()])
 
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    commands_at=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="causalarms")
 def cli() -> None:
     """Causal bandits with an unknown graph and unknown, soft interventions."""
@@ -80,6 +94,7 @@ def _run() -> int:
 
     try:
         with warnings.catch_warnings():
+            # Python would print the file and line of this package, which help nobody.
             warnings.showwarning = _warn
             return int(cli(standalone_mode=False) or 0)  # click returns the codes of its own exits
     except click.ClickException as error:
@@ -117,7 +132,7 @@ def _complain(text: str) -> None:
 
 
 def _drop_output() -> None:
-    """Nobody reads: what is left in the buffer must not be tried again when Python ends."""
+    """Nobody reads: what is left in the buffer must not be written again when Python ends."""
     with suppress(OSError, AttributeError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

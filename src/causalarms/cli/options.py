@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from causalarms.limits import MAX_NODES
+from causalarms.registry import part_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORCE = click.option(
@@ -17,7 +19,7 @@ FORCE = click.option(
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=2, max=MAX_NODES)
 SAMPLES = click.IntRange(min=1, max=10**9)
-
+ENSEMBLE_OPTIONS = ("nodes", "regimes", "weights", "edge_probability")  # of random systems only
 
 TIERS = click.option(
     "--tier",
@@ -41,6 +43,7 @@ def with_settings(text: str) -> tuple[str, dict[str, Any]]:
         if key in settings:
             raise click.BadParameter(f"the setting {key!r} is given twice")
         try:
+            # Literals only: a setting from the command line must never run code.
             settings[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             settings[key] = value.strip()
@@ -48,7 +51,7 @@ def with_settings(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def edge(text: str) -> tuple[str, str]:
-    """`A->B`, or `A:B` where a shell would take > for itself.
+    """`A->B`, or `A:B` for shells in which > redirects.
 
     >>> edge("heat->yield"), edge("heat:yield")
     (('heat', 'yield'), ('heat', 'yield'))
@@ -68,7 +71,7 @@ def edges(name: str, *spellings: str, words: str) -> Callable[[Command], Command
 def knowledge(
     tier: tuple[str, ...], forbidden: tuple[str, ...], required: tuple[str, ...]
 ) -> dict[str, Any]:
-    """What these options say, in the words of learners and studies."""
+    """What these options say, as settings of learners and studies."""
     return {
         "tiers": [[name.strip() for name in text.split(",") if name.strip()] for text in tier],
         "forbidden": [edge(text) for text in forbidden],
@@ -90,3 +93,171 @@ class Processes(click.IntRange):
 
 
 PROCESSES = Processes()
+
+
+def systems_options(command: Command) -> Command:
+    """Options that say which systems with known truth are played or learned."""
+    # Imported here: commands of a study share the options above and simulate nothing.
+    from causalarms.simulation.world import BENDS, NOISE_LAWS
+
+    options = (
+        click.option("--nodes", type=NODES, default=10, show_default=True, help="Number of nodes."),
+        click.option(
+            "--regimes",
+            metavar="K|K1,K2,...",
+            help="How many regimes nodes have: one number, or one per node (default: two).",
+        ),
+        click.option(
+            "--weights",
+            default="separated",
+            show_default=True,
+            metavar="separated|uniform|MODULE:FUNCTION",
+            help="Distribution of the weights, or a function of a generator and a number.",
+        ),
+        click.option(
+            "--edge-probability",
+            type=click.FloatRange(0, 1),
+            default=0.5,
+            show_default=True,
+            help="Probability of every edge.",
+        ),
+        click.option(
+            "--systems",
+            metavar="MODULE:FUNCTION",
+            help="Own systems: a function of a NumPy generator that makes a LinearSEM or a World.",
+        ),
+        click.option(
+            "--system",
+            "files",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="Own system, as LinearSEM.save wrote it; may be repeated, runs take them in turn.",
+        ),
+        click.option(
+            "--noise",
+            default="gaussian",
+            show_default=True,
+            metavar="|".join(NOISE_LAWS),
+            help="Distribution of the noise, or MODULE:FUNCTION; several, by commas, in turn.",
+        ),
+        click.option(
+            "--bend",
+            metavar="|".join(BENDS),
+            help="Mechanisms that are not linear, by name or MODULE:FUNCTION.",
+        ),
+        click.option(
+            "--unknown-noise-mean", is_flag=True, help="Tell nobody the means of the noise."
+        ),
+        click.option(
+            "--seed", type=SEED, default=0, show_default=True, help="Seed of all random numbers."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def engine_options(command: Command) -> Command:
+    """Options that say where runs are computed, and where they are kept."""
+    from causalarms.simulation.monte_carlo import ENGINES
+
+    options = (
+        click.option(
+            "--engine",
+            type=click.Choice(ENGINES),
+            default="local",
+            show_default=True,
+            help="Where runs are computed.",
+        ),
+        click.option(
+            "--address",
+            help="Address of a Dask scheduler (default: start a cluster on this machine).",
+        ),
+        click.option(
+            "--jobs",
+            type=PROCESSES,
+            default=-1,
+            show_default=True,
+            help="Number of worker processes; -1 is one per core.",
+        ),
+        click.option(
+            "--results",
+            type=click.Path(path_type=Path),
+            help="File to keep finished runs in; the same command continues from there.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def worlds(
+    *,
+    nodes: int,
+    regimes: str | None,
+    weights: str,
+    edge_probability: float,
+    systems: str | None,
+    files: tuple[Path, ...],
+    noise: str,
+    bend: str | None,
+    unknown_noise_mean: bool,
+    seed: int,
+) -> dict[str, Any]:
+    """What `systems_options` say, as arguments of `Worlds`."""
+    if systems is not None and files:
+        raise click.UsageError("--systems and --system are two ways to say the same: leave one out")
+    if systems is not None or files:
+        _refuse_ensemble("--systems" if files == () else "--system")
+    from causalarms.sem.linear_sem import LinearSEM
+
+    own: Any = [LinearSEM.load(path) for path in files] or None
+    distributions = [part_of("noise", name.strip()) for name in noise.split(",")]
+    return {
+        "n_nodes": nodes,
+        "regimes": _regimes(regimes),
+        "weights": part_of("weights", weights),
+        "edge_probability": edge_probability,
+        "systems": own if systems is None else _function("systems", systems),
+        "noise": distributions[0] if len(distributions) == 1 else distributions,
+        "bend": None if bend is None else part_of("bend", bend),
+        "knows_noise_mean": not unknown_noise_mean,
+        "seed": seed,
+    }
+
+
+def named_settings(text: str) -> tuple[str, str, dict[str, Any]]:
+    """`name,setting=value,...`: name, label and settings; `label=` names the row.
+
+    >>> named_settings("csl-ucb,joint=False,label=literal")
+    ('csl-ucb', 'literal', {'joint': False})
+    """
+    name, settings = with_settings(text)
+    return name, str(settings.pop("label", "")), settings
+
+
+def _function(name: str, text: str) -> Any:
+    if ":" not in text:
+        raise click.BadParameter(
+            f"{text!r} is not of the form MODULE:FUNCTION", param_hint=f"--{name}"
+        )
+    return part_of(name, text)
+
+
+def _refuse_ensemble(owner: str) -> None:
+    context = click.get_current_context()
+    for name in ENSEMBLE_OPTIONS:
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{name.replace('_', '-')} is not for {owner}: leave it out")
+
+
+def _regimes(text: str | None) -> int | tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        counts = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r:.80} must be a number of regimes, or one per node", param_hint="--regimes"
+        ) from None
+    return counts if len(counts) > 1 else counts[0]

@@ -9,7 +9,7 @@ import click
 from causalarms.cli.options import FORCE
 from causalarms.cli.terminal import print_json, say
 from causalarms.extras import require_extra
-from causalarms.outputs import refuse_output
+from causalarms.files import refuse_output
 
 MADE_BY = "causalarms plot"
 PICTURES = ("regret", "normalised-regret", "optimal-share")
@@ -27,10 +27,14 @@ PICTURES = ("regret", "normalised-regret", "optimal-share")
 @click.option(
     "--what",
     type=click.Choice(PICTURES),
-    help="Of policies.  [default: regret]",
+    help="Picture of policies to draw.  [default: regret]",
 )
 @click.option(
-    "--only", "names", multiple=True, metavar="LABEL", help="Draw this one; may be repeated."
+    "--only",
+    "names",
+    multiple=True,
+    metavar="LABEL",
+    help="Label of a policy or learner to draw; may be repeated.",
 )
 @FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

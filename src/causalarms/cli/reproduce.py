@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from causalarms.cli.options import PROCESSES, SEED
-from causalarms.cli.terminal import err, out, print_json, say, table
+from causalarms.cli.terminal import print_json, print_table, progress, say
 from causalarms.extras import require_extra
 from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
 from causalarms.simulation.monte_carlo import ENGINES, Engine
@@ -22,22 +21,36 @@ if TYPE_CHECKING:
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
 @click.option(
     "--runs", type=int, default=DEFAULT_RUNS, show_default=True,
-    help=f"Random systems; the paper uses {PAPER_RUNS}.",
+    help=f"Number of random systems; the paper uses {PAPER_RUNS}.",
 )  # fmt: skip
 @click.option(
     "--weights", type=click.Choice(["separated", "uniform"]), default="separated",
-    show_default=True, help="Law of the edge weights: the authors' program or their text.",
+    show_default=True, help="Distribution of the weights: of the authors' program or their text.",
 )  # fmt: skip
-@click.option("--sizes", metavar="N1,N2,...", help="Graph sizes.  [default: 6,8,10,12,14]")
-@click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option("--engine", type=click.Choice(ENGINES), default="local", show_default=True)
-@click.option("--address", help="Of a Dask scheduler; without it --engine dask starts a cluster.")
-@click.option("--jobs", type=PROCESSES, default=-1, show_default=True, help="-1: one per core.")
+@click.option("--sizes", metavar="N1,N2,...", help="Numbers of nodes.  [default: 6,8,10,12,14]")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all random numbers.")
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="local",
+    show_default=True,
+    help="Where runs are computed.",
+)
+@click.option(
+    "--address", help="Address of a Dask scheduler (default: start a cluster on this machine)."
+)
+@click.option(
+    "--jobs",
+    type=PROCESSES,
+    default=-1,
+    show_default=True,
+    help="Number of worker processes; -1 is one per core.",
+)
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), default=Path("out/reproduction"),
-    show_default=True,
+    show_default=True, help="Folder for figures and data.",
 )  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Drop what the folder holds of other settings.")
+@click.option("--overwrite", is_flag=True, help="Delete what the folder holds of other settings.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reproduce(
     figures: tuple[str, ...],
@@ -54,6 +67,8 @@ def reproduce(
 ) -> None:
     """Regenerate the figures and numbers of the paper; without FIGURE all of them."""
     require_extra("plot", "`causalarms reproduce`")
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
     from causalarms.paper.report import COLUMNS, table_rows
     from causalarms.paper.run import reproduce as run
     from causalarms.paper.run import start_over
@@ -63,16 +78,16 @@ def reproduce(
         settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))
     if overwrite:
         start_over(folder, settings)
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeRemainingColumn(), console=err(), disable=not err().is_terminal,
-    ) as progress:  # fmt: skip
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with progress(*columns, keep=True) as bars:
         tasks: dict[str, object] = {}
 
         def on_progress(part: Part, done: int, total: int) -> None:
             if part.name not in tasks:
-                tasks[part.name] = progress.add_task(part.title, total=total)
-            progress.update(tasks[part.name], completed=done)  # type: ignore[arg-type]
+                tasks[part.name] = bars.add_task(part.title, total=total)
+            bars.update(tasks[part.name], completed=done)  # type: ignore[arg-type]
 
         try:
             result = run(
@@ -85,7 +100,7 @@ def reproduce(
             )
         except KeyboardInterrupt:
             say(
-                f"stopped; what is finished is kept in {folder}/raw, and the same command goes on "
+                f"stopped; what is done is kept in {folder}/raw, and the same command continues "
                 "from there",
                 err=True,
             )
@@ -112,7 +127,7 @@ def reproduce(
             }
         )
         return
-    out().print(table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)]))
+    print_table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)])
     agreeing = sum(h.agrees for h in result.headlines)
     spent = ", ".join(f"{name} {value:.0f} s" for name, value in result.seconds.items())
     say(f"{agreeing} of {len(result.headlines)} numbers agree; {spent}")
@@ -123,7 +138,9 @@ def _sizes(text: str) -> tuple[int, ...]:
     try:
         found = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no list of sizes", param_hint="--sizes") from None
+        raise click.BadParameter(
+            f"{text!r} must be a list of sizes", param_hint="--sizes"
+        ) from None
     if not found or min(found) < 2:
         raise click.BadParameter("sizes must be at least 2", param_hint="--sizes")
     return found

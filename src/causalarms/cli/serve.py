@@ -1,29 +1,78 @@
-"""`causalarms serve`: a study on the network, with a page that lives."""
+"""`causalarms serve`: a study on the network, and `serve-token`: who may use it.
+
+`serve --demo` serves a study that plays itself, so that the page has something to show.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import click
+import numpy as np
 
-from causalarms.cli.study_options import JSON
-from causalarms.cli.terminal import print_json, say
+from causalarms.cli.study_options import JSON, TOKEN
+from causalarms.cli.terminal import print_json, print_table, say, waiting
+from causalarms.errors import ClosedTrialError, LearningWarning, StudyError
 from causalarms.extras import require_extra
+from causalarms.rng import stream
+from causalarms.sem.ensembles import random_sem
+from causalarms.sem.linear_sem import LinearSEM
+from causalarms.service.remote import RemoteStudy
+from causalarms.service.tokens import Role, TokenFile
+from causalarms.study.sqlite import SqliteStore
+from causalarms.study.study import Study
+
+NODES = ("feed", "heat", "stirring", "pressure", "purity", "yield")
+PLAYER = "the player"
+FIRST_ROUNDS = 40  # played at once, so that there is something to see
+PAUSE_SECONDS = 1.0  # between later rounds
+CHANGE_AFTER_ROUNDS = 120  # then one mechanism is replaced
+CHANGED_NODE = 1
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--demo", is_flag=True, help="A study that plays itself, made where there is none.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0: every network.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @click.option(
-    "--allow-host", multiple=True, metavar="NAME", help="Another name the service goes by."
+    "--demo",
+    is_flag=True,
+    help="Serve a study that plays itself; it is created if FILE does not exist.",
 )
-@click.option("--root-path", default="", metavar="PATH", help="Where a reverse proxy shows it.")
-@click.option("--viewers", type=click.IntRange(min=1), default=200, show_default=True)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; 0.0.0.0 is every network.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 is any free one.",
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="Another host name of the service."
+)
+@click.option(
+    "--root-path",
+    default="",
+    metavar="PATH",
+    help="Path under which a reverse proxy shows the service.",
+)
+@click.option(
+    "--viewers",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="Largest number of open pages.",
+)
 @click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM).")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key (PEM).")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate (PEM).")
 @JSON
 def serve(
     file: Path,
@@ -43,21 +92,130 @@ def serve(
     --root-path, tokens are needed (`causalarms serve-token`).
     """
     require_extra("serve", "`causalarms serve`")
-    from causalarms.cli.progress import waiting
     from causalarms.service.server import serve as run
     from causalarms.service.service import Options
 
     options = Options(host, port, allow_host, root_path, viewers, tls_cert, tls_key)
     if demo:
-        from causalarms.cli import living_study
-
-        living_study.create(file)
+        create_demo(file)
 
     def begin(address: str) -> None:
         if as_json:
             print_json({"file": str(file), "address": address})
             sys.stdout.flush()
         if demo:
-            living_study.play(address)
+            play_demo(address)
 
     run(file, options, lambda line: say(line, err=True), begin, waiting)
+
+
+@click.command("serve-token")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("role", type=click.Choice(get_args(Role)), required=False)
+@click.argument("name", required=False)
+@click.option("--list", "listed", is_flag=True, help="List names and roles of all tokens.")
+@click.option("--revoke", metavar="NAME", help="Name of a token to make invalid.")
+@click.option("--open", "opened", is_flag=True, help="Revoke all tokens, and need none.")
+@JSON
+def serve_token(
+    file: Path,
+    role: str | None,
+    name: str | None,
+    listed: bool,
+    revoke: str | None,
+    opened: bool,
+    as_json: bool,
+) -> None:
+    """Make a token for the study in FILE with a ROLE and a NAME.
+
+    read looks; worker asks and tells, under its NAME only; operator does everything. The token is
+    shown once: the file FILE.tokens holds nothing that it could be read from. A running service
+    takes changes at once. From the first token on everybody needs one, also after the last is
+    revoked; --open undoes that.
+    """
+    if not file.is_file():
+        raise StudyError(f"there is no study {file}")
+    tokens = TokenFile(file)
+    if (role is None) != (name is None) or (
+        [role is not None, listed, revoke is not None, opened].count(True) != 1
+    ):
+        raise click.UsageError("give ROLE and NAME, or --list, or --revoke NAME, or --open")
+    if role is not None or opened:
+        SqliteStore(tokens.study, read_only=True).close()  # refuses what is not a study
+    if listed:
+        found = [{"name": t.name, "role": t.role, "made": t.made} for t in tokens.all()]
+        if as_json:
+            print_json(found)
+        else:
+            print_table(["name", "role", "made"], [list(t.values()) for t in found])
+    elif revoke is not None:
+        left = tokens.revoke(revoke)
+        if as_json:
+            print_json({"revoked": revoke, "left": left})
+        else:
+            say(f"{revoke} cannot use {file} any more")
+            if not left:
+                say(f"nobody can use the service of {file} until you make a token, or --open it")
+    elif opened:
+        count = tokens.open_to_all()
+        if as_json:
+            print_json({"open": True, "revoked": count})
+        else:
+            say(
+                f"{count} tokens of {file} are revoked, and no token is needed any more: everybody "
+                "on this machine may do everything"
+            )
+    else:
+        assert role is not None
+        assert name is not None
+        text = tokens.make(role, name)
+        if as_json:
+            print_json({"token": text, "role": role, "name": name})
+        else:
+            say(text)
+            say(f"this is shown once; {name} has the role {role}", err=True)
+
+
+def create_demo(path: Path) -> None:
+    """Create the study that plays itself, unless it exists; then it continues."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Study.create(path, NODES, "yield", changes=True, seed=1).close()
+
+
+def play_demo(url: str) -> None:
+    """Play it for ever, in a thread that ends with the process."""
+    token = os.environ.get(TOKEN)
+    threading.Thread(target=_play, args=(url, token), name="player", daemon=True).start()
+
+
+def system(number: int) -> LinearSEM:
+    """The unknown system at a trial."""
+    sem = random_sem(len(NODES), seed=11).replace(nodes=NODES, reward="yield")
+    if number < CHANGE_AFTER_ROUNDS:
+        return sem
+    mean = np.array(sem.noise_mean, dtype=float)
+    mean[..., CHANGED_NODE] += 4.0
+    return sem.replace(noise_mean=mean)
+
+
+class Player(RemoteStudy):
+    """A client without warnings about typing errors: nobody types here."""
+
+    def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
+        pass
+
+
+def _play(url: str, token: str | None) -> None:
+    wait = threading.Event()
+    try:
+        with Player(url, token, patience=2.0) as study:
+            while True:
+                trial = study.ask(worker=PLAYER)
+                wait.wait(PAUSE_SECONDS if trial.number >= FIRST_ROUNDS else 0.0)
+                a = np.array([list(trial.intervention.values())], dtype=np.uint8)
+                noise = stream(3, "noise", trial.number)
+                with suppress(ClosedTrialError):  # somebody else told it on the page
+                    study.tell(trial, system(trial.number).sample(a, noise)[0])
+    except StudyError:  # the service has ended
+        return

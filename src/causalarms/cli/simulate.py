@@ -7,19 +7,24 @@ from typing import Any
 
 import click
 
-from causalarms.cli.options import FORCE, SAMPLES
-from causalarms.cli.progress import runs_bar
-from causalarms.cli.terminal import out, print_json, say, table
-from causalarms.cli.worlds import engine_options, named_settings, systems_options, worlds
+from causalarms.cli.options import (
+    FORCE,
+    SAMPLES,
+    engine_options,
+    named_settings,
+    systems_options,
+    worlds,
+)
+from causalarms.cli.terminal import print_json, print_table, runs_bar, say
 from causalarms.extras import require_extra
-from causalarms.outputs import Mark, refuse_output, write_output
+from causalarms.files import Mark, refuse_output, write_output
 from causalarms.policies.stopping import StopRule
 from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
 from causalarms.simulation.summary import Interval, PolicySummary
 from causalarms.tables.write import csv_text
 
 MADE_BY = "causalarms simulate"
-COMPARED = ("posterior", "csl-ucb", "ucb", "linsem-ts")  # where no policy is named
+COMPARED = ("posterior", "csl-ucb", "ucb", "linsem-ts")  # if no policy is named
 SUMMARY = (
     "policy", "runs", "regret", "regret_low", "regret_high", "median_regret", "final_optimal_share",
 )  # fmt: skip
@@ -34,39 +39,47 @@ SUMMARY = (
     help=f"A policy, with settings; may be repeated.  [default: {', '.join(COMPARED)}]",
 )
 @systems_options
-@click.option("--horizon", type=SAMPLES, default=1500, show_default=True)
-@click.option("--runs", type=click.IntRange(1, 10**7), default=20, show_default=True)
+@click.option(
+    "--horizon", type=SAMPLES, default=1500, show_default=True, help="Number of rounds of a run."
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 10**7),
+    default=20,
+    show_default=True,
+    help="Number of runs, each on its own system.",
+)
 @click.option("--changes", metavar="T1,T2,...", help="Rounds after which mechanisms change.")
 @click.option(
     "--changed",
     type=click.IntRange(1, 20_000),
     default=3,
     show_default=True,
-    help="Mechanisms regenerated at a change.",
+    help="Number of mechanisms that are replaced at a change.",
 )
 @click.option(
     "--batch",
     type=click.IntRange(1, 10_000),
     default=1,
     show_default=True,
-    help="Interventions played before any of their results is told.",
+    help="Number of interventions played before their results are told.",
 )
 @click.option(
     "--stop-probability",
     type=click.FloatRange(0, 1, min_open=True),
-    help="Stop where the recommended intervention is the best with this probability.",
+    help="Stop if the recommended intervention is the best with this probability.",
 )
 @click.option(
     "--stop-loss",
     type=click.FloatRange(0, min_open=True),
-    help="Stop where settling is expected to forgo at most this reward per round.",
+    help="Stop if settling is expected to lose at most this reward per round.",
 )
 @engine_options
 @click.option(
     "--out",
     "folder",
     type=click.Path(path_type=Path),
-    help="Write pictures and summary.csv to this folder.",
+    help="Folder to write pictures and summary.csv to.",
 )
 @FORCE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -189,7 +202,7 @@ def print_summary(
                 if watches
                 else ["-", "-", "-"]
             )
-    out().print(table(columns, lines))
+    print_table(columns, lines)
 
 
 def write_outputs(
@@ -252,4 +265,6 @@ def _rounds(text: str | None) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in (text or "").split(",") if part.strip())
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no list of rounds", param_hint="--changes") from None
+        raise click.BadParameter(
+            f"{text!r} must be a list of rounds", param_hint="--changes"
+        ) from None

@@ -1,25 +1,155 @@
-"""Commands that move studies and their results between files."""
+"""Commands that make, move, check and save the file of a study."""
 
 from __future__ import annotations
 
 import json
+import warnings
+from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from causalarms.cli.options import FORCE
-from causalarms.cli.study_options import FILE, JSON
-from causalarms.cli.study_place import StudyPlace, file_of, inputs_of, open_study
+from causalarms.cli.options import FORCE, SEED, TIERS, edges, knowledge, with_settings
+from causalarms.cli.study_options import (
+    FILE,
+    JSON,
+    Address,
+    StudyPlace,
+    factors,
+    file_of,
+    inputs_of,
+    levels,
+    names,
+    open_study,
+    pairs_or_json,
+    switched,
+    with_set_levels,
+)
 from causalarms.cli.terminal import collected_warnings, print_data, print_json, say
-from causalarms.errors import StudyError
-from causalarms.files import read_text
+from causalarms.errors import FarValueWarning, StudyError
+from causalarms.extras import require_extra
+from causalarms.files import Mark, printable, read_text, refuse_output, write_output
 from causalarms.limits import LOG_BYTES
-from causalarms.outputs import refuse_output, write_output
-from causalarms.plain_text import printable
-from causalarms.study import Study
-from causalarms.study.exchange import FORMAT, log_text
-from causalarms.study.history import columns
 from causalarms.tables.write import columns_text
+
+if TYPE_CHECKING:
+    from causalarms.study import Study
+
+GENERATOR = '<meta name="generator" content="causalarms study report">'
+REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
+
+
+@click.command()
+@FILE
+@click.option("--nodes", required=True, metavar="A,B,...", help="Names of all measured quantities.")
+@click.option("--reward", required=True, metavar="NODE", help="Name of the node to maximize.")
+@click.option("--minimize", is_flag=True, help="Look for a small reward.")
+@click.option(
+    "--changes", is_flag=True, help="Watch for mechanisms that change while you experiment."
+)
+@click.option(
+    "--policy",
+    metavar="NAME[,SETTING=VALUE...]",
+    help="Policy that chooses interventions  [default: posterior]",
+)
+@click.option(
+    "--horizon", type=int, help="Number of rounds you expect to run  [default: 100 per node]"
+)
+@click.option(
+    "--factor",
+    multiple=True,
+    metavar="NAME[=LEVEL,...][@NODE,...]",
+    help="A factor you set: its levels (off,on), and nodes it acts on (that of its name)  "
+    "[default: a switch per node]",
+)
+@click.option(
+    "--sets",
+    multiple=True,
+    metavar="FACTOR=LEVEL,...",
+    help="Levels that set the nodes: nothing else causes them then.",
+)
+@click.option("--intervenable", metavar="A,B,...", help="Nodes or factors that may be switched.")
+@click.option(
+    "--max-interventions", type=int, help="Largest number of factors away from their first level."
+)
+@click.option(
+    "--forbid",
+    multiple=True,
+    metavar="A,B=LEVEL,...",
+    help="Factors that must not be on together, or levels.",
+)
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="A=LEVEL,B=LEVEL",
+    help="Levels that are set together or not at all.",
+)
+@TIERS
+@edges("forbid_edge", "--forbid-edge", words="Edge that does not exist.")
+@edges("require_edge", "--require-edge", words="Edge that exists.")
+@click.option(
+    "--cost",
+    multiple=True,
+    metavar="FACTOR[:LEVEL]=COST",
+    help="Cost of leaving the first level, or of a level, in units of the reward.",
+)
+@click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers.")
+@JSON
+def create(
+    file: StudyPlace,
+    nodes: str,
+    reward: str,
+    minimize: bool,
+    changes: bool,
+    policy: str | None,
+    horizon: int | None,
+    factor: tuple[str, ...],
+    sets: tuple[str, ...],
+    intervenable: str | None,
+    max_interventions: int | None,
+    forbid: tuple[str, ...],
+    require: tuple[str, ...],
+    tier: tuple[str, ...],
+    forbid_edge: tuple[str, ...],
+    require_edge: tuple[str, ...],
+    cost: tuple[str, ...],
+    noise_mean: float | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Begin a study in a new FILE."""
+    from causalarms.study import Study
+
+    constraints: dict[str, Any] = {
+        "forbidden": [levels(group) if "=" in group else names(group) or [] for group in forbid],
+        "required": [levels(group) for group in require],
+    }
+    if max_interventions is not None:
+        constraints["max_interventions"] = max_interventions
+    name, settings = (None, {}) if policy is None else with_settings(policy)
+    with Study.create(
+        file_of(file),
+        nodes=names(nodes) or [],
+        reward=reward,
+        direction="minimize" if minimize else "maximize",
+        policy=name,
+        policy_settings=settings,
+        horizon=horizon,
+        intervenable=names(intervenable),
+        constraints=constraints,
+        costs=_costs(cost),
+        factors=with_set_levels(factors(factor), sets),
+        noise_mean=noise_mean,
+        seed=seed,
+        changes=changes,
+        knowledge=knowledge(tier, forbid_edge, require_edge),
+    ) as study:
+        if as_json:
+            print_json({"file": str(file), "settings": study.settings.as_dict()})
+        else:
+            say(f"created {file}: {len(study.nodes)} nodes, reward {reward}")
 
 
 @click.command("import")
@@ -55,6 +185,8 @@ def import_(
     if source.suffix == ".json":
         if interventions is not None or intervened is not None or ignore:
             raise click.UsageError("--interventions, --intervened and --ignore are for tables")
+        from causalarms.study import Study
+
         _check_export(source)
         with Study.import_from(source, file_of(file)) as study:
             number = len(study.ledger().trials)
@@ -80,12 +212,17 @@ def import_(
 
 @click.command()
 @FILE
-@click.option("--out", "path", type=click.Path(path_type=Path), help=".json, .csv or .parquet")
+@click.option(
+    "--out", "path", type=click.Path(path_type=Path), help="File to write: .json, .csv or .parquet."
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print the trials instead of the log.")
 @FORCE
 @JSON
 def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_json: bool) -> None:
-    """The whole log (JSON), or the table of trials (CSV, Parquet)."""
+    """Write the whole log (JSON), or the table of trials (CSV, Parquet)."""
+    from causalarms.study.exchange import log_text
+    from causalarms.study.history import columns
+
     with open_study(file, read_only=True) as study:
         if path is not None:
             study.export(path, force=force)
@@ -107,22 +244,176 @@ def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_js
 @FORCE
 @JSON
 def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
-    """A self-contained web page: reward, graph, alarms, model checks, all trials."""
-    from causalarms.cli.study_report import MARK, page
-
-    refuse_output(path, MARK, inputs=inputs_of(file), force=force)
+    """Write a self-contained web page: reward, graph, alarms, model checks, all trials."""
+    require_extra("serve", "`causalarms study report`")
+    refuse_output(path, REPORT, inputs=inputs_of(file), force=force)
     with open_study(file, read_only=True) as study:
-        write_output(path, page(study, file.name), MARK, inputs=inputs_of(file), force=force)
+        write_output(path, page(study, file.name), REPORT, inputs=inputs_of(file), force=force)
     if as_json:
         print_json({"file": str(path)})
     else:
         say(f"wrote {path}")
 
 
+@click.command()
+@FILE
+@click.option(
+    "--replay", is_flag=True, help="Also check every suggestion; this learns the log again."
+)
+@click.option("--quick", is_flag=True, help="Do not compare the snapshot with what the log gives.")
+@click.option("--drop-snapshot", is_flag=True, help="Delete the snapshot first; nothing is lost.")
+@JSON
+def verify(file: StudyPlace, replay: bool, quick: bool, drop_snapshot: bool, as_json: bool) -> None:
+    """Check every event; exit code 1 if one, or the snapshot, cannot be trusted."""
+    from causalarms.study import repair
+
+    if drop_snapshot:
+        with open_study(file) as study:
+            study.drop_snapshot()
+    if isinstance(file, Address):
+        with open_study(file) as study:
+            verdict = study.verify(replay=replay, quick=quick)
+    else:
+        verdict = repair.verify_file(file, replay=replay, quick=quick)
+    if as_json:
+        print_json(verdict.as_dict())
+    else:
+        say(
+            f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
+            f"{verdict.trials} trials, {verdict.told} told"
+        )
+        for remark in verdict.remarks:
+            say(f"remark: {remark}")
+        if verdict.first_bad is not None and verdict.last_told is not None:
+            say(f"the last trial whose result is sure is {verdict.last_told}")
+        if verdict.first_bad is not None:
+            say(f"save the intact events: causalarms study recover {file} NEW.db")
+    if not verdict.ok:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@FILE
+@click.argument("rescued", type=click.Path(path_type=Path))
+@click.option(
+    "--settings-from",
+    metavar="BACKUP",
+    type=click.Path(path_type=Path),
+    help="A backup of the same study, for its settings if the first event is gone.",
+)
+@JSON
+def recover(file: StudyPlace, rescued: Path, settings_from: Path | None, as_json: bool) -> None:
+    """Copy all intact events of a damaged study to RESCUED, and say what is gone.
+
+    Every intact event is also written to RESCUED.events.jsonl, a line of JSON each.
+    """
+    from causalarms.study import repair
+
+    rescue = repair.recover(file_of(file), rescued, settings_from=settings_from)
+    if as_json:
+        print_json(rescue.as_dict())
+        return
+    say(f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}")
+    say(f"every intact event is in {rescue.events_file}")
+    for remark in rescue.verdict.remarks:
+        say(remark)
+
+
+@click.command()
+@FILE
+@click.argument("copy", type=click.Path(path_type=Path))
+@JSON
+def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
+    """Copy a study, also while it is in use, to COPY; the copy is checked."""
+    from causalarms.study import repair
+
+    if isinstance(file, Address):
+        with open_study(file) as study:
+            verdict = study.backup(copy)
+    else:
+        verdict = repair.backup(file, copy)
+    if as_json:
+        print_json({"file": str(copy)} | verdict.as_dict())
+    else:
+        say(f"copied {verdict.events} events, {verdict.told} told trials to {copy}")
+
+
+@click.command("simulate-on")
+@FILE
+@click.option(
+    "--sem", "system", type=click.Path(path_type=Path), required=True,
+    help="The system, as LinearSEM.save wrote it.",
+)  # fmt: skip
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=200, show_default=True,
+    help="Number of rounds to play.",
+)  # fmt: skip
+@click.option("--worker", default="main", show_default=True, help="Name of the worker.")
+@click.option("--noise-seed", type=SEED, default=0, show_default=True, help="Seed of the results.")
+@JSON
+def simulate_on(
+    file: StudyPlace, system: Path, rounds: int, worker: str, noise_seed: int, as_json: bool
+) -> None:
+    """Ask and tell, with the results of a known system, for teaching and testing."""
+    import numpy as np
+
+    from causalarms.rng import stream
+    from causalarms.sem.linear_sem import LinearSEM
+
+    sem = LinearSEM.load(system)
+    with open_study(file) as study, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FarValueWarning)  # a computer makes no typing errors
+        if sem.nodes != study.nodes:
+            raise StudyError(
+                f"the system has nodes {', '.join(sem.nodes)}, the study {', '.join(study.nodes)}"
+            )
+        for _ in range(rounds):
+            trial = study.ask(worker=worker)
+            a = np.array([list(trial.intervention.values())], dtype=np.uint8)
+            study.tell(trial, sem.sample(a, stream(noise_seed, "noise", trial.number))[0])
+        best, reward = study.best(), study.settings.reward
+    found = np.array([list(best.intervention.values())], dtype=np.uint8)
+    expected = float(sem.mean(found)[0, sem.nodes.index(reward)])
+    if as_json:
+        print_json({"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected})
+    else:
+        say(
+            f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
+            f"true {expected:.3g}"
+        )
+
+
+def _costs(given: tuple[str, ...]) -> dict[str, Any]:
+    """`FACTOR=COST` or `FACTOR:LEVEL=COST`."""
+    found: dict[str, Any] = {}
+    for name, cost in (pairs_or_json(given) if given else {}).items():
+        factor, colon, level = name.partition(":")
+        if not colon:
+            found[name] = cost
+        elif isinstance(found.setdefault(factor, {}), dict):
+            found[factor][level] = cost
+        else:
+            raise StudyError(f"the cost of {factor!r} is given as a whole and by level")
+    return found
+
+
 def _check_export(source: Path) -> None:
+    from causalarms.study.exchange import FORMAT
+
     try:
         first = json.loads(read_text(source, LOG_BYTES).partition("\n")[0])
     except (ValueError, RecursionError) as error:
-        raise StudyError(f"{source} is no exported study: {error}") from error
+        raise StudyError(f"{source} is not an exported study: {error}") from error
     if not isinstance(first, dict) or first.get("format") != FORMAT:
-        raise StudyError(f"{source} is no exported study")
+        raise StudyError(f"{source} is not an exported study")
+
+
+def page(study: Study, name: str) -> str:
+    """The page of `causalarms serve`, frozen into one file.
+
+    It asks for nothing outside itself, and no text of the study is read as markup.
+    """
+    from causalarms.service.bundle import frozen_page
+    from causalarms.service.frozen import frozen_answers
+
+    return frozen_page(frozen_answers(study, name), escape(printable(name)), GENERATOR)

@@ -1,20 +1,109 @@
-"""Options and input that all commands of a study share."""
+"""Options and input that all commands of a study share, and where the study is.
+
+The study itself is imported when it is opened: `--help` and wrong usage are answered without it.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
-from causalarms.cli.study_place import PlaceType
+from causalarms.cli.terminal import compiling_shown
 from causalarms.errors import StudyError
 from causalarms.files import parse_json
 from causalarms.limits import STANDARD_INPUT_BYTES
-from causalarms.sem.factors import OFF_ON, ON
+
+if TYPE_CHECKING:
+    from causalarms.study import Study
+
+TOKEN = "CAUSALARMS_TOKEN"  # in the environment: arguments of commands are seen by all users
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address of a service."""
+
+    url: str
+
+    @property
+    def name(self) -> str:
+        return urlsplit(self.url).netloc.rpartition("@")[2]
+
+    def __str__(self) -> str:
+        return self.url
+
+
+StudyPlace = Path | Address
+
+
+class PlaceType(click.Path):
+    """A path, or an address that begins with http:// or https://."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value).lower().startswith(("http://", "https://")):
+            return Address(str(value))
+        return Path(str(super().convert(value, param, ctx)))
+
 
 FILE = click.argument("file", type=PlaceType())
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@contextmanager
+def open_study(place: StudyPlace, *, read_only: bool = False) -> Iterator[Study]:
+    """The study in a file or behind an address; says so if its model has to be compiled."""
+    if isinstance(place, Path):
+        from causalarms.study import Study
+
+        opened = Study.open(place, read_only=read_only)
+    else:
+        from causalarms.service.remote import RemoteStudy
+
+        opened = RemoteStudy(place.url, os.environ.get(TOKEN))
+    with opened as study, compiling_shown():
+        yield study
+
+
+def worker_of(study: Study, place: StudyPlace, given: str | None) -> str:
+    """Name of the worker that asks.
+
+    Over the network it must be given: two machines must not share their trials.
+    """
+    if given is not None:
+        return given
+    if isinstance(place, Path):
+        from causalarms.study.study import MAIN
+
+        return MAIN
+    name: str = getattr(study, "caller_name", "")
+    if not name:
+        raise StudyError(f"say who asks: --worker NAME; {place} serves several workers")
+    return name
+
+
+def file_of(place: StudyPlace) -> Path:
+    """The file; StudyError if the study is behind an address."""
+    if isinstance(place, Address):
+        raise StudyError(
+            f"this needs the file of the study, not {place}: do it on the machine that serves it"
+        )
+    return place
+
+
+def inputs_of(place: StudyPlace) -> list[Path]:
+    """Files that must not be written over."""
+    return [place] if isinstance(place, Path) else []
 
 
 def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -72,7 +161,9 @@ def names(text: str | None) -> list[str] | None:
 
 
 def what_to_set(record: dict[str, Any], factors: list[dict[str, Any]]) -> str:
-    """What to set, of a record with `switch` and `levels`: the level where it is not just on."""
+    """The factors to set, of a record with `switch` and `levels`; switches without their level."""
+    from causalarms.sem.factors import OFF_ON
+
     switches = {f["name"] for f in factors if f["levels"] == list(OFF_ON)}
     return switched(
         [n if n in switches else f"{n}={record['levels'][n]}" for n in record["switch"]]
@@ -87,6 +178,8 @@ def levels(text: str | None) -> dict[str, Any] | None:
     """`A,B=LEVEL,...`: a factor that is on, or its level."""
     if text is None:
         return None
+    from causalarms.sem.factors import ON
+
     found: dict[str, Any] = {}
     for part in names(text) or []:
         name, equals, level = part.partition("=")
@@ -97,7 +190,7 @@ def levels(text: str | None) -> dict[str, Any] | None:
 
 
 def factors(given: tuple[str, ...]) -> dict[str, Any] | None:
-    """`NAME[=LEVEL,LEVEL...][@NODE,NODE...]` each; None where there are none."""
+    """`NAME[=LEVEL,LEVEL...][@NODE,NODE...]` each; None if there are none."""
     found: dict[str, Any] = {}
     for text in given:
         head, at, nodes = text.partition("@")

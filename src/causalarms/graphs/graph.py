@@ -8,17 +8,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import DataError
-from causalarms.outputs import Mark, write_output
+from causalarms.files import Mark, write_output
 from causalarms.sem.regimes import Counts, existing, regime_counts, regime_names
 from causalarms.tables.write import csv_text
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 FORMAT = "causalarms.graph/1"
 COLUMNS = ("regime", "parent", "child", "weight")
@@ -113,6 +115,8 @@ class Graph:
 
         Of a regime that a node does not have, neither the node nor an edge to it says anything.
         """
+        import networkx as nx  # takes longer to import than a study to open
+
         graph, names = nx.DiGraph(), self.regime_names
         has = {
             node: [name for r, name in enumerate(names) if self.exists[r, i]]
@@ -164,6 +168,8 @@ class Graph:
                         f"{what} {name!r}: GraphML cannot hold the character {found.group()!r}; "
                         "save the graph as .json"
                     )
+        import networkx as nx
+
         return "\n".join(nx.generate_graphml(self.to_networkx())) + "\n"
 
     def to_dot(self) -> str:

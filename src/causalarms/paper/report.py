@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from causalarms.outputs import Mark, write_output
+from causalarms.files import Mark, write_output
 from causalarms.paper.headlines import Headline
 from causalarms.paper.settings import MADE_BY, PAPER_RUNS, Settings
 

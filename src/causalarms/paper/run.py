@@ -18,9 +18,8 @@ from matplotlib.figure import Figure
 
 from causalarms.errors import DataError, ModelError
 from causalarms.extras import has_extra
-from causalarms.files import read_text, write_atomically
+from causalarms.files import Mark, read_text, refuse_study, write_atomically, write_output
 from causalarms.limits import SYSTEM_BYTES
-from causalarms.outputs import Mark, refuse_study, write_output
 from causalarms.paper import (
     figures,
     graph_identification,

@@ -16,8 +16,8 @@ from matplotlib.ticker import NullFormatter
 
 from causalarms.arrays import FloatArray, IntArray
 from causalarms.errors import DataError
+from causalarms.files import printable
 from causalarms.pictures import style
-from causalarms.plain_text import printable
 from causalarms.simulation.experiment import LEARNERS
 from causalarms.simulation.results import Record, Results, read_results
 from causalarms.simulation.summary import LearnerSummary, by_name, mean_band, summarise_learners

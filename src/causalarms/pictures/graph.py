@@ -16,6 +16,7 @@ from matplotlib.patches import FancyBboxPatch, Patch
 
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import ModelError
+from causalarms.files import printable
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_LARGE_NODES, MAX_WEIGHTED_NODES
 from causalarms.pictures import arrows, style
@@ -33,7 +34,6 @@ from causalarms.pictures.arrows import (
 from causalarms.pictures.edge_table import draw_edge_table
 from causalarms.pictures.layout import assign_layers, layered_layout
 from causalarms.pictures.style import POINTS_PER_INCH, number, shortened, text_size
-from causalarms.plain_text import printable
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import node_index
 

@@ -11,12 +11,12 @@ from matplotlib.patches import Patch, Rectangle
 
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import ModelError
+from causalarms.files import printable
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_NUMBERED_NODES
 from causalarms.pictures import style
 from causalarms.pictures.edge_table import draw_edge_table
 from causalarms.pictures.style import number, text_size
-from causalarms.plain_text import printable
 
 EXTRA, MISSED = "-", ":"  # frames of wrong cells
 NAME_SIZE = 6.0  # points

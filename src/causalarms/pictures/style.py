@@ -19,8 +19,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from causalarms.errors import DataError
-from causalarms.outputs import Mark, write_output
-from causalarms.plain_text import printable
+from causalarms.files import Mark, printable, write_output
 
 BLACK = "#000000"
 ORANGE = "#E69F00"

@@ -124,7 +124,7 @@ class ExactPosterior:
         self._edge_mask = edge_masks(self.regimes, allowed, required)
         self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std)
         n_sets = 1 << (n_nodes - 1)
-        self.tables = ScoreTables(
+        self._tables = ScoreTables(
             scores=np.empty((n_regimes, n_nodes, n_sets)),
             within=np.empty((n_regimes, n_nodes, n_sets)),
             past=np.zeros((n_nodes, n_sets)),
@@ -134,21 +134,42 @@ class ExactPosterior:
         )
         self._gram: FloatArray = np.full((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
         self._log_prior_sum: float | None = None
+        self._forward_sums: FloatArray | None = None  # None: nothing is scored yet
         self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
-        self.update(Moments(n_nodes, regimes=self.regimes) if moments is None else moments)
+        _refuse_cycle(self._edge_mask.required)
+        if moments is None:
+            # The prior alone is scored when somebody asks for it: the first, random rounds of a
+            # policy need no score, and would wait 20 seconds for kernels to be compiled.
+            self._gram[:] = Moments(n_nodes, regimes=self.regimes).gram
+        else:
+            self.update(moments)
 
     def update(self, moments: Moments) -> int:
         """Take over these moments; returns how many mechanisms were scored anew."""
         changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
-        if not changed.any():
-            return 0
-        self._gram = np.array(moments.gram, order="C")
-        score_mechanisms(self._gram, changed, self._edge_mask, self.kernel_prior, self.tables)
-        self._forward = forward_sums(self.tables.local)
-        if self._forward[-1] == -np.inf:
-            raise ModelError("no order of the nodes fits the required and forbidden edges")
-        self._edge_probability: FloatArray | None = None
+        if changed.any():
+            self._gram = np.array(moments.gram, order="C")
+            self._score(existing(self.regimes) if self._forward_sums is None else changed)
         return int(changed.sum())
+
+    def _score(self, changed: BoolArray) -> FloatArray:
+        score_mechanisms(self._gram, changed, self._edge_mask, self.kernel_prior, self._tables)
+        self._forward_sums = forward_sums(self._tables.local)
+        self._edge_probability: FloatArray | None = None
+        return self._forward_sums
+
+    @property
+    def _forward(self) -> FloatArray:
+        if self._forward_sums is None:
+            return self._score(existing(self.regimes))
+        return self._forward_sums
+
+    @property
+    def tables(self) -> ScoreTables:
+        """Scores of parent sets and their sums, of all moments seen."""
+        if self._forward_sums is None:
+            self._score(existing(self.regimes))
+        return self._tables
 
     def retire(self, regime: int, node: int) -> None:
         """The mechanism was replaced: another one, with other parents, produces what comes next.
@@ -209,11 +230,12 @@ class ExactPosterior:
     @property
     def edge_probability(self) -> FloatArray:
         """Exact posterior probability of every edge, (R, N, N)."""
+        forward = self._forward
         if self._edge_probability is None:
             probability = edge_probabilities(
                 self.tables,
                 self.kernel_prior.regimes,
-                self._forward,
+                forward,
                 backward_sums(self.tables.local),
             )
             probability[self._edge_mask.required] = 1.0  # their sum misses it by rounding
@@ -249,7 +271,7 @@ class ExactPosterior:
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
         """Independent exact draws of order, parents, weights, intercepts and noise."""
-        size, n_regimes = self.n_nodes, len(self.scores)
+        size, n_regimes = self.n_nodes, len(self._gram)
         # more uniforms than are used: what is drawn next must not depend on their number
         uniforms = rng.random((n, size, 1 + 2 * n_regimes))
         shapes = self.kernel_prior.noise_shape + 0.5 * self._gram[:, :, -1, -1]
@@ -275,7 +297,7 @@ class ExactPosterior:
 
     def entries(self) -> dict[str, Entry]:
         """What the state of a fresh posterior does not show of later ones."""
-        n, most = self.n_nodes, len(self.scores)
+        n, most = self.n_nodes, len(self._gram)
         return {
             "retired": Entry(INTEGERS, (None, 2), 0, max(n - 1, most - 1)),
             "retired_gram": Entry(FLOATS, (None, n + 1, n + 1)),
@@ -291,6 +313,16 @@ class ExactPosterior:
             seen.forget(int(regime), int(node))
         seen.gram[:] = state["gram"]
         self.update(seen)
+
+
+def _refuse_cycle(required: BoolArray) -> None:
+    """ModelError if no order of the nodes has all required parents (R, N, N) before their child."""
+    waiting: BoolArray = np.asarray(required.any(axis=0))  # [parent, child]
+    while waiting.size:
+        first = ~waiting.any(axis=0)
+        if not first.any():
+            raise ModelError("no order of the nodes fits the required and forbidden edges")
+        waiting = waiting[np.ix_(~first, ~first)]
 
 
 def _past_of_order(past: FloatArray, order: IntArray) -> float:

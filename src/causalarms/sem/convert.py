@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +11,9 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import all_two, regime_names
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def to_lingam(weights: npt.ArrayLike) -> FloatArray:
@@ -47,6 +49,8 @@ def to_networkx(sem: LinearSEM) -> nx.DiGraph:
     With more than two regimes they are called `natural`, `regime 1`, ... and nodes carry how many
     `regimes` they have.
     """
+    import networkx as nx
+
     graph = nx.DiGraph(reward=sem.nodes[sem.reward], order=[sem.nodes[i] for i in sem.order])
     names = regime_names(len(sem.weights))
     for i, node in enumerate(sem.nodes):

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.errors import CausalArmsWarning, ModelError
-from causalarms.files import parse_json, read_text
+from causalarms.files import Mark, parse_json, read_text, write_output
 from causalarms.limits import SYSTEM_BYTES
-from causalarms.outputs import Mark, write_output
 from causalarms.search import Best, best_intervention, best_interventions
 from causalarms.search import Constraints as NumberedConstraints
 from causalarms.search.best import BUDGET

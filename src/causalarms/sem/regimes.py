@@ -21,8 +21,8 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, IntArray, Intervention, Interventions
 from causalarms.checks import whole
 from causalarms.errors import DataError, ModelError, SettingError, shown
+from causalarms.files import control_character
 from causalarms.limits import MAX_NAME_LETTERS, MAX_NODES, MAX_REGIMES
-from causalarms.plain_text import control_character
 
 Counts = IntArray
 REGIME_NAMES = ("natural", "intervened")

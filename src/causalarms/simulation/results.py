@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from causalarms.errors import CausalArmsError, DataError, ModelError
-from causalarms.outputs import refuse_study
+from causalarms.files import refuse_study
 from causalarms.version import __version__
 
 Record = dict[str, Any]

@@ -19,8 +19,6 @@ from causalarms.kernels import kernel
 from causalarms.sem.regimes import existing, regime_counts
 from causalarms.statistics.dataset import Dataset
 
-UNBOUNDED = 2**62  # samples
-
 
 class Moments:
     """`gram` (R, N, N+1, N+1) and `counts` (R, N); `regimes` says how many each node has (two)."""
@@ -44,8 +42,13 @@ class Moments:
 
     def add(self, values: FloatArray, interventions: Intervention) -> None:
         """One round: every node's current mechanism learns from it."""
-        cap = UNBOUNDED if self.cap is None else self.cap
-        _add(self.gram, self.counts, values, interventions, cap)
+        # Not a kernel: the first, random rounds of a study then need no compiler.
+        nodes = np.arange(len(values))
+        if self.cap is not None:
+            nodes = nodes[self.counts[interventions, nodes] < self.cap]
+        z = np.append(values, 1.0)
+        self.gram[interventions[nodes], nodes] += z[:, None] * z
+        self.counts[interventions[nodes], nodes] += 1
 
     def recompute(
         self,
@@ -92,26 +95,3 @@ def gram_matrix(samples: FloatArray) -> FloatArray:
         gram[i, n_nodes] = gram[n_nodes, i] = samples[i].sum()
     gram[n_nodes, n_nodes] = n_samples
     return gram
-
-
-@kernel
-def _add(
-    gram: FloatArray,
-    counts: IntArray,
-    values: FloatArray,
-    interventions: Intervention,
-    cap: int,
-) -> None:
-    # both halves of the symmetric matrix: rows of N + 1 numbers are added without a branch
-    n = len(values)
-    for node in range(n):
-        if counts[interventions[node], node] >= cap:
-            continue
-        matrix = gram[interventions[node], node]
-        for i in range(n):
-            for j in range(n):
-                matrix[i, j] += values[i] * values[j]
-            matrix[i, n] += values[i]
-            matrix[n, i] += values[i]
-        matrix[n, n] += 1.0
-        counts[interventions[node], node] += 1

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from causalarms.errors import TooEarlyError
 from causalarms.models.belief import recommend
@@ -93,7 +92,9 @@ def _best_average(beliefs: Beliefs) -> Best:
     error = NAN
     if counts[top] > 1:
         spread = float(reward[which == top].std(ddof=1))
-        error = float(stats.t.ppf(0.975, counts[top] - 1)) * spread / np.sqrt(counts[top])
+        from scipy.special import stdtrit  # Student's quantile; scipy.stats takes a second
+
+        error = float(stdtrit(counts[top] - 1, 0.975)) * spread / np.sqrt(counts[top])
     return Best(
         intervention=dict(zip(settings.nodes, map(int, arms[top]), strict=True)),
         levels=settings.named.levels(arms[top]),

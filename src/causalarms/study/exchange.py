@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from causalarms.errors import DataError, StudyError
-from causalarms.files import read_text
+from causalarms.files import Mark, read_text, write_output
 from causalarms.limits import LOG_BYTES
-from causalarms.outputs import Mark, write_output
 from causalarms.study.events import ROOT, decode
 from causalarms.study.log import check
 from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import Entry, Store
 from causalarms.study.trials import Ledger
-from causalarms.tables.trials import FIRST
-from causalarms.tables.write import columns_text, parquet_bytes
+from causalarms.tables.write import FIRST, columns_text, parquet_bytes
 
 FORMAT = "causalarms.study/1"
 MADE_BY = "causalarms study export"

@@ -20,7 +20,7 @@ from causalarms.study.trials import Ledger
 
 FloatArray = npt.NDArray[np.float64]
 
-FACTOR = 5.0  # benchmarks/far_values.py: with tails of t_3 one honest value in 1500 is far
+FACTOR = 5.0  # benchmarks/bad_values.py far: with tails of t_3 one honest value in 1500 is far
 SHARE = 0.9  # of values whose distance from the median makes the spread
 FEWEST = 10  # other values, below which nothing can be said
 NEAR = 2.0  # spreads

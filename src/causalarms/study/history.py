@@ -14,8 +14,8 @@ from causalarms.sem.factors import NamedFactors
 from causalarms.study.far_values import far_values
 from causalarms.study.limits import Limits
 from causalarms.study.trials import Ledger, Record
-from causalarms.tables.plain import PlainTable
-from causalarms.tables.trials import PREFIX, column_of
+from causalarms.tables.read import PlainTable
+from causalarms.tables.write import PREFIX, column_of
 
 
 def columns(ledger: Ledger) -> dict[str, list[Any]]:

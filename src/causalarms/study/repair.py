@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from causalarms.errors import CorruptStudyError, StudyError, StudyFileError
-from causalarms.outputs import SQLITE, Mark, write_output
+from causalarms.files import SQLITE, Mark, write_output
 from causalarms.study import events
 from causalarms.study.events import ROOT, Event, canonical, chain, decode, encode
 from causalarms.study.learner import Learner

@@ -27,7 +27,7 @@ from causalarms.study.constraints import (
 )
 from causalarms.study.events import canonical
 from causalarms.study.knowledge import MASKS, checked_knowledge, known_edges, refuse_knowledge
-from causalarms.tables.trials import PREFIX
+from causalarms.tables.write import PREFIX
 
 FORMAT = 1  # of the `created` event
 DIRECTIONS = ("maximize", "minimize")

@@ -34,7 +34,7 @@ from causalarms.errors import (
     StudyError,
     StudyFileError,
 )
-from causalarms.outputs import refuse_neighbour
+from causalarms.files import refuse_neighbour
 from causalarms.study.events import ROOT
 from causalarms.study.store import Entry, OneProcess, Snapshot
 

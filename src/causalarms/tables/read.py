@@ -5,28 +5,35 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.checks import why_unusable
 from causalarms.errors import DataError, DataTypeError, shown
 from causalarms.extras import require_extra
-from causalarms.files import read_at_most
+from causalarms.files import printable, read_at_most
 from causalarms.limits import MAX_NODES, TABLE_BYTES, TABLE_CELLS, TABLE_COLUMNS
-from causalarms.tables.csv_numbers import number_columns
 from causalarms.tables.write import plain
 
+if TYPE_CHECKING:
+    import narwhals as nw
+
 FloatArray = npt.NDArray[np.float64]
+Columns = Mapping[str, Sequence[str]]
+
+NUMBER_BYTES = b"0123456789+-.eE, \n"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # as spreadsheets write it
+SHOWN_ROWS = 10
+SHOWN_LETTERS = 24
 
 
 class Samples(NamedTuple):
-    """Finite numbers (n, N) and the names of their columns, None where there are none."""
+    """Finite numbers (n, N) and the names of their columns, None if there are none."""
 
     values: FloatArray
     names: tuple[str, ...] | None
@@ -56,6 +63,10 @@ def as_frame(given: Any, what: str = "X") -> nw.DataFrame[Any] | None:
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
         raise DataError(f"{what}: column name {twice[0]!r} is used twice")
+    if isinstance(given, Mapping | np.ndarray | list | tuple | PlainTable):
+        return None
+    import narwhals as nw  # only here: a study told from the shell needs no frames
+
     frame = nw.from_native(given, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -95,7 +106,7 @@ def _csv_columns(path: Path, content: bytes) -> dict[str, list[str]]:
 
 
 def _numbers(column: nw.Series[Any]) -> npt.NDArray[Any]:
-    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+    if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
         raise DataError(f"column {column.name!r} holds {column.dtype}, not numbers")
     if column.is_null().any():
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
@@ -122,7 +133,7 @@ def _as_matrix(given: Any, what: str) -> FloatArray:
 
 
 def _first_text(array: npt.NDArray[Any]) -> str:
-    """Where the first entry stands that is no number."""
+    """Where the first entry is that cannot be read as a number."""
     for place, entry in np.ndenumerate(array):
         try:
             float(entry)
@@ -173,7 +184,7 @@ def _read_parquet(path: Path) -> dict[str, list[str]]:
     from pyarrow import parquet
 
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise DataError(f"cannot read {path}: it is no file")
+        raise DataError(f"cannot read {path}: it is not a file")
     try:
         dataset = parquet.ParquetDataset(path)
         check_width(path, len(dataset.schema.names))
@@ -217,3 +228,134 @@ def _check_names(path: Path, names: list[str]) -> None:
         if name in seen:
             raise DataError(f"{path}: column name {shown(name)} is used twice")
         seen.add(name)
+
+
+class NumberColumn(Sequence[str]):
+    """Cells as numbers, and as text, which is parsed once somebody looks at it."""
+
+    def __init__(
+        self, numbers: npt.NDArray[np.float64], name: str, text: Callable[[], Columns]
+    ) -> None:
+        self.numbers = numbers  # (n,)
+        self._name, self._text = name, text
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._text()[self._name][row]
+
+
+def number_columns(
+    content: bytes, careful: Callable[[bytes], Columns], most_columns: int, most_cells: int
+) -> Columns | None:
+    """Columns of a CSV file that holds plain numbers only, the usual case, parsed at once by NumPy.
+
+    None if there is anything else (quotes, empty cells, text, other line ends): the reader that
+    goes cell by cell has the messages. Both give the same numbers, bit for bit: NumPy's parser is
+    Python's. `careful` gives the text of all cells.
+    """
+    first, _, body = content.removeprefix(BYTE_ORDER_MARK).replace(b"\r\n", b"\n").partition(b"\n")
+    n_columns = first.count(b",") + 1
+    if (
+        n_columns > most_columns
+        or b'"' in first
+        or b"\r" in first
+        or body.translate(None, NUMBER_BYTES)
+        or n_columns + body.count(b",") + body.count(b"\n") + 1 > most_cells
+        or not body.strip(b"\n")
+    ):
+        return None
+    try:
+        names = [plain(cell.strip()) for cell in first.decode().split(",")]
+        numbers = np.loadtxt(io.BytesIO(body), delimiter=",", ndmin=2, comments=None)
+    except ValueError:  # UnicodeDecodeError is one
+        return None
+    if not all(names) or not len(set(names)) == len(names) == numbers.shape[1]:
+        return None
+    # Parsing the text of cells takes most of the time; messages and odd columns alone need it.
+    text = cache(lambda: careful(content))
+    return {name: NumberColumn(numbers[:, i], name, text) for i, name in enumerate(names)}
+
+
+class PlainTable:
+    """Columns of one length, by name: what is needed to look at a table without pandas or polars.
+
+    >>> table = PlainTable({"trial": [0, 1], "state": ["told", "asked"], "heat": [1.5, None]})
+    >>> table
+       trial  state  heat
+    0      0  told    1.5
+    1      1  asked
+    >>> len(table), table.columns, (table["state"] == "told").tolist(), table["heat"][1]
+    (2, ['trial', 'state', 'heat'], [True, False], np.float64(nan))
+    >>> [row["state"] for row in table[["trial", "state"]]]
+    ['told', 'asked']
+    """
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self._columns = {name: list(cells) for name, cells in columns.items()}
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Rows."""
+        for row in zip(*self._columns.values(), strict=True):
+            yield dict(zip(self._columns, row, strict=True))
+
+    def __getitem__(self, name: Any) -> Any:
+        """One column as an array, or some columns as a table; a missing number is nan."""
+        if isinstance(name, list | tuple):
+            return PlainTable({each: self._columns[each] for each in name})
+        return _array(self._columns[name])
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns as lists, with None if there is nothing."""
+        return {name: list(cells) for name, cells in self._columns.items()}
+
+    def __repr__(self) -> str:
+        rows = list(range(len(self)))
+        hidden = max(len(rows) - SHOWN_ROWS, 0)
+        if hidden:
+            rows = rows[: SHOWN_ROWS // 2] + rows[-SHOWN_ROWS // 2 :]
+        blocks = [["", *map(str, rows)]]
+        numeric = [True]
+        for name, cells in self._columns.items():
+            blocks.append([_shown(name), *(_shown(cells[row]) for row in rows)])
+            numeric.append(all(isinstance(cell, int | float | None) for cell in cells))
+        widths = [max(map(len, block)) for block in blocks]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(line, widths, numeric, strict=True)
+            ).rstrip()
+            for line in zip(*blocks, strict=True)
+        ]
+        if hidden:
+            lines.insert(SHOWN_ROWS // 2 + 1, "...")
+            lines.append(f"[{len(self)} rows]")
+        return "\n".join(lines)
+
+
+def _array(cells: list[Any]) -> npt.NDArray[Any]:
+    present = [cell for cell in cells if cell is not None]
+    if all(isinstance(cell, bool) for cell in cells) and cells:
+        return np.array(cells, dtype=bool)
+    if present and all(type(cell) is int for cell in cells):
+        return np.array(cells, dtype=np.int64)
+    if all(isinstance(cell, int | float) for cell in present):
+        return np.array([np.nan if cell is None else cell for cell in cells], dtype=float)
+    array = np.empty(len(cells), dtype=object)
+    array[:] = cells
+    return array
+
+
+def _shown(cell: Any) -> str:
+    if cell is None:
+        return ""
+    text = printable(f"{cell:.6g}" if isinstance(cell, float) else str(cell))
+    return text if len(text) <= SHOWN_LETTERS else text[: SHOWN_LETTERS - 3] + "..."

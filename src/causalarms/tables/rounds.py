@@ -9,14 +9,16 @@ nodes, separated by `;`; or a second table with a column of regimes per node. A 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.checks import usable, why_unusable
 from causalarms.errors import DataError, ModelError, shown
+from causalarms.limits import MAX_REGIMES
 from causalarms.sem.factors import OFF_ON, Factor, NamedFactors
 from causalarms.sem.regimes import (
     Counts,
@@ -26,10 +28,8 @@ from causalarms.sem.regimes import (
     node_names,
     regime_counts,
 )
-from causalarms.tables.cells import Cells, Columns
-from causalarms.tables.plain import PlainTable
-from causalarms.tables.read import as_frame, check_width, read_table
-from causalarms.tables.trials import (
+from causalarms.tables.read import NumberColumn, PlainTable, as_frame, check_width, read_table
+from causalarms.tables.write import (
     FIRST,
     LAST,
     OWN,
@@ -39,8 +39,12 @@ from causalarms.tables.trials import (
     is_table_of_trials,
 )
 
+NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
+SWITCHES = {"false": 0, "true": 1}
 NAME_COLUMNS = ("intervened", "interventions", "targets")  # found by themselves
 SEPARATOR = ";"
+
+Columns = Mapping[str, Sequence[Any]]
 
 
 class TableRounds(NamedTuple):
@@ -145,6 +149,7 @@ def rounds_of(
         others = [name for name in columns if name not in flags]
         regimes = _from_flags(table.without(others), names, table.n_rows, factors)
         source = f"{len(flags)} {PREFIX}NAME columns" if flags else "none given: all natural"
+    # Trials without a result have empty cells, which must not count as incomplete rows.
     keep, remarks = np.ones(table.n_rows, dtype=bool), list[str]()
     if trials:
         keep, remarks = _finished(columns["state"])
@@ -157,6 +162,115 @@ def rounds_of(
     return TableRounds(
         names, values[rows], regimes[rows], rows + table.first_row, source, tuple(remarks)
     )
+
+
+class Cells(NamedTuple):
+    """Columns of text or of numbers, as values and regimes, or refused by row and column.
+
+    Rows count from `first_row` in messages.
+    """
+
+    columns: Columns
+    what: str
+    first_row: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def without(self, names: Collection[str]) -> Cells:
+        kept = {name: cells for name, cells in self.columns.items() if name not in names}
+        return self._replace(columns=kept)
+
+    def at(self, row: int, column: str) -> str:
+        return f"row {row + self.first_row} of column {column!r}"
+
+    def numbers(
+        self, names: Sequence[str], wanted: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.float64]:
+        """(n, N), nan where not measured, and in rows that are not wanted."""
+        values = np.full((self.n_rows, len(names)), np.nan)
+        rows = np.flatnonzero(wanted).tolist()
+        for position, column in enumerate(names):
+            cells = self.columns[column]
+            if isinstance(cells, NumberColumn):
+                values[wanted, position] = cells.numbers[wanted]
+            elif set(map(type, cells)) <= {float, type(None)}:
+                values[wanted, position] = np.array(cells, dtype=float)[wanted]
+            else:
+                for row in rows:
+                    values[row, position] = self._number(cells[row], row, column)
+            self._refuse_unusable(values[:, position], column)
+        return values
+
+    def _refuse_unusable(self, values: npt.NDArray[np.float64], column: str) -> None:
+        """Of numbers that were measured: nan was not."""
+        wrong = np.flatnonzero(~usable(values) & ~np.isnan(values))
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(f"{self.at(row, column)} {why_unusable(values[row])}")
+
+    def _number(self, cell: Any, row: int, column: str) -> float:
+        if cell is None or (isinstance(cell, str) and cell.strip().lower() in NOT_MEASURED):
+            return math.nan
+        try:
+            if isinstance(cell, bool | np.bool_ | bytes | complex):
+                raise TypeError
+            return float(cell)
+        except (TypeError, ValueError, OverflowError):
+            raise DataError(
+                f"{self.at(row, column)} is {shown(cell)}, not a number "
+                f"(ignore the column, --ignore, if it is not a node)"
+            ) from None
+
+    def regimes(self, column: str) -> npt.NDArray[np.int64]:
+        """Of all rows, (n,)."""
+        cells = self.columns[column]
+        if isinstance(cells, NumberColumn):
+            numbers = cells.numbers
+            if ((numbers >= 0) & (numbers < MAX_REGIMES) & (numbers == np.floor(numbers))).all():
+                return numbers.astype(np.int64)
+        return np.array([self.regime(cell, row, column) for row, cell in enumerate(cells)])
+
+    def regime(self, cell: Any, row: int, column: str) -> int:
+        """An integer from 0."""
+        text = cell.strip().lower() if isinstance(cell, str) else cell
+        try:
+            number = SWITCHES[text] if isinstance(text, str) and text in SWITCHES else float(text)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not 0 <= number < MAX_REGIMES or number != int(number):
+            said = "empty" if cell is None or text == "" else f"{shown(cell)}"
+            raise DataError(
+                f"{self.at(row, column)} is {said}, which is not a regime: "
+                f"0 is natural, others are integers up to {MAX_REGIMES - 1}"
+            )
+        return int(number)
+
+    def complete(
+        self,
+        values: npt.NDArray[np.float64],
+        names: Sequence[str],
+        among: npt.NDArray[np.bool_],
+        incomplete: str,
+        remarks: list[str],
+    ) -> npt.NDArray[np.bool_]:
+        """Rows without a hole; holes in other rows are refused or remarked on."""
+        holes = np.isnan(values) & among[:, None]
+        n_rows = int(holes.any(axis=1).sum())
+        if not n_rows:
+            return among
+        lack = f"{n_rows} of {int(among.sum())} rows {'lacks' if n_rows == 1 else 'lack'} a value"
+        if incomplete == "skip":
+            remarks.append(f"{lack}: left out")
+            return among & np.isfinite(values).all(axis=1)
+        row, position = np.argwhere(holes)[0]
+        column = names[position]
+        cell = self.columns[column][row]
+        said = "empty" if cell is None or not str(cell).strip() else "NaN"
+        raise DataError(
+            f"{self.at(row, column)} is {said}; {lack}: leave them out with --skip-incomplete"
+        )
 
 
 def _cells(given: Any, what: str) -> Cells:
@@ -238,7 +352,7 @@ def _refuse_others(columns: Columns, known: set[str | None], nodes: Sequence[str
     for name in columns:
         if name not in known:
             raise DataError(
-                f"column {shown(name)} is no node; the nodes are {', '.join(nodes)}. "
+                f"column {shown(name)} is not a node; the nodes are {', '.join(nodes)}. "
                 f"To leave it out, ignore it: --ignore {name:.240}"
             )
 
@@ -291,7 +405,8 @@ def _from_levels(table: Cells, n_rows: int, factors: NamedFactors) -> npt.NDArra
             raise DataError(f"column {column!r}: {error}") from None
         if seen.setdefault(at, column) != column:
             raise DataError(f"columns {seen[at]!r} and {column!r} are about the same factor")
-        known: dict[tuple[type, Any], int] = {}  # few levels, many rows
+        # Few levels, many rows. The type is part of the key: 1 and True are the same to a dict.
+        known: dict[tuple[type, Any], int] = {}
         for row, cell in enumerate(cells):
             if not isinstance(cell, str | int | float):  # odd things have no hash
                 levels[row, at] = _level(table, row, column, cell, factors.factors[at])
@@ -343,7 +458,7 @@ def _from_names(
         for target in _targets(cell):
             if target not in position:
                 raise DataError(
-                    f"{table.at(row, column)} names {target!r}, which is no node; separate "
+                    f"{table.at(row, column)} names {target!r}, which is not a node; separate "
                     f"names by {SEPARATOR!r}"
                 )
             regimes[row, position[target]] = 1
@@ -356,8 +471,8 @@ def _from_factor_names(table: Cells, column: str, factors: NamedFactors) -> npt.
         for target in _targets(cell):
             if target not in factors.names:
                 raise DataError(
-                    f"{table.at(row, column)} names {target!r}, which is no node that is switched "
-                    f"and no factor; separate names by {SEPARATOR!r}"
+                    f"{table.at(row, column)} names {target!r}, which is not a node that is "
+                    f"switched nor a factor; separate names by {SEPARATOR!r}"
                 )
             at = factors.factor(target)
             if not factors.factors[at].is_switch:

@@ -2,19 +2,27 @@
 
 A text that starts like a formula (= + - @, a tab, a line break) is written with an apostrophe in
 front, which `plain` takes away again. Numbers, also as text, stay as they are.
+
+A table of trials, as `study export` writes it and readers of rounds know it, has the columns FIRST,
+a column of values and one of regimes per node, and LAST.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from causalarms.extras import require_extra
 
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 QUOTED = re.compile(r'[,;"\t\r\n]')  # some spreadsheets also split cells at ; and tabs
+PREFIX = "do:"  # before the name of a node: the regime it was in, 0 natural
+OWN = "node:"  # before the name of a node that reads like another column
+FIRST = ("trial", "state", "worker", "reason", "predicted", "learned", "corrected")
+LAST = ("asked_at", "done_at", "remark", "far", "not_as_asked")
+WITH_RESULT = ("told", "imported")  # states of trials that have one
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -69,3 +77,17 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return text == text.strip()
+
+
+def column_of(node: str) -> str:
+    """The column of a node's values: its name, unless that could be another column.
+
+    >>> column_of("heat"), column_of("trial"), column_of("do:heat"), column_of("node:trial")
+    ('heat', 'node:trial', 'node:do:heat', 'node:node:trial')
+    """
+    taken = node in (*FIRST, *LAST) or node.startswith((PREFIX, OWN))
+    return OWN + node if taken else node
+
+
+def is_table_of_trials(columns: Collection[str]) -> bool:
+    return all(name in columns for name in FIRST)

@@ -91,7 +91,7 @@ class SampledPosterior:
     are chosen anew once they have 20 % more samples. `run` lengthens the chains on the same data.
     `diagnostics` compare chains. They cannot show what candidates cost: nothing with all nodes,
     little where interventions vary and mechanisms have some tens of samples, more for few samples
-    or without interventions (`benchmarks/posterior_sampled.py`). More candidates show that.
+    or without interventions (`benchmarks/posterior.py sampled`). More candidates show that.
     `log_evidence` is nan, and so is the probability of `most_probable`: chains know no total.
     """
 

@@ -1,9 +1,10 @@
-"""How `posterior` decides, by "lookahead" and by "quantile", beside `linsem-ts`; paired.
+"""How `posterior` decides, by "lookahead" and by "quantile", next to `linsem-ts`; paired.
 
-`python benchmarks/lookahead.py [NAME ...] [--rounds 1500] [--runs 100] [--first 20100] [--nodes 10]
+`python benchmarks/knowledge_gradient.py [NAME ...] [--rounds 1500] [--runs 100] [--first 20100]
+[--nodes 10]
 [--told nothing|means|units|both] [--weights separated|uniform] [--degree D] [--regimes 2]
 [--results FILE]`, all contestants but the last without a name, plays random_sem(N, seed=first + i);
-a file of results is gone on with. `linsem-ts` is always told the graph and the noise means,
+a file of results is continued. `linsem-ts` is always told the graph and the noise means,
 `csl-ucb` the means unless nothing or only the units are told. `lookahead-graph` is `lookahead` that
 is told the graph as well: what is left is the price of everything else. The constants of the
 lookahead were chosen on seeds from 10_000. Regret is in units of best minus average reward, but for
@@ -28,7 +29,7 @@ from causalarms.policies.registry import make_policy
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.simulate import simulate
-from posterior_policy import ratio_interval, table
+from shared import ratio_interval, table
 
 FloatArray = npt.NDArray[np.float64]
 FIRST_SEED = 20_100  # seeds before were looked at when constants were chosen

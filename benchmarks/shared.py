@@ -1,0 +1,74 @@
+"""What several scripts use: their parts by name, tables, times and intervals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from time import process_time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.table import Table
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def median_time(function: Callable[..., Any], inputs: Sequence[tuple[Any, ...]]) -> float:
+    """Processor seconds per call over different inputs; the first one warms up, uncounted.
+
+    Of one thread, so that other programs on the machine disturb little.
+    A call repeated on the same data is up to several times faster: the branch predictor has
+    learned them by heart.
+    """
+    times = []
+    for arguments in inputs:
+        start = process_time()
+        function(*arguments)
+        times.append(process_time() - start)
+    return median(times[1:])
+
+
+def growth_exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
+    """Slope of log time over log size by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def readable(seconds: float) -> str:
+    for factor, unit in ((1e-3, "µs"), (1.0, "ms")):
+        if seconds < factor:
+            return f"{seconds * 1e3 / factor:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def table(title: str, *headings: str) -> Table:
+    """Without rows."""
+    made = Table(title=title)
+    for heading in headings:
+        made.add_column(heading, justify="right")
+    return made
+
+
+def ratio_interval(mine: FloatArray, reference: FloatArray) -> tuple[float, float]:
+    """95 % of the ratio of means over resampled systems, the same systems for both."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(len(mine), size=(10_000, len(mine)))
+    ratios = mine[rows].mean(axis=1) / reference[rows].mean(axis=1)
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def run_part(words: str | None, parts: Mapping[str, Callable[[], None]]) -> None:
+    """The part that the command line names first; the rest of the line is the part's own."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name in parts:
+        sys.argv = [f"{sys.argv[0]} {name}", *sys.argv[2:]]
+        parts[name]()
+        return
+    print(words)
+    for each, part in parts.items():
+        first = (part.__doc__ or "").strip().partition("\n")[0]
+        print(f"  {each:15s} {first}")
+    if name not in ("-h", "--help"):
+        sys.exit(2)

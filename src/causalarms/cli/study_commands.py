@@ -1,0 +1,463 @@
+"""Commands that ask, tell and look; those that look never wait for those that write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from causalarms.cli.options import FORCE
+from causalarms.cli.study_options import (
+    FILE,
+    JSON,
+    StudyPlace,
+    inputs_of,
+    levels,
+    open_study,
+    pairs_or_json,
+    switched,
+    what_to_set,
+    worker_of,
+)
+from causalarms.cli.terminal import collected_warnings, print_json, print_table, say
+from causalarms.errors import StudyError
+
+if TYPE_CHECKING:
+    from causalarms.sem.factors import NamedFactors
+    from causalarms.study import Study, Trial
+    from causalarms.study.trials import Record
+
+BARS = "▁▂▃▄▅▆▇█"
+MAX_BARS = 60
+SHOWN_EDGES = 8
+REASON = click.option("--reason", default="", help="Why, in words.")
+PLAYED = click.option(
+    "--played",
+    metavar="A,B=LEVEL,...",
+    help="Factors that were really on, or their levels ('' for none), if not what was asked.",
+)
+
+
+@click.command()
+@FILE
+@click.option(
+    "-n", "count", type=click.IntRange(1, 1000), default=1, show_default=True,
+    help="Number of trials to ask for.",
+)  # fmt: skip
+@click.option("--worker", help="Name of the worker (default: main).")
+@JSON
+def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None:
+    """Ask for the next intervention; a worker with a pending trial gets that one again."""
+    with open_study(file) as study:
+        given = study.ask(count, worker_of(study, file, worker))
+        named = study.settings.named
+    trials: list[Trial] = given if isinstance(given, list) else [given]
+    if as_json:
+        records = [_record(trial) for trial in trials]
+        print_json(records[0] if count == 1 else records)
+        return
+    for trial in trials:
+        words = switched(named.words(list(trial.intervention.values())))
+        say(f"trial {trial.number}: switch {words}  ({trial.reason})")
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
+@PLAYED
+@JSON
+def tell(
+    file: StudyPlace, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
+) -> None:
+    """Tell the result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
+    given, messages = pairs_or_json(values), list[str]()
+    with open_study(file) as study, collected_warnings(messages, show=not as_json):
+        study.tell(trial, given, levels(played))
+    _done(trial, "told", as_json, messages)
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
+@click.option("--withdraw", is_flag=True, help="The result was wrong and there is no other.")
+@REASON
+@PLAYED
+@JSON
+def correct(
+    file: StudyPlace,
+    trial: int,
+    values: tuple[str, ...],
+    withdraw: bool,
+    reason: str,
+    played: str | None,
+    as_json: bool,
+) -> None:
+    """Replace the result of a TRIAL, or withdraw it."""
+    if withdraw and (values or played is not None):
+        raise click.UsageError("--withdraw takes no values and no --played")
+    given, messages = None if withdraw else pairs_or_json(values), list[str]()
+    with open_study(file) as study, collected_warnings(messages, show=not as_json):
+        study.correct(trial, given, reason, levels(played))
+    _done(trial, "corrected", as_json, messages)
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@REASON
+@JSON
+def fail(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
+    """Say that a TRIAL was carried out and gave no result."""
+    with open_study(file) as study:
+        study.fail(trial, reason)
+    _done(trial, "failed", as_json)
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@REASON
+@JSON
+def abandon(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
+    """Say that a TRIAL will not be carried out."""
+    with open_study(file) as study:
+        study.abandon(trial, reason)
+    _done(trial, "abandoned", as_json)
+
+
+@click.command()
+@FILE
+@click.argument("text")
+@click.option("--trial", type=int, help="Number of the trial it is about.")
+@JSON
+def note(file: StudyPlace, text: str, trial: int | None, as_json: bool) -> None:
+    """Add a remark to the log."""
+    with open_study(file) as study:
+        study.note(text, trial)
+    if as_json:
+        print_json({"noted": text})
+
+
+@click.command()
+@FILE
+@click.argument("alarm", type=int)
+@click.option("--note", "text", default="", help="What was found.")
+@JSON
+def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
+    """Say that an ALARM (its number in `alarms`) was seen."""
+    with open_study(file) as study:
+        study.acknowledge(alarm, text)
+    if as_json:
+        print_json({"alarm": alarm, "acknowledged": True})
+
+
+@click.command()
+@FILE
+@JSON
+def show(file: StudyPlace, as_json: bool) -> None:
+    """Show the reward so far, the best intervention, learned edges and alarms."""
+    with open_study(file, read_only=True) as study:
+        record = summary(study)
+    if as_json:
+        print_json(record)
+    else:
+        _print_screen(record)
+
+
+@click.command()
+@FILE
+@JSON
+def best(file: StudyPlace, as_json: bool) -> None:
+    """Show the best intervention known, its probability and what being wrong would cost."""
+    with open_study(file, read_only=True) as study:
+        found, settings = study.best(), study.settings
+    if as_json:
+        print_json(found.as_dict())
+        return
+    words = settings.named.words(list(found.intervention.values()))
+    say(f"switch {switched(words)}")
+    interval = ""
+    if found.low == found.low:
+        interval = f" (95 % interval {found.low:.4g} to {found.high:.4g})"
+    say(f"{settings.reward} {found.reward:.4g}{interval}, from {found.basis}")
+    if found.probability == found.probability:
+        say(
+            f"best with probability {found.probability:.3f}, expected loss "
+            f"{found.expected_loss:.3g} per round"
+        )
+
+
+@click.command()
+@FILE
+@click.option(
+    "--switch", default="", metavar="A,B=LEVEL,...", help="Factors that are on, or their levels."
+)
+@JSON
+def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
+    """Show the expected value of every node with its 95 % interval."""
+    with open_study(file, read_only=True) as study:
+        found = study.predict([levels(switch) or {}])[0]
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        [node, *(f"{e[k]:.4g}" for k in ("mean", "low", "high"))]
+        for node, e in found["expected"].items()
+    ]
+    print_table(["node", "expected", "low", "high"], rows)
+
+
+@click.command()
+@FILE
+@click.option(
+    "--out",
+    "path",
+    type=click.Path(path_type=Path),
+    help="File to write the graph to: .json, .csv, .graphml or .dot.",
+)
+@FORCE
+@JSON
+def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> None:
+    """Show the learned edges of every regime."""
+    from causalarms.study.beliefs import edges, unknown
+
+    with open_study(file, read_only=True) as study:
+        found, named = study.graph(), study.settings.named
+    if path is not None:
+        found.save(path, inputs=inputs_of(file), force=force)
+    if as_json:
+        without = [{"regime": r, "node": node} for r, node in found.unknown()]
+        print_json({"nodes": found.nodes, "edges": edges(found, named), "unknown": without})
+        return
+    rows = [
+        [
+            e["when"],
+            e["parent"],
+            e["child"],
+            f"{e['weight']:+.3f}",
+            _number(e["standard_error"]),
+            _number(e.get("probability")),
+        ]
+        for e in edges(found, named)
+    ]
+    print_table(["when", "parent", "child", "weight", "+-", "probability"], rows)
+    if found.unknown():
+        few = unknown(found, named)
+        say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
+
+
+@click.command()
+@FILE
+@JSON
+def alarms(file: StudyPlace, as_json: bool) -> None:
+    """Show mechanisms that seem to have changed."""
+    with open_study(file, read_only=True) as study:
+        found, policy = study.alarms(), study.settings.policy
+    if as_json:
+        print_json(found)
+    elif not found:
+        watches = policy.endswith("-cd")
+        say("no alarm" if watches else f"no alarm: policy {policy} does not watch for any")
+    else:
+        keys = ["alarm", "trial", "regime", "node", "changed_after", "acknowledged", "note"]
+        print_table(keys, [[str(a[key]) for key in keys] for a in found])
+
+
+@click.command()
+@FILE
+@click.argument("trial", type=int)
+@JSON
+def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
+    """Say why a TRIAL was suggested."""
+    with open_study(file, read_only=True) as study:
+        found, factors = study.explain(trial), study.settings.named.as_list()
+    if as_json:
+        print_json(found)
+        return
+    say(f"trial {trial} ({found['state']}): switch {what_to_set(found, factors)}")
+    say(found["text"])
+    if found.get("edges"):
+        say("edges that carry most of the expected reward:")
+        for e in found["edges"]:
+            say(
+                f"  {e['parent']} -> {e['child']} ({e['regime']}): weight {e['weight']:+.2f}, "
+                f"carries {e['carries']:+.3g}"
+            )
+    for m in found.get("mechanisms", [])[:3]:
+        percent = 100 * m["share_of_uncertainty"]
+        say(f"  {percent:.0f} % of the uncertainty comes from {m['node']} ({m['regime']})")
+
+
+@click.command()
+@FILE
+@click.option(
+    "--last", type=click.IntRange(min=1), help="Number of newest trials to show (default: all)."
+)
+@JSON
+def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
+    """Show all trials; every value with --json or `export`."""
+    from causalarms.study.history import columns
+
+    with open_study(file, read_only=True) as study:
+        ledger, settings = study.ledger(), study.settings
+    if as_json:
+        found = columns(ledger)
+        rows = list(zip(*found.values(), strict=True))[-(last or 0) :]
+        print_json([dict(zip(found, row, strict=True)) for row in rows])
+        return
+    lines = [
+        [
+            str(r.number),
+            r.state,
+            r.worker,
+            _switched(r, settings.named),
+            _cell(r.values[settings.reward_index] if r.values else None),
+            r.done_at or r.asked_at,
+            r.reason,
+        ]
+        for r in ledger.trials[-(last or 0) :]
+    ]
+    print_table(["trial", "state", "worker", "switched", settings.reward, "at", "remark"], lines)
+
+
+def _done(trial: int, state: str, as_json: bool, warnings: list[str] | None = None) -> None:
+    if as_json:
+        print_json({"trial": trial, "state": state, "warnings": warnings or []})
+    else:
+        say(f"trial {trial}: {state}")
+
+
+def _record(trial: Trial) -> dict[str, Any]:
+    return {
+        "trial": trial.number,
+        "intervention": trial.intervention,
+        "switch": trial.switch,
+        "levels": trial.levels,
+        "worker": trial.worker,
+        "reason": trial.reason,
+        "predicted": trial.predicted,
+    }
+
+
+def summary(study: Study) -> dict[str, Any]:
+    """Everything the screen shows, as plain values; edges by falling weight."""
+    from causalarms.study.beliefs import edges as edges_of
+    from causalarms.study.history import missing_values
+
+    ledger, settings = study.ledger(), study.settings
+    states: dict[str, int] = {}
+    for record in ledger.trials:
+        states[record.state] = states.get(record.state, 0) + 1
+    try:
+        best = study.best().as_dict()
+    except StudyError:
+        best = None
+    try:
+        edges = sorted(edges_of(study.graph(), settings.named), key=lambda e: -abs(e["weight"]))
+    except StudyError:
+        edges = []
+    rewards = [r.values[settings.reward_index] for r in ledger.with_values() if r.values]
+    return {
+        "nodes": list(settings.nodes),
+        "reward": settings.reward,
+        "direction": settings.direction,
+        "factors": settings.named.as_list(),
+        "policy": settings.policy,
+        "trials": states,
+        "rewards": [reward for reward in rewards if reward is not None],
+        "missing": missing_values(ledger),
+        "best": best,
+        "edges": edges,
+        "alarms": study.alarms(),
+        "watches": study.watches,
+        "weighs_graphs": study.weighs_graphs,
+        "pending": [
+            {
+                "trial": n,
+                "worker": ledger.trials[n].worker,
+                "switch": settings.named.switched(ledger.trials[n].intervention),
+                "levels": settings.named.levels(ledger.trials[n].intervention),
+            }
+            for n in ledger.pending
+        ],
+        "problem": study.problem,
+        "snapshot_ignored": study.snapshot_ignored,
+        "far_values": [far.as_dict() for far in study.far_values()],
+        "left_out": [out.as_dict() for out in study.left_out()],
+    }
+
+
+def sparkline(values: list[float]) -> str:
+    """Averages of equal blocks as bars.
+
+    >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7])
+    '▁▂▃▄▅▆▇█'
+    """
+    import numpy as np
+
+    blocks = np.array_split(np.asarray(values, dtype=float), min(MAX_BARS, len(values)))
+    means = np.array([block.mean() for block in blocks])
+    span = means.max() - means.min()
+    scaled = np.zeros(len(means)) if span == 0 else (means - means.min()) / span
+    return "".join(BARS[min(int(level * len(BARS)), len(BARS) - 1)] for level in scaled)
+
+
+def _print_screen(record: dict[str, Any]) -> None:
+    from causalarms.study.history import missing_in_words
+
+    counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
+    say(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
+    if record["rewards"]:
+        say(f"reward  {sparkline(record['rewards'])}  last {record['rewards'][-1]:.4g}")
+    best = record["best"]
+    if best is not None:
+        chance = best["probability"]
+        sure = "" if chance != chance else f", best with probability {chance:.2f}"
+        low, high = best["low"], best["high"]
+        interval = "" if low != low else f" ({low:.4g} to {high:.4g})"
+        words = what_to_set(best, record["factors"])
+        say(f"best    switch {words}: {best['reward']:.4g}{interval}{sure}")
+    for edge in record["edges"][:SHOWN_EDGES]:
+        say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {edge['weight']:+.2f}")
+    if len(record["edges"]) > SHOWN_EDGES:
+        say(f"        and {len(record['edges']) - SHOWN_EDGES} more: causalarms study graph")
+    for alarm in record["alarms"]:
+        seen = "acknowledged" if alarm["acknowledged"] else "NEW"
+        say(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
+    for far in record["far_values"]:
+        say(
+            f"far     {far['node']} = {far['value']:.4g} in trial {far['trial']}, others "
+            f"{far['low']:.4g} to {far['high']:.4g}: {far['command']}"
+        )
+    if record["missing"]["values"]:
+        say(f"missing {missing_in_words(record['missing'])}")
+    for out in record["left_out"]:
+        say(f"left out {out['message']}")
+    for trial in record["pending"]:
+        say(
+            f"pending trial {trial['trial']} of {trial['worker']}: switch "
+            f"{what_to_set(trial, record['factors'])}"
+        )
+    if record["problem"]:
+        say(f"problem {record['problem']}")
+
+
+def _switched(record: Record, named: NamedFactors) -> str:
+    played, asked = (
+        switched(named.words(regimes))
+        for regimes in (record.intervention, record.asked_intervention)
+    )
+    return played if played == asked else f"{played} (asked: {asked})"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
