@@ -12,7 +12,7 @@ import pytest
 from served import Served, served, until
 
 from causalarms.errors import StudyError
-from causalarms.service import live, service
+from causalarms.service import app, live
 from causalarms.study import Study
 
 
@@ -110,15 +110,15 @@ def test_results_are_told_again_once_they_are_learned(site: Served) -> None:
 def test_what_cannot_be_computed_once_is_computed_later(
     site: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    look, fails = site.service.desk.look, [ZeroDivisionError(), StudyError()]
+    compute, fails = site.service.threads.compute_views, [ZeroDivisionError(), StudyError()]
 
     async def failing(far: Any) -> Any:
         if fails:
             raise fails.pop()
-        return await look(far)
+        return await compute(far)
 
-    monkeypatch.setattr(site.service.desk, "look", failing)
-    monkeypatch.setattr(service, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(site.service.threads, "compute_views", failing)
+    monkeypatch.setattr(app, "RETRY_SECONDS", 0.01)
     site("POST", "trials", {"worker": "w"})
     body = {"state": "told", "values": {"heat": 1.0, "yield": 2.0}}
     site("PUT", "trials/0/result", body)

@@ -44,8 +44,8 @@ def serve(
     """
     require_extra("serve", "`causalarms serve`")
     from causalarms.cli.progress import waiting
+    from causalarms.service.app import Options
     from causalarms.service.server import serve as run
-    from causalarms.service.service import Options
 
     options = Options(host, port, allow_host, root_path, viewers, tls_cert, tls_key)
     if demo:

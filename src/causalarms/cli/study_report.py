@@ -19,7 +19,6 @@ MARK = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 def page(study: Study, name: str) -> str:
     """The whole page."""
     require_extra("serve", "`causalarms study report`")
-    from causalarms.service.bundle import frozen_page
-    from causalarms.service.frozen import frozen_answers
+    from causalarms.service.report import frozen_answers, frozen_page
 
     return frozen_page(frozen_answers(study, name), escape(printable(name)), GENERATOR)

@@ -10,7 +10,7 @@ import msgspec
 
 from causalarms.service.api import OPERATIONS
 from causalarms.service.operation import Operation, Parameter
-from causalarms.service.shapes import Problem
+from causalarms.service.records import Problem
 
 TEMPLATE = "#/components/schemas/{name}"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": TEMPLATE.format(name="Problem")}}}
