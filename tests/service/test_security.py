@@ -383,8 +383,8 @@ def test_a_proxy_may_show_it_on_a_sub_path(proxied: Served) -> None:
 def test_errors_of_the_client_say_what_to_do(closed: Served, tokens: dict[str, str]) -> None:
     url = f"http://127.0.0.1:{closed.port}"
     for address, token, words in (
-        ("ftp://x", None, "no address of a service"),
-        ("http://127.0.0.1:99999", None, "right port"),
+        ("ftp://x", None, "not the address of a service"),
+        ("http://127.0.0.1:99999", None, "no valid port"),
         ("http://127.0.0.1:1", None, "is `causalarms serve` running there"),
         ("http://no.such.host.invalid", None, "cannot be reached"),
         (url, None, "needs a token"),
