@@ -48,6 +48,10 @@ class Viewer:
             if name in ("event", "id", "data", ""):
                 fields[name] = value
 
+    def read_all(self) -> None:
+        while True:
+            self.next()
+
     def close(self) -> None:
         self.file.close()
         self.line.close()
@@ -141,6 +145,5 @@ def test_viewers_are_let_go_when_the_service_ends(tmp_path: Path) -> None:
         viewer = Viewer(site)
         viewer.next()
     with pytest.raises(EOFError):
-        while True:  # news of the model checks may have come before
-            viewer.next()
+        viewer.read_all()  # news of the model checks may come before the end
     viewer.close()

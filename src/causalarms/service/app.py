@@ -41,7 +41,7 @@ from causalarms.service.operation import (
 )
 from causalarms.service.records import Problem
 from causalarms.service.security import NOBODY, allowed_hosts, caller_of, is_loopback
-from causalarms.service.threads import StudyThreads, Waiting
+from causalarms.service.threads import ServedStudy, StudyThreads, Waiting
 from causalarms.service.tokens import TokenFile, real_path
 from causalarms.service.wire import URN
 
@@ -102,12 +102,13 @@ class Service:
         self.hosts = allowed_hosts(options.host, options.allow_hosts)
         self.tokens = TokenFile(self.path)
         self.tokens.check()
+        study = ServedStudy.open(self.path)  # first: its errors say what is wrong with the file
         self.follower = LogFollower(self.path)
-        self.threads = StudyThreads(self.path, self.follower)
+        self.threads = StudyThreads(study, self.follower)
         self.viewers = Viewers(options.most_viewers)
         self.views = self.threads.prepare(waiting)
         self.checks = records.Checks(0, "the model is being tested", [], [], "")
-        self._checked = -CHECKS_SECONDS  # when
+        self._checked = -CHECKS_SECONDS  # when: at once after the start
         self._changed = asyncio.Event()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -125,6 +126,7 @@ class Service:
 
     async def reach(self, number: int) -> None:
         """Wait until what was just written can be read."""
+        # A client that was told "written" must find its result in the next GET.
         if self.follower.snapshot.number >= number:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -145,6 +147,7 @@ class Service:
             with suppress(RuntimeError):  # the loop is closed: nobody listens
                 loop.call_soon_threadsafe(self._announce)
 
+        # The follower runs in its own thread; everything below runs on the event loop.
         self.follower.start(announce)
         tasks = [
             asyncio.create_task(self._keep_views_fresh()),
@@ -170,6 +173,7 @@ class Service:
         self._show()
 
     def _show(self) -> None:
+        # Viewers compare it with what they show, and fetch only what is behind.
         self.viewers.show(Head(self.follower.snapshot.number, self.views.as_of, self.checks.as_of))
 
     async def _keep_views_fresh(self) -> None:
@@ -179,9 +183,8 @@ class Service:
             try:
                 await self._compute_views_and_checks()
             except Exception as error:
-                if not isinstance(
-                    error, CausalArmsError
-                ):  # those are shown by the requests themselves
+                # errors of the study are shown by every request until they are gone
+                if not isinstance(error, CausalArmsError):
                     log.exception("the views could not be computed")
                 await asyncio.sleep(RETRY_SECONDS)
                 self._changed.set()
@@ -196,12 +199,14 @@ class Service:
                 try:
                     valid = self.tokens.credentials()
                 except TokenFileError:
+                    # Without a readable file nobody gets in, so no stream may go on either.
                     valid = set()
                 self.viewers.keep(valid)
 
     async def _compute_views_and_checks(self) -> None:
         """Views first; model checks if nothing is new, or if they are old."""
         if self.follower.snapshot.learned > self.views.as_of:
+            # Asked or failed trials change no belief: the views stay as they are.
             self.views = await self.threads.compute_views(self.views.far)
             self._show()
             await asyncio.sleep(
@@ -209,6 +214,7 @@ class Service:
             )
             if self.follower.snapshot.learned > self.views.as_of:
                 self._changed.set()
+        # While results come in quickly, checks would never have their turn: hence `old`.
         old = time.monotonic() > self._checked + CHECKS_SECONDS
         if self.checks.as_of < self.views.as_of and (old or not self._changed.is_set()):
             self.checks, far = await self.threads.compute_checks(self.views)
@@ -267,6 +273,7 @@ def make_app(service: Service) -> ASGIApp:
         for path, found in by_path.items()
     ]
     routes.append(Route(PREFIX + "/openapi.json", refusing(_openapi), methods=everything))
+    # Last, because it matches every address.
     routes.append(Route("/{path:path}", refusing(_page), methods=everything))
     app = Starlette(
         routes=routes,
@@ -293,7 +300,8 @@ class Guard:
             headers = Headers(scope=scope)
             security.check_host(scope, headers, self._service.hosts)
             answer = self._at_root(scope)
-            if scope["path"].startswith("/api/"):  # a link from elsewhere may lead to the page
+            # Another site may link to the page, but it may not use the API.
+            if scope["path"].startswith("/api/"):
                 security.check_site(headers)
         except RefusedError as error:
             await refusal(error)(scope, receive, sending)
@@ -317,11 +325,13 @@ def refusal(error: Exception) -> Response:
     """An error as an answer."""
     problem = problem_of(error)
     if problem is None:
+        # The client gets the class only: a message may contain what is none of its business.
         log.error("a request failed", exc_info=error)
         words = f"the service failed to answer: {type(error).__name__}; its log says more"
         problem = Problem(URN + "internal", "The service failed", 500, words)
     headers = dict(error.headers) if isinstance(error, RefusedError) else {}
     if problem.status == 503:
+        # 503 is always a matter of time here: a lock, a file that comes back.
         headers.setdefault("Retry-After", "1")
     return Response(
         ENCODER.encode(problem), problem.status, headers, media_type="application/problem+json"
@@ -329,6 +339,7 @@ def refusal(error: Exception) -> Response:
 
 
 def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
+    # A decoder is built once per operation: building one takes longer than using it.
     decoders = {
         method: msgspec.json.Decoder(operation.takes)
         for method, operation in operations.items()
@@ -371,6 +382,7 @@ def _tagged(request: Request, answer: Answer | Response) -> Response:
     if isinstance(answer, Answer):
         marked = body = ENCODER.encode(answer.body)
         if answer.unmarked:
+            # The server's clock in an answer must not make it a new answer every second.
             without = dict.fromkeys(answer.unmarked)
             marked = ENCODER.encode(msgspec.structs.asdict(answer.body) | without)
         response = Response(body, answer.status, media_type="application/json")
@@ -433,6 +445,7 @@ def page_files() -> dict[str, Path]:
         if path.is_file() and path.suffix in CONTENT_TYPES
     }
     if INDEX in found:
+        # A request for the folder gets the page.
         found[""] = found[INDEX]
     return found
 
@@ -442,6 +455,7 @@ def page_file(request: Request, path: str) -> Response | None:
     file = page_files().get(path.lstrip("/"))
     if file is None:
         return None
+    # Read at every request: small files, and an upgraded package shows at once.
     content = file.read_bytes()
     tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
     headers = {"ETag": tag}

@@ -86,6 +86,7 @@ class LogFollower:
         self._first: Event | None = None
         self._log = Log(self.store, self._apply)
         self._log.catch_up()
+        # The hash of event 1 names the study: a client that finds another one forgets what it has.
         self._first_hash = self.store.entries(0, 1)[0].hash.hex()
         self.snapshot = self._snapshot_now()
         self._announce: Callable[[], None] = lambda: None
@@ -114,12 +115,14 @@ class LogFollower:
 
     def _follow(self) -> None:
         while not self._stop:
+            # Other processes cannot wake this thread, so it also looks by itself.
             self._wake.wait(POLL_SECONDS)
             self._wake.clear()
             try:
                 self._log.catch_up()
                 self.trouble = None
             except StudyError as error:
+                # Not fatal: the file may come back. Until then requests are refused.
                 self.trouble = error
                 continue
             if self._log.number != self.snapshot.number:
@@ -131,6 +134,7 @@ class LogFollower:
         return LogSnapshot(
             self._log.number,
             self._log.hash.hex(),
+            # Handlers read it while this thread applies the next events, so it must not change.
             self._ledger.copy(),
             self._first,
             self._first_hash,
@@ -141,6 +145,7 @@ class LogFollower:
     def _apply(self, event: Event) -> None:
         if event.kind == kinds.CORRECTED:
             number = event.data["trial"]
+            # The ledger only keeps the corrected trial; the page also shows what it was.
             before = self._ledger.trial(number)
             self._ledger.apply(event)
             known = self._corrections.get(number, ())

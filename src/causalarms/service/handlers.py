@@ -143,10 +143,12 @@ async def get_events(service: Service, call: Call) -> Answer | Response:
     if "text/event-stream" in call.request.headers.get("accept", ""):
         service.viewers.check_room()
         last = call.request.headers.get("last-event-id", "")
+        # Anything else than a number of ours is a client that has seen nothing.
         seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
         return EventStream(service.viewers.messages(snapshot.first_hash, seen, call.credential))
     after, limit = call.query["after"], call.query["limit"]
     found = await service.follower.entries(after, limit + 1)
+    # The store may hold newer events than the snapshot that gives `head`.
     found = [entry for entry in found if entry.number <= snapshot.number]  # of one snapshot
     page = found[:limit]
     rest = {
@@ -191,6 +193,7 @@ async def get_health(service: Service, call: Call) -> Answer:
 
 async def ask(service: Service, call: Call) -> Answer:
     request: records.AskRequest = call.body
+    # Without this, a worker's token could take the pending trials of another worker.
     refuse_other_worker(call, request.worker, f"ask as {request.worker!r:.80}")
     trials, number = await service.threads.ask(request.n, request.worker)
     await service.reach(number)
@@ -232,6 +235,7 @@ async def put_result(service: Service, call: Call) -> Answer:
     try:
         written = await service.threads.finish(ending)
     except ClosedTrialError:
+        # A client that lost the answer sends the same result again: that is not a conflict.
         before = await service.threads.write(
             lambda study: _is_the_same_result(study, number, result)
         )
@@ -267,6 +271,7 @@ async def add_observations(service: Service, call: Call) -> Answer:
     def prepare() -> Import:
         return prepare_import(_rounds(request.observations, settings), request.source, call.key)
 
+    # Up to 20 MB of rounds are checked before the thread that tells is asked for its turn.
     prepared = await service.threads.run_in_background(prepare)
     written = await service.threads.write(lambda study: study.write_import(prepared))
     await service.reach(written.number)
@@ -283,6 +288,7 @@ async def add_observations(service: Service, call: Call) -> Answer:
 
 async def acknowledge(service: Service, call: Call) -> Answer:
     request: records.AcknowledgementRequest = call.body
+    # The thread that tells must not learn, so it is told how many alarms there are.
     known = len(service.alarms())
 
     def act(study: Study) -> bool:
@@ -312,6 +318,7 @@ async def _once(service: Service, call: Call, act: Any, trial: int | None, state
     def keyed(study: Study) -> bool:
         before = study.seen
         act(study)
+        # An event that is older than this request was written by an earlier one.
         return study.event_of(key) <= before
 
     written = await service.threads.write(keyed)
@@ -366,6 +373,7 @@ def _is_the_same_result(study: Study, number: int, result: records.Result) -> bo
     if not record.asked:
         return False
     kind, values, reason, bits = record.state, record.values, record.reason, record.intervention
+    # The ledger holds the correction; what was told first is only in the log.
     if record.corrected:
         data = _told(study, record)
         kind, values = events.TOLD, tuple(data["values"])
@@ -383,6 +391,7 @@ def _is_the_same_result(study: Study, number: int, result: records.Result) -> bo
 
 def _told(study: Study, record: Record) -> dict[str, Any]:
     for entry in study.store.entries():
+        # A cheap test first: decoding every event of a large log takes seconds.
         if f'"trial":{record.number}' in entry.text:
             event = decode(entry.text, entry.number)
             if event.kind == events.TOLD and event.data["trial"] == record.number:
@@ -396,6 +405,7 @@ def _now() -> datetime:
 
 def _age(at: str) -> float | None:
     try:
+        # Clocks of machines differ: an age is never negative.
         return max(0.0, (_now() - datetime.fromisoformat(at)).total_seconds())
     except (ValueError, TypeError):
         return None

@@ -91,14 +91,17 @@ class Viewers:
             hello = Hello(newest.head, newest.as_of, first_hash, reset)
             yield f"retry: {RETRY_MILLISECONDS}\n".encode()
             yield message("reset" if reset else "hello", newest.head, hello)
+            # `keep` takes a viewer out of `_waiting` when its token is revoked.
             while changed in self._waiting and not self._closing:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), PING_SECONDS)
                 if not changed.is_set():
+                    # Proxies close connections that are silent for a minute or less.
                     yield b": ping\n\n"
                     continue
                 if self._closing or changed not in self._waiting:
                     return
+                # Cleared before reading, so that news during the send sets it again.
                 changed.clear()
                 newest = self.newest
                 yield message("head", newest.head, newest)
@@ -122,6 +125,7 @@ class EventStream(Response):
 
     def __init__(self, messages: AsyncIterator[bytes]) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
+        # A stream has no length; Starlette sets the one of an empty body.
         del self.headers["content-length"]
         self._messages = messages
 
@@ -135,6 +139,7 @@ class EventStream(Response):
         try:
             async for body in messages:
                 part = {"type": "http.response.body", "body": body, "more_body": True}
+                # A viewer that stops reading would keep its place and its buffer for ever.
                 await asyncio.wait_for(send(part), SEND_SECONDS)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
@@ -151,6 +156,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, Found]) ->
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        # Also on success: the other task still waits and must not outlive the request.
         for task in (working, leaving):
             task.cancel()
         await asyncio.gather(working, leaving, return_exceptions=True)

@@ -116,6 +116,7 @@ def problem_of(error: Exception) -> Problem | None:
     """None for an unexpected error."""
     if isinstance(error, RefusedError):
         return error.problem
+    # The nearest ancestor decides, so that subclasses need no entry of their own.
     for kind in type(error).__mro__:
         if kind in KINDS:
             status, slug, title = KINDS[kind]
@@ -150,6 +151,7 @@ def too_large(most: int) -> RefusedError:
 
 async def read_body(request: Request, most: int) -> bytes:
     """RefusedError if it is too large (413) or comes too slowly (408)."""
+    # Refuse by the header if possible: nothing of a large body is read then.
     length = request.headers.get("content-length", "")
     if length.isascii() and length.isdecimal() and int(length) > most:
         raise too_large(most)
@@ -159,6 +161,7 @@ async def read_body(request: Request, most: int) -> bytes:
     stream = request.stream()
     try:
         while True:
+            # Two limits: a byte every nine seconds must not hold a place for hours.
             left = until - asyncio.get_running_loop().time()
             part = await asyncio.wait_for(anext(stream), min(PART_SECONDS, max(left, 0.001)))
             size += len(part)
@@ -176,6 +179,7 @@ async def read_body(request: Request, most: int) -> bytes:
 
 
 async def decode_body(decoder: msgspec.json.Decoder[Any], text: bytes) -> Any:
+    # Handing over to a thread costs more than decoding a small body.
     if len(text) <= LARGE_BYTES:
         return _decode(decoder, text)
     return await asyncio.to_thread(_decode, decoder, text)
@@ -211,6 +215,7 @@ def path_number(parameters: Mapping[str, Any]) -> int:
     if "number" not in parameters:
         return -1
     text = str(parameters["number"])
+    # Below 2^53: clients in JavaScript have no larger integers.
     if not (text.isascii() and text.isdecimal() and len(text) < 16):
         raise _wrong(f"{text!r:.80} is not the number of a trial or an alarm")
     return int(text)
@@ -235,6 +240,7 @@ def _value(parameter: Parameter, text: str) -> Any:
         return text
     try:
         number = parameter.kind(text)
+        # Python's int() and float() also read digits of other scripts and `1_000`.
         wrong = not text.isascii() or "_" in text or not math.isfinite(number)
     except (ValueError, OverflowError):
         wrong, number = True, 0

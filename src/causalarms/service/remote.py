@@ -76,9 +76,11 @@ class RemoteStudy(Study):
 
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
         if worker == MAIN and self.caller_name:
-            worker = self.caller_name  # a worker's token asks under its own name only
+            # A worker's token asks under its own name only.
+            worker = self.caller_name
         n = Wanted(worker, n).n
-        for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:  # with those before
+        # Pending trials come first, so each request asks for a larger total, not for more on top.
+        for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
             given = self._wire.send("POST", "/trials", {"worker": worker, "n": count}).body
         trials = [
             Trial(
@@ -153,7 +155,8 @@ class RemoteStudy(Study):
 
     def should_stop(self, rule: StopRule) -> bool:
         if rule.tolerance:
-            return super().should_stop(rule)  # learned here: the service knows no tolerance
+            # The service knows no tolerance, so this is learned here from the log.
+            return super().should_stop(rule)
         found = self.best()
         return rule.holds(found.expected_loss, found.probability)
 
@@ -240,6 +243,7 @@ class RemoteStudy(Study):
 
     def _put(self, number: int, body: dict[str, Any]) -> Reply:
         reply: Reply = self._wire.send("PUT", f"/trials/{_checked(number)}/result", body)
+        # 200 means "told before". If an earlier request of ours got no answer, that was us.
         if reply.status == 200 and not reply.tried_before:
             raise ClosedTrialError(
                 f"trial {number} is not pending: it was {body['state']} already",
@@ -261,6 +265,7 @@ class RemoteStudy(Study):
         needed = self._wire.get("/study")["learned_head"]
         while True:
             found: dict[str, Any] = self._wire.get(path + query)
+            # The service computes views after it answered the tell, so the answer may be older.
             if found["as_of"] >= needed:
                 return found
             time.sleep(POLL_SECONDS)
@@ -281,6 +286,7 @@ class RemoteStore(OneProcess):
 
     def head(self) -> tuple[int, bytes]:
         with self.lock:
+            # One event back: `Log` checks that the last known event is still the same.
             after = max(self._known - 1, 0)
             page = self._fetch(after, EVENTS_PER_REQUEST)
             self._page = (after, page)

@@ -65,6 +65,7 @@ def frozen_page(answers: dict[str, Any], title: str, generator: str) -> str:
     `title` and `generator` are already escaped for HTML.
     """
     style = (PAGE / "style.css").read_text("utf-8")
+    # The page finds the answers in this element instead of asking a server.
     data = _in_script(answers)
     # Imported modules inherit the nonce of the script that imports them; hashes they would not.
     nonce = secrets.token_urlsafe(16)

@@ -88,6 +88,7 @@ def check_host(scope: Scope, headers: Headers, allowed: frozenset[str]) -> None:
     """Refuse unknown host names: a rebinding attack reaches this service under its own name."""
     given = headers.getlist("host")
     host = host_of(given[0]) if len(given) == 1 else None
+    # The address that the client connected to is always known: no name was needed for it.
     own = scope.get("server") or ("",)
     if host is not None and (host in allowed or host == own[0]):
         return
@@ -109,6 +110,7 @@ def check_site(headers: Headers) -> None:
 def check_unsafe(request: Request) -> None:
     """The same for browsers that send no Sec-Fetch-Site, and only JSON: a form cannot send it."""
     headers = request.headers
+    # Browsers send Sec-Fetch-Site to https and localhost only; plain http on a LAN has Origin.
     if "sec-fetch-site" not in headers:
         for origin in headers.getlist("origin"):
             if not _same_origin(origin, headers.get("host", "")):
@@ -116,6 +118,7 @@ def check_unsafe(request: Request) -> None:
     if request.method == "DELETE" and headers.get("content-length", "0") == "0":
         return
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Pages of other sites can send forms and text/plain without asking, but not JSON.
     if kind != "application/json":
         raise RefusedError(
             415, "no-json", "The body must be JSON",
@@ -143,6 +146,7 @@ def with_headers(send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
+            # "no-cache": keep it, but ask with the ETag every time.
             headers.setdefault("Cache-Control", "no-cache")
         await send(message)
 
@@ -164,6 +168,7 @@ def caller_of(service: Service, request: Request) -> tuple[Caller, str]:
     if access.token is not None:
         return Caller(access.token.role, access.token.name, True), access.credential
     if access.is_open and service.options.why_token is None:
+        # To the service, everybody who comes through a proxy comes from this machine.
         forwarded = [header for header in request.headers if header.startswith(FORWARDED)]
         if not forwarded:
             return Caller("operator", "", False), ""
@@ -186,6 +191,7 @@ async def begin_session(service: Service, call: Call) -> Answer | Response:
     token = service.tokens.find(call.body.token)
     if token is None:
         raise refuse_token("the token is not known to this study")
+    # Writing the file may wait for the lock of a command: not on the event loop.
     session = await asyncio.to_thread(service.tokens.begin_session, token, service.cookie)
     answer = _answer(Caller(token.role, token.name, True))
     answer.set_cookie(
@@ -193,6 +199,7 @@ async def begin_session(service: Service, call: Call) -> Answer | Response:
         session,
         max_age=SESSION_SECONDS,
         path=service.root_path + "/",
+        # Not always True: a browser would drop the cookie on plain http.
         secure=_is_secure(call.request),
         httponly=True,
         samesite="strict",

@@ -39,6 +39,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # uvicorn waits for running responses, and an event stream runs for ever.
         self.service.viewers.close()
         await super().shutdown(sockets)
 
@@ -54,6 +55,7 @@ def listen(options: Options) -> socket.socket:
     family, kind, protocol, _, address = found[0]
     taken = socket.socket(family, kind, protocol)
     try:
+        # A restarted service takes its port at once: old connections may linger.
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(address)
     except OSError as error:
@@ -101,6 +103,7 @@ def most_connections() -> int:
         import resource
     except ImportError:  # Windows has no such limit
         return MOST_CONNECTIONS
+    # Every connection is an open file; accepting fails without a word when there are no more.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -155,6 +158,7 @@ def serve(
 
         async def run() -> None:
             task = asyncio.create_task(server.serve([taken]))
+            # uvicorn has no callback for "the port is open".
             while not server.started and not task.done():
                 await asyncio.sleep(0.01)
             if server.started:
@@ -187,6 +191,7 @@ class PatientProtocol(H11Protocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         assert self.limit_concurrency is not None
+        # None switches off uvicorn's own limit, which this class replaces.
         self._places, self.limit_concurrency = self.limit_concurrency, None
         self._admitted_app, self.app = self.app, self._serve
 
@@ -200,6 +205,7 @@ class PatientProtocol(H11Protocol):
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._end()
+        # The first bytes of the next request on a connection that was kept alive.
         elif self._timer is None and self.conn.trailing_data[0]:
             self._begin()
 
@@ -248,6 +254,7 @@ def _evict_one(connections: list[PatientProtocol]) -> bool:
     idle = [c for c in connections if c.cycle is None or c.cycle.response_complete]
     if not idle:
         return False
+    # An answer in the buffer is still being read, so its client is the last to lose its place.
     chosen = min(idle, key=lambda c: (c.transport.get_write_buffer_size() > 0, c._idle_since))
     chosen._evicted = True
     chosen.transport.abort()  # closing it would wait until the client has read everything

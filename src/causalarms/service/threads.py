@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from causalarms.errors import CausalArmsError, LearningWarning
@@ -67,8 +66,8 @@ class WriteResult(NamedTuple, Generic[Found]):
 class StudyThreads:
     """All methods but `prepare` and `close` are called on the event loop."""
 
-    def __init__(self, path: Path, follower: LogFollower) -> None:
-        self._study = ServedStudy.open(path)
+    def __init__(self, study: ServedStudy, follower: LogFollower) -> None:
+        self._study = study
         self._followed = FollowedStudy(follower)
         self._follower = follower
         self._layout, self._far_values = Layout(), FarValues()
@@ -101,6 +100,7 @@ class StudyThreads:
         )
         compiles = settings.make_policy().has_model
         with waiting(message) if compiles else nullcontext():
+            # Compiled code is shared by all studies of the process, also by those made later.
             warm_up(self._study)
             _ = self._study.policy
             return self._compute_views({})
@@ -140,6 +140,7 @@ class StudyThreads:
 
         def newest() -> dict[str, Any] | None:
             study = self._followed
+            # The trial may be newer than the views: learn up to the newest snapshot.
             study.snapshot = self._follower.snapshot
             if len(study.beliefs().values) != rounds:
                 return None
@@ -151,6 +152,7 @@ class StudyThreads:
 
         believed = len(views.beliefs.values)
         if rounds == believed and ledger.revision == views.ledger.revision:
+            # Nothing was learned since it was asked: the views hold the same belief.
             return await self.predict(now)
         found = await self._newest.run(key, newest) if rounds > believed else None
         return await self._old.run(key, again) if found is None else found
@@ -177,6 +179,7 @@ class StudyThreads:
         self, wanted: Sequence[Wanted]
     ) -> list[tuple[list[Trial], int] | Exception | NotYet]:
         """One slice of time: a worker that asks for many does not block one that asks for one."""
+        # Trials are written slice by slice, so that tells get their turn in between.
         self._study.ask_turn(wanted)
         return [
             NotYet() if one.missing else (self._study.trials_of(one), self._study.seen)
@@ -203,6 +206,7 @@ class ServedStudy(Study):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        # Asking and telling use this object at the same time, each in its own thread.
         self._warnings = _Warnings()
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
@@ -256,10 +260,12 @@ def warm_up(study: Study) -> None:
     """Play some rounds in memory, so that every kernel is compiled."""
     twin = ServedStudy(MemoryStore())
     twin._write(events.CREATED, {"format": FORMAT, "settings": study.settings.as_dict()})
+    # Values do not matter, only that every code path is compiled for this number of nodes.
     noise = stream(0, "practice")
     for _ in range(WARM_UP_ROUNDS):
         trial = twin.ask()
         twin.tell(trial, noise.normal(size=len(twin.nodes)))
+    # A policy without a model has no best, graph or explanation to compile.
     with suppress(CausalArmsError):
         best_view(twin.beliefs(), 0)
         twin.graph()
@@ -291,6 +297,7 @@ class OneThread:
 
     def close(self, seconds: float) -> None:
         """Finish what is under way, if that does not take longer."""
+        # None ends the thread after everything that was queued before it.
         self._queue.put(None)
         self._thread.join(seconds)
 
@@ -301,6 +308,7 @@ class OneThread:
                 continue  # the client has gone before it began
             try:
                 future.set_result(function())
+            # BaseException: a thread that dies silently would leave every later request waiting.
             except BaseException as error:
                 future.set_exception(error)
 
@@ -352,6 +360,7 @@ class Batches(Generic[Item, Found]):
         names: set[object] = set()
         while self._waiting and len(taken) < MAX_BATCH_SIZE:
             item, future = self._waiting[0]
+            # The order of requests must be kept, so the batch ends here instead of skipping one.
             if self._name_of(item) in names:
                 break
             self._waiting.popleft()
@@ -391,6 +400,7 @@ class SharedWork(Generic[Found]):
         work = self._under_way.get(key) or self._begin(key, function)
         work.clients += 1
         try:
+            # A client that hangs up cancels its own wait, not the work that others wait for.
             return await asyncio.shield(asyncio.wrap_future(work.future))
         finally:
             work.clients -= 1
@@ -415,6 +425,7 @@ class SharedWork(Generic[Found]):
         return work
 
     def _end(self, key: Hashable, work: _UnderWay[Found]) -> None:
+        # The callback and the last client may both end the same work.
         if self._under_way.get(key) is not work:
             return
         del self._under_way[key]
@@ -424,6 +435,7 @@ class SharedWork(Generic[Found]):
     def _keep(self, key: Hashable, found: Found) -> Found:
         self._kept[key] = found
         while len(self._kept) > self._max_kept:
+            # Dicts keep insertion order, so the first key is the oldest.
             del self._kept[next(iter(self._kept))]
         return found
 

@@ -60,6 +60,7 @@ def compute_views(study: Study, layout: Layout, far: Far) -> Views:
         left_out = [
             records.LeftOut(out.trial, out.node, out.value, out.message) for out in study.left_out()
         ]
+        # All inside one turn: nobody else may teach the policy between two of these answers.
         watches, problem = study.watches, study.problem or ""
     best = best_view(beliefs, as_of)
     return Views(
@@ -136,9 +137,11 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
         ]
         return records.Graph(as_of, str(error), False, [], drawn, [], None, layout.number)
     belief = beliefs.known
+    # One layout for all regimes, so that panels can be compared.
     layout.place(np.asarray(graph.adjacency.any(axis=0)))
     probability = np.where(graph.exists[:, None, :], belief.edge_probability, 0.0)
     present = belief.draws.adjacency.sum(axis=0)
+    # The mean over draws that have the edge: a draw without it says nothing about its weight.
     weights = belief.draws.weights.sum(axis=0) / np.maximum(present, 1)
     edges = [
         records.Edge(
@@ -188,6 +191,7 @@ def rewards_view(
     assert settings is not None
     at = settings.reward_index
     told = [r for r in ledger.with_values() if r.values is not None and r.values[at] is not None]
+    # A page of 10,000 results must load in under 2 s: at most `BUCKETS` points are sent.
     size = max(1, math.ceil(len(told) / BUCKETS))
     place = {r.number: i + 1 for i, r in enumerate(told)}
     return records.Rewards(
@@ -321,6 +325,7 @@ class FarValues:
     def of(self, ledger: Ledger) -> Far:
         if (ledger.revision, len(ledger.order)) == (self._revision, self._seen):
             return self._found
+        # A value is judged by the results around it, so only the last window can change.
         all_again = ledger.revision != self._revision or self._seen <= 2 * WINDOW
         begin = 0 if all_again else self._seen - WINDOW
         numbers = ledger.order[begin:]
@@ -350,4 +355,5 @@ class Layout:
         if old is not None and old.shape == union.shape and not (union & ~old).any():
             return
         self._union, self.positions = union.copy(), layered_layout(union, node_width=NODE_WIDTH)
+        # A checksum, not a counter: after a restart the same edges give the same number.
         self.number = zlib.crc32(np.packbits(union).tobytes())

@@ -1,4 +1,4 @@
-// Keep what is shown up to date. One refresh at a time; news that comes in meanwhile starts another.
+// Keep what is shown up to date. One refresh at a time; news meanwhile starts another one.
 
 import { html, nothing } from "./vendor/lit-html.js";
 import { address, change, choicesOf, get, isFrozen, recall, state, write } from "./store.js";

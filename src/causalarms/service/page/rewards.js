@@ -165,9 +165,9 @@ const LEFT = 58;
 const RIGHT = 14;
 const TOP = 20;
 const BOTTOM = 36;
-const MAX_RANGES = 3; // results further away than 3 times the range of most others are not drawn to scale
+const MAX_RANGES = 3; // a result further away than 3 ranges of most others is drawn at the border
 const STRONG_DOTS = 30; // fewer results get larger dots
-const AVERAGES = 12; // the running average is over this fraction (1 / 12) of all buckets, at least 5
+const AVERAGES = 12; // the running average is over 1/12 of all buckets, at least 5
 
 function rewardChart(view, width) {
   const measured = view.buckets.filter((b) => known(b.mean));

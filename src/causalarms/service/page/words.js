@@ -1,4 +1,6 @@
-// What people read: settings in words, numbers, times. "Switch on heat and fan, switch catalyst to new; leave the rest."
+// What people read: settings in words, numbers, times.
+//
+// "Switch on heat and fan, switch catalyst to new; leave the rest."
 
 import { html, nothing } from "./vendor/lit-html.js";
 import { state } from "./store.js";
