@@ -52,10 +52,10 @@ def test_warnings_of_one_thread_are_not_told_by_another(site: Served) -> None:
     study = site.service.threads._study
     with study.collecting_warnings() as here:
         answer = site("POST", "trials", {"worker": "w"})
-        study._warn("of this thread")
         number = answer.json["trials"][0]["trial"]
         body = {"state": "told", "values": {"heat": 1.0, "yield": None}}
         told = site("PUT", f"trials/{number}/result", body)
+        study._warn("of this thread")
     assert here == ["of this thread"]
     assert told.json["warnings"] == [
         f"trial {number} is kept and left out of learning: 'yield' not measured"
