@@ -60,14 +60,8 @@ INDEX = "index.html"
 CONTENT_TYPES = {  # our own: Windows may call .js text/plain
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".ico": "image/x-icon",
-    ".json": "application/json",
-    ".webmanifest": "application/manifest+json",
-    ".txt": "text/plain; charset=utf-8",
 }
 
 

@@ -29,10 +29,10 @@ PART_SECONDS = 10.0  # until the next part of a body
 WHOLE_SECONDS = 60.0
 LARGE_BYTES = 2**20  # larger bodies are decoded in a thread: the event loop must not stop
 KINDS: dict[type[Exception], Kind] = STUDY_KINDS | {
-    RecursionError: Kind(400, "no-json", "The body is no JSON"),
+    RecursionError: Kind(400, "no-json", "The body is not JSON"),
     msgspec.ValidationError: Kind(422, "wrong-body", "The body is not what is expected"),
-    msgspec.DecodeError: Kind(400, "no-json", "The body is no JSON"),
-    UnicodeDecodeError: Kind(400, "no-json", "The body is no JSON"),
+    msgspec.DecodeError: Kind(400, "no-json", "The body is not JSON"),
+    UnicodeDecodeError: Kind(400, "no-json", "The body is not JSON"),
 }
 RANKS: dict[Role, int] = {"read": 0, "worker": 1, "operator": 2}
 
