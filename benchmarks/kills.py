@@ -28,10 +28,9 @@ import numpy as np
 
 from causalarms import Study, random_sem
 from causalarms.rng import stream
-from causalarms.service.desk import practise
+from causalarms.service.app import Options
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.server import serve
-from causalarms.service.service import Options
 from causalarms.study.events import ROOT, Event, chain, encode
 from causalarms.study.trials import Trial
 from shared import run_part
@@ -354,7 +353,7 @@ def main_service() -> None:
         folder = Path(made)
         path = folder / "s.db"
         with Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], seed=1) as study:
-            practise(study)
+            warm_up_service(study)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         url, stop = f"http://127.0.0.1:{port}/", multiprocessing.Event()

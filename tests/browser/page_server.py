@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+from causalarms.service.app import Options, Service
 from causalarms.service.server import listen, make_server
-from causalarms.service.service import Options, Service
 
 
 class PageServer:

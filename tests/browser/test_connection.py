@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from page_server import PageServer
 
-from causalarms.service import desk
+from causalarms.service import threads
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
 from causalarms.study.explanation import explain
@@ -261,7 +261,7 @@ def test_a_dialog_that_is_closed_does_not_make_the_server_work(
         assert may.wait(60)
         return explain(ledger, number, policy)
 
-    monkeypatch.setattr(desk, "explain", waiting)
+    monkeypatch.setattr(threads, "explain", waiting)
     server = serve(path)
     page = open_page(server.address)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from causalarms.cli.study_files import page as report
-from causalarms.service.bundle import PAGE, one_script
+from causalarms.service.report import PAGE
 from causalarms.study import Study
 
 NODES = ["heat", "flow", "yield"]
@@ -46,32 +45,12 @@ def test_a_report_is_read_from_the_disk(tmp_path: Path, open_page: Any) -> None:
     page.get_by_role("row", name="10 imported").wait_for()
 
 
-def test_every_module_is_in_the_one_script_once() -> None:
-    script = one_script()
-    assert "import " not in re.sub(r"//.*", "", script)
-    assert not re.search(r"^export", script, re.MULTILINE)
-    for ending in ("</script", "<!--"):
-        assert ending not in script.lower()
-    for module in PAGE.glob("*.js"):
-        assert script.count(f"const ${module.stem} = (() => {{") == 1
-
-
 def test_the_browser_is_told_at_once_which_modules_it_will_need() -> None:
     listed = re.findall(
         r'<link rel="modulepreload" href="(.*)" />', (PAGE / "index.html").read_text()
     )
     modules = [file.relative_to(PAGE).as_posix() for file in PAGE.rglob("*.js")]
     assert sorted(listed) == sorted(set(modules) - {"app.js"})
-
-
-def test_modules_that_import_each_other_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(PAGE, tmp_path / "page")
-    (tmp_path / "page" / "numbers.js").write_text('import { app } from "./app.js";')
-    monkeypatch.setattr("causalarms.service.bundle.PAGE", tmp_path / "page")
-    with pytest.raises(ValueError, match=r"import each other: app\.js -> .*-> app\.js"):
-        one_script()
 
 
 def test_what_is_vendored_is_what_is_recorded() -> None:

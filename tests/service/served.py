@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from causalarms.service.app import Options, Service
 from causalarms.service.server import Server, listen, make_server
-from causalarms.service.service import Options, Service
 
 JSON = {"Content-Type": "application/json"}
 

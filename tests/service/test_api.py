@@ -13,10 +13,10 @@ import pytest
 from served import Served, served, until
 
 from causalarms.errors import StudyFileError
-from causalarms.service import shapes
+from causalarms.service import records
 from causalarms.service.api import OPERATIONS, PREFIX
-from causalarms.service.kinds import URN
 from causalarms.service.remote import RemoteStudy
+from causalarms.service.wire import URN
 from causalarms.study import Study
 from causalarms.study.events import ROOT, Event, chain, encode
 
@@ -45,7 +45,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def ask(site: Served, worker: str = "w", n: int = 1) -> list[dict[str, Any]]:
     answer = site("POST", "trials", {"worker": worker, "n": n})
     assert answer.status == 200
-    return msgspec.to_builtins(msgspec.json.decode(answer.text, type=shapes.Asked).trials)
+    return msgspec.to_builtins(msgspec.json.decode(answer.text, type=records.Asked).trials)
 
 
 def tell(site: Served, number: int, values: dict[str, Any] = VALUES, **more: Any) -> Any:
@@ -191,7 +191,7 @@ def test_refusals_are_problems(
 ) -> None:
     answer = shared(method, path, body, key="k")
     assert answer.status == status
-    problem = msgspec.json.decode(answer.text, type=shapes.Problem)
+    problem = msgspec.json.decode(answer.text, type=records.Problem)
     assert problem.status == status
     assert problem.detail
     assert answer.headers["content-type"] == "application/problem+json"
@@ -209,7 +209,7 @@ def test_wrong_past_rounds_are_named_by_row(shared: Served, wrong: dict[str, Any
 def test_what_nobody_expected_is_a_problem_too(
     shared: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(shared.service.desk, "predict", lambda function: 1 / 0)
+    monkeypatch.setattr(shared.service.threads, "predict", lambda function: 1 / 0)
     answer = shared("POST", "predictions", {"interventions": [{}]})
     assert (answer.status, answer.json["type"]) == (500, "urn:causalarms:internal")
     assert "ZeroDivisionError" in caplog.text

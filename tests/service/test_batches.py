@@ -7,8 +7,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from causalarms.service.batches import MOST, Batches, NotYet
-from causalarms.service.one_thread import OneThread
+from causalarms.service.threads import MAX_BATCH_SIZE, Batches, NotYet, OneThread
 
 
 class Clerk:
@@ -84,6 +83,6 @@ def test_who_has_gone_is_not_served() -> None:
 
 def test_a_transaction_has_an_end() -> None:
     clerk = Clerk()
-    numbers = [1000 * n for n in range(MOST + 1)]
+    numbers = [1000 * n for n in range(MAX_BATCH_SIZE + 1)]
     assert outcomes(numbers, clerk) == [10 * n for n in numbers]
-    assert list(map(len, clerk.served)) == [MOST, 1]
+    assert list(map(len, clerk.served)) == [MAX_BATCH_SIZE, 1]

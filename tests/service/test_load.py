@@ -18,7 +18,7 @@ from served import Reply, Served, served, until
 
 from causalarms.rng import stream
 from causalarms.sem import random_sem
-from causalarms.service import connections, desk
+from causalarms.service import server, threads
 from causalarms.study import Study
 from causalarms.study.explanation import explain
 
@@ -48,7 +48,7 @@ class Explainer:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun: list[int] = []
         self.may = threading.Event()
-        monkeypatch.setattr(desk, "explain", self)
+        monkeypatch.setattr(threads, "explain", self)
 
     def __call__(self, ledger: Any, number: int, policy: Any) -> dict[str, Any]:
         self.begun.append(number)
@@ -214,7 +214,7 @@ def test_the_oldest_idle_connection_gives_its_place_to_who_comes(path: Path) -> 
 
 
 def test_who_finds_no_place_is_told_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REFUSED_CONNECTIONS", 2)
+    monkeypatch.setattr(server, "REFUSED_CONNECTIONS", 2)
     with crowded(path, 3) as (site, line):
         viewers = [line() for _ in range(3)]
         for viewer in viewers:

@@ -79,10 +79,10 @@ def test_patience_ends(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("status", "kind", "text", "words"),
     [
-        (200, "text/html", b"<html>", "is no causalarms service"),
-        (200, "application/json", b"[]", "is no causalarms service"),
+        (200, "text/html", b"<html>", "is not a causalarms service"),
+        (200, "application/json", b"[]", "is not a causalarms service"),
         (200, "application/json", b'{"version": "0.0.1"}', "its version: '0.0.1'"),
-        (404, "text/html", b"no", "is no causalarms service"),
+        (404, "text/html", b"no", "is not a causalarms service"),
         (
             404,
             "application/problem+json",

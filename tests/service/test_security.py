@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from served import Served, served, until
 
 from causalarms.errors import RemoteStudyError, StudyError
-from causalarms.service import bodies, connections, live
+from causalarms.service import live, server
+from causalarms.service import operation as operations
 from causalarms.service.api import OPERATIONS
+from causalarms.service.app import Options, Service
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.security import POLICY, allowed_hosts
 from causalarms.service.server import check_options
-from causalarms.service.service import Options, Service
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
 
@@ -198,7 +199,7 @@ def test_a_node_measured_twice_is_refused_in_a_large_body_too(open_site: Served)
     rounds = '{"levels": {}, "values": {"heat": 1.0, "yield": 2.0}},' * 30_000
     last = '{"levels": {}, "values": {"heat": 1.0, "yield": 2.0, "heat": 3.0}}'
     text = f'{{"observations": [{rounds}{last}]}}'.encode()
-    assert len(text) > bodies.LARGE_BYTES
+    assert len(text) > operations.LARGE_BYTES
     answer = open_site("POST", "observations", raw=text, key="large")
     assert (answer.status, "'heat'" in answer.json["detail"]) == (400, True)
 
@@ -277,8 +278,8 @@ def test_large_bodies_are_refused_unread(open_site: Served, path: str, most: int
 
 
 def test_slow_senders_are_sent_away(open_site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
-    monkeypatch.setattr(bodies, "PART_SECONDS", 0.3)
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(operations, "PART_SECONDS", 0.3)
     with open_site.socket() as line:
         assert line.recv(10) == b""
     with open_site.socket() as line:
@@ -319,7 +320,7 @@ def begin_stream(line: Any, more: str = "") -> bytes:
 def test_viewers_who_do_not_read_are_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "INTERVAL", 0.0)
+    monkeypatch.setattr(live, "INTERVAL_SECONDS", 0.0)
     monkeypatch.setattr(live, "SEND_SECONDS", 0.05)
     monkeypatch.setattr(live, "message", lambda *_: b":" + b"x" * 2**22 + b"\n\n")
     with served(create(tmp_path)) as site, site.socket() as line:
@@ -338,7 +339,7 @@ def test_off_this_machine_a_token_is_needed_and_tls_is_missed(tmp_path: Path) ->
         service = Service(path, options)
         with pytest.raises(StudyError, match=f"causalarms serve-token {path} operator NAME"):
             check_options(options, service)
-        service.desk.close()
+        service.threads.close()
     with served(path, host="0.0.0.0") as site:
         assert site("GET", "study").status == 401
         TokenFile(path).make("operator", "o")
@@ -382,8 +383,8 @@ def test_a_proxy_may_show_it_on_a_sub_path(proxied: Served) -> None:
 def test_errors_of_the_client_say_what_to_do(closed: Served, tokens: dict[str, str]) -> None:
     url = f"http://127.0.0.1:{closed.port}"
     for address, token, words in (
-        ("ftp://x", None, "no address of a service"),
-        ("http://127.0.0.1:99999", None, "right port"),
+        ("ftp://x", None, "not the address of a service"),
+        ("http://127.0.0.1:99999", None, "no valid port"),
         ("http://127.0.0.1:1", None, "is `causalarms serve` running there"),
         ("http://no.such.host.invalid", None, "cannot be reached"),
         (url, None, "needs a token"),

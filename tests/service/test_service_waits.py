@@ -13,7 +13,7 @@ from served import Served, served
 
 from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.policies.base import Suggestion
-from causalarms.service import writing
+from causalarms.service import handlers
 from causalarms.service.remote import RemoteStudy
 from causalarms.study import Study
 from causalarms.study.learner import Learner
@@ -78,14 +78,14 @@ def test_others_tell_while_rounds_are_checked_and_looked_at(
     go_on = {name: threading.Event() for name in reached}
 
     def watch(name: str) -> None:
-        ordinary = getattr(writing, name)
+        ordinary = getattr(handlers, name)
 
         def slow(*arguments: Any) -> Any:
             reached[name].set()
             assert go_on[name].wait(LATE)
             return ordinary(*arguments)
 
-        monkeypatch.setattr(writing, name, slow)
+        monkeypatch.setattr(handlers, name, slow)
 
     for name in reached:
         watch(name)

@@ -18,7 +18,7 @@ from served import Served, served
 from causalarms.errors import StudyError, TokenFileError
 from causalarms.service import live
 from causalarms.service import tokens as tokens_module
-from causalarms.service.service import Options, Service
+from causalarms.service.app import Options, Service
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
 

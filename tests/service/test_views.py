@@ -9,9 +9,15 @@ import pytest
 
 from causalarms.rng import stream
 from causalarms.sem import random_sem
-from causalarms.service.far import FarValues
-from causalarms.service.layout import Layout
-from causalarms.service.views import BUCKETS, Views, checks_view, look, rewards_view
+from causalarms.service.views import (
+    BUCKETS,
+    FarValues,
+    Layout,
+    Views,
+    checks_view,
+    compute_views,
+    rewards_view,
+)
 from causalarms.study import Study
 from causalarms.study.far_values import far_values
 
@@ -30,7 +36,7 @@ def played(direction: str, rounds: int) -> Study:
 @pytest.fixture(scope="module", params=["maximize", "minimize"])
 def looked(request: pytest.FixtureRequest) -> tuple[Study, Views]:
     study = played(request.param, 30)
-    return study, look(study, Layout(), {})
+    return study, compute_views(study, Layout(), {})
 
 
 def test_gains_lead_from_all_natural_to_the_best(looked: tuple[Study, Views]) -> None:

@@ -92,8 +92,8 @@ def serve(
     --root-path, tokens are needed (`causalarms serve-token`).
     """
     require_extra("serve", "`causalarms serve`")
+    from causalarms.service.app import Options
     from causalarms.service.server import serve as run
-    from causalarms.service.service import Options
 
     options = Options(host, port, allow_host, root_path, viewers, tls_cert, tls_key)
     if demo:

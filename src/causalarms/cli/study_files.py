@@ -413,7 +413,6 @@ def page(study: Study, name: str) -> str:
 
     It asks for nothing outside itself, and no text of the study is read as markup.
     """
-    from causalarms.service.bundle import frozen_page
-    from causalarms.service.frozen import frozen_answers
+    from causalarms.service.report import frozen_answers, frozen_page
 
     return frozen_page(frozen_answers(study, name), escape(printable(name)), GENERATOR)

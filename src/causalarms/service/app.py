@@ -1,11 +1,16 @@
-"""The application: checks every request, finds its operation, answers or says why not."""
+"""The service of one study file, and the HTTP application around it."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import msgspec
 from starlette.applications import Starlette
@@ -17,28 +22,222 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from causalarms.service import security
+from causalarms.errors import CausalArmsError, StudyBusyError, TokenFileError
+from causalarms.service import records, security
 from causalarms.service.api import OPERATIONS, PREFIX
-from causalarms.service.bodies import decode_body, read_body
-from causalarms.service.callers import NOBODY, caller_of
-from causalarms.service.kinds import URN
+from causalarms.service.follower import LogFollower, LogSnapshot
+from causalarms.service.live import Head, Viewers
 from causalarms.service.openapi import document
-from causalarms.service.operation import Answer, Call, Operation
-from causalarms.service.page import page_file
-from causalarms.service.problems import RefusedError, problem_of
-from causalarms.service.queries import path_number, read_query
-from causalarms.service.service import Service
-from causalarms.service.shapes import Problem
+from causalarms.service.operation import (
+    Answer,
+    Call,
+    Operation,
+    RefusedError,
+    decode_body,
+    path_number,
+    problem_of,
+    read_body,
+    read_query,
+)
+from causalarms.service.records import Problem
+from causalarms.service.security import NOBODY, allowed_hosts, caller_of, is_loopback
+from causalarms.service.threads import ServedStudy, StudyThreads, Waiting
+from causalarms.service.tokens import TokenFile, real_path
+from causalarms.service.wire import URN
 
 log = logging.getLogger("causalarms.service")
+MIN_IDLE_SECONDS = 0.5  # between two computations of the views
+REACH_SECONDS = 10.0  # until what was written must be readable
+RETRY_SECONDS = 2.0  # after views could not be computed
+CHECKS_SECONDS = 10.0  # between two model checks while results come in
+TOKEN_CHECK_SECONDS = 1.0  # until the streams of a revoked token end
+IDLE_PER_WORK_SECOND = 4.0  # keep 80 % of the processor free for asking
 ENCODER = msgspec.json.Encoder()
-KEY = "idempotency-key"
-
+KEY_HEADER = "idempotency-key"
 Endpoint = Callable[[Request], Awaitable[Response]]
+PAGE = Path(__file__).parent / "page"
+INDEX = "index.html"
+CONTENT_TYPES = {  # our own: Windows may call .js text/plain
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    host: str = "127.0.0.1"
+    port: int = 8000
+    allow_hosts: tuple[str, ...] = ()
+    root_path: str = ""  # where a proxy shows the service, without a slash at the end
+    most_viewers: int = 200
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+
+    @property
+    def why_token(self) -> str | None:
+        """Why a token is needed even if the study has none; None if it is not."""
+        if not is_loopback(self.host):
+            return f"{self.host} can be reached from other machines"
+        given = "--root-path" if self.root_path.strip("/") else "--allow-host"
+        if self.root_path.strip("/") or self.allow_hosts:
+            return f"{given} says that requests of other machines come through a proxy"
+        return None
+
+
+class Service:
+    """Opening it compiles and learns; `running` follows the log and keeps the views fresh."""
+
+    def __init__(self, path: Path, options: Options, waiting: Waiting = nullcontext) -> None:
+        self.path = real_path(path)
+        self.options = options
+        self.root_path = _root(options.root_path)
+        self.hosts = allowed_hosts(options.host, options.allow_hosts)
+        self.tokens = TokenFile(self.path)
+        self.tokens.check()
+        study = ServedStudy.open(self.path)  # first: its errors say what is wrong with the file
+        self.follower = LogFollower(self.path)
+        self.threads = StudyThreads(study, self.follower)
+        self.viewers = Viewers(options.most_viewers)
+        self.views = self.threads.prepare(waiting)
+        self.checks = records.Checks(0, "the model is being tested", [], [], "")
+        self._checked = -CHECKS_SECONDS  # when: at once after the start
+        self._changed = asyncio.Event()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    @property
+    def snapshot(self) -> LogSnapshot:
+        """The log as of now; an error if it cannot be read any more."""
+        if self.follower.trouble is not None:
+            raise self.follower.trouble
+        return self.follower.snapshot
+
+    @property
+    def cookie(self) -> str:
+        """Named after the study: a browser sends cookies to all ports of a machine."""
+        return f"causalarms-{self.follower.snapshot.first_hash[:12]}"
+
+    async def reach(self, number: int) -> None:
+        """Wait until what was just written can be read."""
+        # A client that was told "written" must find its result in the next GET.
+        if self.follower.snapshot.number >= number:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((number, done))
+        self.follower.wake()
+        try:
+            await asyncio.wait_for(done, REACH_SECONDS)
+        except TimeoutError:
+            raise self.follower.trouble or StudyBusyError(
+                f"{self.path}: event {number} is written, but cannot be read yet"
+            ) from None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+
+        def announce() -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens
+                loop.call_soon_threadsafe(self._announce)
+
+        # The follower runs in its own thread; everything below runs on the event loop.
+        self.follower.start(announce)
+        tasks = [
+            asyncio.create_task(self._keep_views_fresh()),
+            asyncio.create_task(self._end_refused_streams()),
+        ]
+        self._announce()
+        try:
+            yield
+        finally:
+            self.viewers.close()
+            for task in tasks:
+                task.cancel()
+            self.follower.close()
+            self.threads.close()
+
+    def _announce(self) -> None:
+        number = self.follower.snapshot.number
+        for wanted, done in self._waiting:
+            if wanted <= number and not done.done():
+                done.set_result(None)
+        self._waiting = [(wanted, done) for wanted, done in self._waiting if not done.done()]
+        self._changed.set()
+        self._show()
+
+    def _show(self) -> None:
+        # Viewers compare it with what they show, and fetch only what is behind.
+        self.viewers.show(Head(self.follower.snapshot.number, self.views.as_of, self.checks.as_of))
+
+    async def _keep_views_fresh(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._compute_views_and_checks()
+            except Exception as error:
+                # errors of the study are shown by every request until they are gone
+                if not isinstance(error, CausalArmsError):
+                    log.exception("the views could not be computed")
+                await asyncio.sleep(RETRY_SECONDS)
+                self._changed.set()
+
+    async def _end_refused_streams(self) -> None:
+        """The token of a stream is checked when it begins, and here while it runs."""
+        while True:
+            await asyncio.sleep(TOKEN_CHECK_SECONDS)
+            if len(self.viewers) == 0:
+                continue
+            with suppress(StudyBusyError):
+                try:
+                    valid = self.tokens.credentials()
+                except TokenFileError:
+                    # Without a readable file nobody gets in, so no stream may go on either.
+                    valid = set()
+                self.viewers.keep(valid)
+
+    async def _compute_views_and_checks(self) -> None:
+        """Views first; model checks if nothing is new, or if they are old."""
+        if self.follower.snapshot.learned > self.views.as_of:
+            # Asked or failed trials change no belief: the views stay as they are.
+            self.views = await self.threads.compute_views(self.views.far)
+            self._show()
+            await asyncio.sleep(
+                max(MIN_IDLE_SECONDS, IDLE_PER_WORK_SECOND * self.threads.views_seconds)
+            )
+            if self.follower.snapshot.learned > self.views.as_of:
+                self._changed.set()
+        # While results come in quickly, checks would never have their turn: hence `old`.
+        old = time.monotonic() > self._checked + CHECKS_SECONDS
+        if self.checks.as_of < self.views.as_of and (old or not self._changed.is_set()):
+            self.checks, far = await self.threads.compute_checks(self.views)
+            self.views = self.views._replace(far=far)
+            self._show()
+            self._checked = time.monotonic()
+
+    def alarms(self) -> list[records.Alarm]:
+        """The alarms of the views, with what was acknowledged since."""
+        seen = self.snapshot.ledger.acknowledged
+        return [
+            records.Alarm(
+                a.alarm, a.trial, a.regime, a.node, a.changed_after, a.statistic, a.threshold,
+                a.alarm in seen, seen.get(a.alarm, ""),
+            )
+            for a in self.views.alarms
+        ]  # fmt: skip
+
+
+def _root(given: str) -> str:
+    path = "/" + given.strip("/")
+    return "" if path == "/" else path
+
+
+# -- the application: checks a request, finds its operation, answers or says why not ---------------
 
 
 def refusing(endpoint: Endpoint) -> Endpoint:
-    """Errors become problems."""
+    """Answer errors with problems."""
 
     async def asked(request: Request) -> Response:
         try:
@@ -68,6 +267,7 @@ def make_app(service: Service) -> ASGIApp:
         for path, found in by_path.items()
     ]
     routes.append(Route(PREFIX + "/openapi.json", refusing(_openapi), methods=everything))
+    # Last, because it matches every address.
     routes.append(Route("/{path:path}", refusing(_page), methods=everything))
     app = Starlette(
         routes=routes,
@@ -78,7 +278,7 @@ def make_app(service: Service) -> ASGIApp:
 
 
 class Guard:
-    """Host, sub-path and headers of all that goes in and out; nothing leaves it as a traceback."""
+    """Checks the host and the site of every request, and adds headers to every answer."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
@@ -94,7 +294,8 @@ class Guard:
             headers = Headers(scope=scope)
             security.check_host(scope, headers, self._service.hosts)
             answer = self._at_root(scope)
-            if scope["path"].startswith("/api/"):  # a link from elsewhere may lead to the page
+            # Another site may link to the page, but it may not use the API.
+            if scope["path"].startswith("/api/"):
                 security.check_site(headers)
         except RefusedError as error:
             await refusal(error)(scope, receive, sending)
@@ -103,7 +304,7 @@ class Guard:
             await (answer or self._app)(scope, receive, sending)
 
     def _at_root(self, scope: Scope) -> Response | None:
-        """Behind a proxy on a sub-path, whether it takes the path off or not."""
+        """Remove the sub-path of a proxy, which may have removed it already."""
         root, path = self._service.root_path, scope["path"]
         scope["root_path"] = ""
         if root and path == root:
@@ -115,14 +316,16 @@ class Guard:
 
 
 def refusal(error: Exception) -> Response:
-    """The problem that an error is."""
+    """An error as an answer."""
     problem = problem_of(error)
     if problem is None:
+        # The client gets the class only: a message may contain what is none of its business.
         log.error("a request failed", exc_info=error)
         words = f"the service failed to answer: {type(error).__name__}; its log says more"
         problem = Problem(URN + "internal", "The service failed", 500, words)
     headers = dict(error.headers) if isinstance(error, RefusedError) else {}
     if problem.status == 503:
+        # 503 is always a matter of time here: a lock, a file that comes back.
         headers.setdefault("Retry-After", "1")
     return Response(
         ENCODER.encode(problem), problem.status, headers, media_type="application/problem+json"
@@ -130,6 +333,7 @@ def refusal(error: Exception) -> Response:
 
 
 def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
+    # A decoder is built once per operation: building one takes longer than using it.
     decoders = {
         method: msgspec.json.Decoder(operation.takes)
         for method, operation in operations.items()
@@ -144,7 +348,7 @@ def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
         if operation.unsafe:
             security.check_unsafe(request)
         if operation.role is None:
-            service.tokens.look()  # refuses if nobody may get in
+            service.tokens.look()  # raises if the file of tokens cannot be read
             caller, credential = NOBODY, ""
         else:
             caller, credential = caller_of(service, request)
@@ -168,10 +372,11 @@ def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
 
 
 def _tagged(request: Request, answer: Answer | Response) -> Response:
-    """With an ETag, and short where the client has it already."""
+    """With an ETag; 304 if the client has this answer already."""
     if isinstance(answer, Answer):
         marked = body = ENCODER.encode(answer.body)
         if answer.unmarked:
+            # The server's clock in an answer must not make it a new answer every second.
             without = dict.fromkeys(answer.unmarked)
             marked = ENCODER.encode(msgspec.structs.asdict(answer.body) | without)
         response = Response(body, answer.status, media_type="application/json")
@@ -189,7 +394,7 @@ def _tagged(request: Request, answer: Answer | Response) -> Response:
 def _key(operation: Operation, request: Request) -> str | None:
     if not operation.needs_key:
         return None
-    key = request.headers.get(KEY, "")
+    key = request.headers.get(KEY_HEADER, "")
     if not 1 <= len(key) <= 200 or not key.isprintable():
         raise RefusedError(
             400, "no-key", "A key is needed",
@@ -223,3 +428,31 @@ async def _page(request: Request) -> Response:
             f"{PREFIX}/openapi.json",
         )  # fmt: skip
     return found
+
+
+@cache
+def page_files() -> dict[str, Path]:
+    """Address -> file: only what is listed here is ever opened."""
+    found = {
+        path.relative_to(PAGE).as_posix(): path
+        for path in PAGE.rglob("*")
+        if path.is_file() and path.suffix in CONTENT_TYPES
+    }
+    if INDEX in found:
+        # A request for the folder gets the page.
+        found[""] = found[INDEX]
+    return found
+
+
+def page_file(request: Request, path: str) -> Response | None:
+    """None if the page has no such file."""
+    file = page_files().get(path.lstrip("/"))
+    if file is None:
+        return None
+    # Read at every request: small files, and an upgraded package shows at once.
+    content = file.read_bytes()
+    tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
+    headers = {"ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type=CONTENT_TYPES[file.suffix])

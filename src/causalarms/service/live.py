@@ -1,31 +1,33 @@
 """Server-sent events: every viewer hears at most four times a second how far the log is.
 
 The id of a message is the number of the newest event, so that a browser that comes back says what
-it has seen. A viewer has one slot, not a queue: who is slow misses numbers, never the newest. Who
-does not read at all is dropped, and resumes.
+it has seen. A viewer has one slot, not a queue: a slow viewer misses numbers, never the newest one.
+A viewer that does not read at all is disconnected, and resumes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator, Container, Coroutine
 from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from causalarms.service.leaving import while_connected
-from causalarms.service.problems import RefusedError
+from causalarms.service.operation import RefusedError
 
-SEND_SECONDS = 10.0  # how long a viewer may not read
-INTERVAL = 0.25  # seconds between two messages to one viewer
+Found = TypeVar("Found")
+SEND_SECONDS = 10.0  # until a viewer that does not read is disconnected
+INTERVAL_SECONDS = 0.25  # between two messages to one viewer
 PING_SECONDS = 15.0
 RETRY_MILLISECONDS = 1000
 
 
 class Hello(msgspec.Struct):
-    """The first message. Another `first_hash` than before is another study: forget everything."""
+    """The first message. If `first_hash` differs from before, it is another study."""
 
     head: int
     as_of: int
@@ -89,18 +91,21 @@ class Viewers:
             hello = Hello(newest.head, newest.as_of, first_hash, reset)
             yield f"retry: {RETRY_MILLISECONDS}\n".encode()
             yield message("reset" if reset else "hello", newest.head, hello)
+            # `keep` takes a viewer out of `_waiting` when its token is revoked.
             while changed in self._waiting and not self._closing:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), PING_SECONDS)
                 if not changed.is_set():
+                    # Proxies close connections that are silent for a minute or less.
                     yield b": ping\n\n"
                     continue
                 if self._closing or changed not in self._waiting:
                     return
+                # Cleared before reading, so that news during the send sets it again.
                 changed.clear()
                 newest = self.newest
                 yield message("head", newest.head, newest)
-                await asyncio.sleep(INTERVAL)
+                await asyncio.sleep(INTERVAL_SECONDS)
         finally:
             self._waiting.pop(changed, None)
 
@@ -120,6 +125,7 @@ class EventStream(Response):
 
     def __init__(self, messages: AsyncIterator[bytes]) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
+        # A stream has no length; Starlette sets the one of an empty body.
         del self.headers["content-length"]
         self._messages = messages
 
@@ -133,7 +139,32 @@ class EventStream(Response):
         try:
             async for body in messages:
                 part = {"type": "http.response.body", "body": body, "more_body": True}
+                # A viewer that stops reading would keep its place and its buffer for ever.
                 await asyncio.wait_for(send(part), SEND_SECONDS)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await messages.aclose()  # type: ignore[attr-defined]
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, Found]) -> Found:
+    """The result of the work; if the client hangs up, the work is cancelled (ClientDisconnect).
+
+    Call it after the body was read: `receive` also delivers the parts of the body.
+    """
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(_left(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        # Also on success: the other task still waits and must not outlive the request.
+        for task in (working, leaving):
+            task.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+    if working.cancelled():
+        raise ClientDisconnect
+    return working.result()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

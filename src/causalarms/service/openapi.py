@@ -10,7 +10,7 @@ import msgspec
 
 from causalarms.service.api import OPERATIONS
 from causalarms.service.operation import Operation, Parameter
-from causalarms.service.shapes import Problem
+from causalarms.service.records import Problem
 
 TEMPLATE = "#/components/schemas/{name}"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": TEMPLATE.format(name="Problem")}}}
@@ -22,6 +22,7 @@ def document() -> bytes:
     for operation in OPERATIONS:
         types |= {*operation.answers.values()}
         types |= set() if operation.takes is None else {operation.takes}
+    # Sorted, so that the document is the same in every run.
     ordered = sorted(types, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=TEMPLATE)
     paths: dict[str, dict[str, Any]] = {}
@@ -104,6 +105,7 @@ def _answer(operation: Operation, status: int) -> dict[str, Any]:
 
 def _possible(operation: Operation) -> list[int]:
     """Refusals that this operation may answer with."""
+    # Host, site, method, address and a locked file are refused before any operation runs.
     found = {403, 405, 421, 422, 503, *operation.refusals}
     if operation.unsafe:
         found |= {415}

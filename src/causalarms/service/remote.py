@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, NoReturn
 
@@ -13,21 +14,22 @@ import numpy as np
 from causalarms.errors import ClosedTrialError, RemoteStudyError, StudyError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
-from causalarms.service.remote_store import RemoteStore
 from causalarms.service.wire import Reply, Wire
-from causalarms.study import Study
 from causalarms.study.asking import Wanted
 from causalarms.study.best import Best
 from causalarms.study.endings import Ending
+from causalarms.study.events import Event, encode
 from causalarms.study.explanation import rounds_known
 from causalarms.study.inputs import PastRounds, as_intervention, as_values
 from causalarms.study.left_out import LeftOutValue
 from causalarms.study.reader import trial_number
-from causalarms.study.study import MAIN
+from causalarms.study.store import Entry, OneProcess, Snapshot
+from causalarms.study.study import MAIN, Study
 from causalarms.study.trials import Trial
 
-PATIENCE = 30.0  # seconds to wait for a service that is being started again
-NAP = 0.02
+PATIENCE = 30.0  # seconds to wait for a service that is being restarted
+POLL_SECONDS = 0.02
+EVENTS_PER_REQUEST = 1000
 TRIALS_PER_ANSWER = 100  # new ones: choosing more may take longer than an answer may take
 NAN = float("nan")
 
@@ -54,8 +56,8 @@ class RemoteStudy(Study):
         first = self._wire.send("GET", "/study", patience=0.0).body
         if "learned_head" not in first:
             raise RemoteStudyError(
-                f"{self.url} is no causalarms service that this one understands (its version: "
-                f"{first.get('version', 'unknown')!r:.40})"
+                f"{self.url} is not a causalarms service of a version that this client knows "
+                f"(its version: {first.get('version', 'unknown')!r:.40})"
             )
         is_worker = first["caller"]["role"] == "worker"
         self.caller_name = str(first["caller"]["name"]) if is_worker else ""
@@ -74,9 +76,11 @@ class RemoteStudy(Study):
 
     def ask(self, n: int = 1, worker: str = MAIN) -> Any:
         if worker == MAIN and self.caller_name:
-            worker = self.caller_name  # a worker's token asks under its own name only
+            # A worker's token asks under its own name only.
+            worker = self.caller_name
         n = Wanted(worker, n).n
-        for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:  # with those before
+        # Pending trials come first, so each request asks for a larger total, not for more on top.
+        for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
             given = self._wire.send("POST", "/trials", {"worker": worker, "n": count}).body
         trials = [
             Trial(
@@ -124,7 +128,7 @@ class RemoteStudy(Study):
         if values is None and played is not None:
             raise StudyError("played goes with values: a withdrawn result has neither")
         body: dict[str, Any] = {"values": None} if values is None else self._result(values, played)
-        path = f"/trials/{_whole(number)}/corrections"
+        path = f"/trials/{_checked(number)}/corrections"
         done = self._wire.send("POST", path, body | {"reason": reason}, key=_key(key))
         self._warn_if(done, number)
 
@@ -139,7 +143,7 @@ class RemoteStudy(Study):
 
     def acknowledge(self, alarm: int, note: str = "", *, known: int | None = None) -> None:
         self._fresh("/alarms")
-        self._wire.send("PUT", f"/alarms/{_whole(alarm)}/acknowledgement", {"note": note})
+        self._wire.send("PUT", f"/alarms/{_checked(alarm)}/acknowledgement", {"note": note})
 
     def best(self) -> Best:
         found = self._fresh("/best")
@@ -151,7 +155,8 @@ class RemoteStudy(Study):
 
     def should_stop(self, rule: StopRule) -> bool:
         if rule.tolerance:
-            return super().should_stop(rule)  # learned here: the service knows no tolerance
+            # The service knows no tolerance, so this is learned here from the log.
+            return super().should_stop(rule)
         found = self.best()
         return rule.holds(found.expected_loss, found.probability)
 
@@ -237,7 +242,8 @@ class RemoteStudy(Study):
             self._warn_of(number)
 
     def _put(self, number: int, body: dict[str, Any]) -> Reply:
-        reply: Reply = self._wire.send("PUT", f"/trials/{_whole(number)}/result", body)
+        reply: Reply = self._wire.send("PUT", f"/trials/{_checked(number)}/result", body)
+        # 200 means "told before". If an earlier request of ours got no answer, that was us.
         if reply.status == 200 and not reply.tried_before:
             raise ClosedTrialError(
                 f"trial {number} is not pending: it was {body['state']} already",
@@ -255,16 +261,94 @@ class RemoteStudy(Study):
         return body
 
     def _fresh(self, path: str, query: str = "") -> dict[str, Any]:
-        """What is believed after everything told so far; it is computed over there."""
+        """An answer that includes everything told so far; the service computes it."""
         needed = self._wire.get("/study")["learned_head"]
         while True:
             found: dict[str, Any] = self._wire.get(path + query)
+            # The service computes views after it answered the tell, so the answer may be older.
             if found["as_of"] >= needed:
                 return found
-            time.sleep(NAP)
+            time.sleep(POLL_SECONDS)
 
 
-def _whole(number: int) -> int:
+class RemoteStore(OneProcess):
+    """The log of a served study, checked here hash by hash.
+
+    Asking for the newest event also fetches what is new, so that following takes one request.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire.url)
+        self.read_only = False
+        self._wire = wire
+        self._known = 0  # the newest event that was handed out
+        self._page: tuple[int, dict[str, Any]] | None = None  # asked for after which event
+
+    def head(self) -> tuple[int, bytes]:
+        with self.lock:
+            # One event back: `Log` checks that the last known event is still the same.
+            after = max(self._known - 1, 0)
+            page = self._fetch(after, EVENTS_PER_REQUEST)
+            self._page = (after, page)
+            try:
+                return int(page["head"]), bytes.fromhex(page["head_hash"])
+            except (KeyError, ValueError, TypeError) as error:
+                raise _unexpected(self._wire, error) from error
+
+    def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
+        with self.lock:
+            found: list[Entry] = []
+            kept = self._page
+            page = kept[1] if kept and kept[0] == after else self._fetch(after, EVENTS_PER_REQUEST)
+            self._page = None
+            try:
+                while True:
+                    found += [_entry(record) for record in page["events"]]
+                    if page["next"] is None or 0 <= limit <= len(found):
+                        break
+                    page = self._fetch(int(page["next"]), EVENTS_PER_REQUEST)
+            except (KeyError, ValueError, TypeError) as error:
+                raise _unexpected(self._wire, error) from error
+            if found:
+                self._known = max(self._known, found[-1].number)
+            return found if limit < 0 else found[:limit]
+
+    def writing(self) -> AbstractContextManager[None]:
+        raise RemoteStudyError("only the service itself writes to the log")
+
+    def append(self, entry: Entry) -> None:
+        raise RemoteStudyError("only the service itself writes to the log")
+
+    def snapshot(self) -> Snapshot | None:
+        return None
+
+    def keep_snapshot(self, snapshot: Snapshot) -> None:
+        raise RemoteStudyError("only the service itself keeps snapshots")
+
+    def drop_snapshot(self) -> None:
+        raise RemoteStudyError("snapshots are dropped where the study's file is")
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def _fetch(self, after: int, limit: int) -> dict[str, Any]:
+        page: dict[str, Any] = self._wire.get(f"/events?after={after}&limit={limit}")
+        return page
+
+
+def _entry(record: dict[str, Any]) -> Entry:
+    event = Event(record["number"], record["kind"], record["at"], record["data"])
+    return Entry(event.number, encode(event), bytes.fromhex(record["hash"]))
+
+
+def _unexpected(wire: Wire, error: Exception) -> RemoteStudyError:
+    return RemoteStudyError(
+        f"{wire.url} answers in another way than expected ({error!r:.80}): its causalarms may be "
+        "of another version"
+    )
+
+
+def _checked(number: int) -> int:
     if number < 0:
         raise StudyError(f"there is no trial or alarm {number}")
     return number

@@ -132,6 +132,7 @@ class TokenFile:
             )
         if not name.strip() or len(name) > 200 or not name.isprintable():
             raise StudyError(f"a token needs a name that can be printed, got {name!r:.80}")
+        # The prefix lets scanners for leaked secrets find it.
         text = PREFIX + secrets.token_urlsafe(32)
         made = datetime.now(UTC).isoformat(timespec="seconds")
         with self._writing() as connection:
@@ -175,6 +176,7 @@ class TokenFile:
         text = secrets.token_urlsafe(32)
         now = int(time.time())
         with self._writing() as connection:
+            # Sessions that have ended are removed here: nothing else runs regularly.
             connection.execute("DELETE FROM sessions WHERE ends <= ?", (now,))
             connection.execute(
                 "INSERT INTO sessions SELECT ?, digest, ? FROM tokens WHERE digest = ?",
@@ -203,6 +205,7 @@ class TokenFile:
             return False
         except OSError as error:
             raise self._error(f"cannot be read ({error.strerror})") from error
+        # Like ssh with private keys: a file that others could read is not used.
         if os.name == "posix" and mode & 0o077:
             raise TokenFileError(
                 f"others can read {self.path}: chmod 600 it, and make new tokens if they did"
@@ -214,6 +217,7 @@ class TokenFile:
         """A transaction that writes, on a new file if there is none."""
         try:
             with suppress(FileExistsError):
+                # With its mode from the start: others can never read it.
                 self.path.touch(0o600, exist_ok=False)
         except OSError as error:
             raise TokenFileError(f"{self.path} cannot be written: {error.strerror}") from error

@@ -3,50 +3,64 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+import zlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from causalarms.errors import CausalArmsError, TooEarlyError
-from causalarms.service import shapes
-from causalarms.service.far import Far
-from causalarms.service.layout import Layout
+from causalarms.pictures.layout import layered_layout
+from causalarms.service import records
 from causalarms.study import Study
 from causalarms.study.beliefs import Beliefs
 from causalarms.study.beliefs import graph as graph_of
 from causalarms.study.best import best as best_of
+from causalarms.study.far_values import WINDOW, FarValue, far_values
+from causalarms.study.history import missing_in_words, missing_values, not_as_asked
 from causalarms.study.model_fit import verdicts
 from causalarms.study.trials import Ledger, Record
 
-BUCKETS = 500
+if TYPE_CHECKING:
+    from causalarms.service.follower import LogSnapshot
+
+BUCKETS = 500  # of the reward chart
+NODE_WIDTH = 0.26  # of the height of a drawing on the page
+VERSION = version("causalarms")
+
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+Far = dict[int, list[FarValue]]  # by trial
 
 
 class Views(NamedTuple):
-    """All of one moment."""
+    """Everything shown of one snapshot of the log."""
 
     as_of: int
     beliefs: Beliefs
-    best: shapes.Best
-    graph: shapes.Graph
-    alarms: list[shapes.Alarm]
+    best: records.Best
+    graph: records.Graph
+    alarms: list[records.Alarm]
     watches: bool
-    rewards: shapes.Rewards
+    rewards: records.Rewards
     ledger: Ledger
-    far: Far  # by trial; those of before until they are looked for anew, which takes its time
-    left_out: list[shapes.LeftOut]
+    far: Far  # of the snapshot before until `FarValues` has run, which takes longer
+    left_out: list[records.LeftOut]
     problem: str
 
 
-def look(study: Study, layout: Layout, far: Far) -> Views:
-    """Learn what is new and compute everything; takes its time."""
+def compute_views(study: Study, layout: Layout, far: Far) -> Views:
+    """Learn what is new and compute everything: 0.2 to 1 s at 10,000 rounds."""
     with study.learning():
         ledger = study.ledger()
         as_of = study.seen
         beliefs = study.beliefs()
-        alarms = [shapes.Alarm(**alarm) for alarm in study.alarms()]
+        alarms = [records.Alarm(**alarm) for alarm in study.alarms()]
         left_out = [
-            shapes.LeftOut(out.trial, out.node, out.value, out.message) for out in study.left_out()
+            records.LeftOut(out.trial, out.node, out.value, out.message) for out in study.left_out()
         ]
+        # All inside one turn: nobody else may teach the policy between two of these answers.
         watches, problem = study.watches, study.problem or ""
     best = best_view(beliefs, as_of)
     return Views(
@@ -64,14 +78,14 @@ def look(study: Study, layout: Layout, far: Far) -> Views:
     )
 
 
-def best_view(beliefs: Beliefs, as_of: int) -> shapes.Best:
+def best_view(beliefs: Beliefs, as_of: int) -> records.Best:
     try:
         found = best_of(beliefs)
     except TooEarlyError as error:
-        return shapes.Best(as_of=as_of, why=str(error))
-    answer = shapes.Best(
+        return records.Best(as_of=as_of, why=str(error))
+    answer = records.Best(
         as_of=as_of,
-        found=shapes.BestLevels(found.levels, found.switch, found.intervention),
+        found=records.BestLevels(found.levels, found.switch, found.intervention),
         reward=found.reward,
         low=found.low,
         high=found.high,
@@ -85,14 +99,14 @@ def best_view(beliefs: Beliefs, as_of: int) -> shapes.Best:
     return answer
 
 
-def _add_gains(answer: shapes.Best, beliefs: Beliefs) -> None:
-    """From all natural to the best, one factor at a time, the one that gains most first."""
+def _add_gains(answer: records.Best, beliefs: Beliefs) -> None:
+    """From all first levels to the best, one factor at a time, the largest gain first."""
     assert answer.found is not None
     settings, named = beliefs.settings, beliefs.settings.named
     reward, levels = settings.reward_index, answer.found.levels
-    left, chosen = list(answer.found.switch), dict[str, shapes.Level]()
+    left, chosen = list(answer.found.switch), dict[str, records.Level]()
 
-    def expected(rows: list[dict[str, shapes.Level]]) -> list[tuple[float, float, float]]:
+    def expected(rows: list[dict[str, records.Level]]) -> list[tuple[float, float, float]]:
         bits = np.array([named.intervention(row) for row in rows], dtype=np.uint8)
         numbers = [part[:, reward].tolist() for part in beliefs.expected(bits)]
         return list(zip(*numbers, strict=True))
@@ -105,12 +119,12 @@ def _add_gains(answer: shapes.Best, beliefs: Beliefs) -> None:
         mean, low, high = tried[at]
         name = left.pop(at)
         chosen[name] = levels[name]
-        answer.gains.append(shapes.Gain(name, levels[name], mean - now, mean, low, high))
+        answer.gains.append(records.Gain(name, levels[name], mean - now, mean, low, high))
         now = mean
 
 
-def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> shapes.Graph:
-    """Every edge that has a probability; who asks says above which."""
+def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
+    """Every edge with a probability above zero; the request says which to show."""
     settings, named = beliefs.settings, beliefs.settings.named
     nodes = settings.nodes
     try:
@@ -118,17 +132,19 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> shapes.Graph:
     except TooEarlyError as error:
         layout.place(np.zeros((len(nodes), len(nodes)), dtype=bool))
         drawn = [
-            shapes.GraphNode(node, float(x), float(y), _regimes(beliefs, i), [])
+            records.GraphNode(node, float(x), float(y), _regimes(beliefs, i), [])
             for i, (node, (x, y)) in enumerate(zip(nodes, layout.positions, strict=True))
         ]
-        return shapes.Graph(as_of, str(error), False, [], drawn, [], None, layout.number)
+        return records.Graph(as_of, str(error), False, [], drawn, [], None, layout.number)
     belief = beliefs.known
+    # One layout for all regimes, so that panels can be compared.
     layout.place(np.asarray(graph.adjacency.any(axis=0)))
     probability = np.where(graph.exists[:, None, :], belief.edge_probability, 0.0)
     present = belief.draws.adjacency.sum(axis=0)
+    # The mean over draws that have the edge: a draw without it says nothing about its weight.
     weights = belief.draws.weights.sum(axis=0) / np.maximum(present, 1)
     edges = [
-        shapes.Edge(
+        records.Edge(
             regime=regime,
             when=named.regime_name(child, regime),
             parent=nodes[parent],
@@ -141,7 +157,7 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> shapes.Graph:
         for regime, parent, child in np.argwhere(probability > 0).tolist()
     ]
     drawn = [
-        shapes.GraphNode(
+        records.GraphNode(
             node,
             float(layout.positions[i, 0]),
             float(layout.positions[i, 1]),
@@ -150,7 +166,7 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> shapes.Graph:
         )
         for i, node in enumerate(nodes)
     ]
-    return shapes.Graph(
+    return records.Graph(
         as_of=as_of,
         why="",
         weighs_graphs=belief.weighs_graphs,
@@ -168,23 +184,24 @@ def _regimes(beliefs: Beliefs, node: int) -> list[str]:
 
 
 def rewards_view(
-    ledger: Ledger, alarms: list[shapes.Alarm], best: shapes.Best, as_of: int
-) -> shapes.Rewards:
+    ledger: Ledger, alarms: list[records.Alarm], best: records.Best, as_of: int
+) -> records.Rewards:
     """Results in the order they came in, in at most `BUCKETS` runs of equal length."""
     settings = ledger.settings
     assert settings is not None
     at = settings.reward_index
     told = [r for r in ledger.with_values() if r.values is not None and r.values[at] is not None]
+    # A page of 10,000 results must load in under 2 s: at most `BUCKETS` points are sent.
     size = max(1, math.ceil(len(told) / BUCKETS))
     place = {r.number: i + 1 for i, r in enumerate(told)}
-    return shapes.Rewards(
+    return records.Rewards(
         as_of=as_of,
         reward=settings.reward,
         buckets=[
             _bucket(told[begin : begin + size], begin, at) for begin in range(0, len(told), size)
         ],
         alarms=[
-            shapes.MarkedAlarm(a.alarm, place[a.trial], a.trial, a.node, a.acknowledged)
+            records.MarkedAlarm(a.alarm, place[a.trial], a.trial, a.node, a.acknowledged)
             for a in alarms
             if a.trial in place
         ],
@@ -194,16 +211,16 @@ def rewards_view(
     )
 
 
-def _bucket(records: list[Record], begin: int, at: int) -> shapes.Bucket:
-    rewards = [r.values[at] for r in records if r.values is not None]
+def _bucket(results: list[Record], begin: int, at: int) -> records.Bucket:
+    rewards = [r.values[at] for r in results if r.values is not None]
     numbers = [x for x in rewards if x is not None]
-    predicted = [r.asked["mean"] for r in records if "mean" in r.asked]
-    return shapes.Bucket(
+    predicted = [r.asked["mean"] for r in results if "mean" in r.asked]
+    return records.Bucket(
         first_round=begin + 1,
-        last_round=begin + len(records),
-        first_trial=records[0].number,
-        last_trial=records[-1].number,
-        results=len(records),
+        last_round=begin + len(results),
+        first_trial=results[0].number,
+        last_trial=results[-1].number,
+        results=len(results),
         mean=sum(numbers) / len(numbers),
         low=min(numbers),
         high=max(numbers),
@@ -211,9 +228,9 @@ def _bucket(records: list[Record], begin: int, at: int) -> shapes.Bucket:
     )
 
 
-def checks_view(views: Views) -> shapes.Checks:
-    """The slowest of all: computed after the others."""
-    answer = shapes.Checks(views.as_of, "", [], views.left_out, views.problem)
+def checks_view(views: Views) -> records.Checks:
+    """The slowest view: computed after the others."""
+    answer = records.Checks(views.as_of, "", [], views.left_out, views.problem)
     try:
         found = verdicts(views.beliefs, graph_of(views.beliefs))
     except TooEarlyError as error:
@@ -222,5 +239,121 @@ def checks_view(views: Views) -> shapes.Checks:
     except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
         answer.why = f"the model cannot be tested: {error}"
         return answer
-    answer.checks = [shapes.Check(*verdict) for verdict in found]
+    answer.checks = [records.Check(*verdict) for verdict in found]
     return answer
+
+
+# -- the study and its trials, in a live service and in a report -----------------------------------
+
+
+def study_summary(
+    name: str, snapshot: LogSnapshot, views: Views, caller: records.Caller, now: str
+) -> records.StudySummary:
+    settings, ledger = snapshot.settings, snapshot.ledger
+    movable = settings.named.names if settings.intervenable is None else settings.intervenable
+    missing = missing_values(ledger)
+    return records.StudySummary(
+        name=name,
+        nodes=list(settings.nodes),
+        reward=settings.reward,
+        direction=settings.direction,  # type: ignore[arg-type]
+        factors=[
+            records.Factor(f.name, list(f.levels), list(f.acts_on), f.is_switch, f.name in movable)
+            for f in settings.named.factors
+        ],
+        policy=settings.policy,
+        watches=views.watches,
+        counts=snapshot.counts,
+        trials=len(ledger.trials),
+        results=len(ledger.order),
+        head=snapshot.number,
+        learned_head=snapshot.learned,
+        as_of=views.as_of,
+        first_hash=snapshot.first_hash,
+        created=snapshot.first.at,
+        now=now,
+        caller=caller,
+        far_values=[far_value(far) for found in views.far.values() for far in found],
+        missing=missing_in_words(missing) if missing["values"] else "",
+        version=VERSION,
+    )
+
+
+def trial_row(snapshot: LogSnapshot, views: Views, record: Record) -> records.TrialRow:
+    named = snapshot.settings.named
+    otherwise = bool(not_as_asked(record, named))
+    return records.TrialRow(
+        trial=record.number,
+        state=record.state,  # type: ignore[arg-type]
+        worker=record.worker,
+        levels=named.levels(record.intervention),
+        switch=named.switched(record.intervention),
+        asked_levels=named.levels(record.asked_intervention) if otherwise else None,
+        values=values_of(snapshot, record),
+        predicted=record.asked.get("mean"),
+        reason=str(record.asked.get("reason", "")),
+        remark=record.reason,
+        corrected=record.corrected,
+        notes=snapshot.notes_of[record.number],
+        asked_at=record.asked_at,
+        done_at=record.done_at,
+        far=[far.node for far in views.far.get(record.number, ())],
+    )
+
+
+def values_of(snapshot: LogSnapshot, record: Record) -> records.Numbers | None:
+    if record.values is None:
+        return None
+    return dict(zip(snapshot.settings.nodes, record.values, strict=True))
+
+
+def far_value(far: FarValue) -> records.FarValue:
+    return records.FarValue(far.trial, far.node, far.value, far.low, far.high)
+
+
+# -- what is kept from one computation to the next -------------------------------------------------
+
+
+class FarValues:
+    """Far values by trial, kept up to date: only results near the new ones are judged again."""
+
+    def __init__(self) -> None:
+        self._found: Far = {}
+        self._seen = 0  # results
+        self._revision = 0
+
+    def of(self, ledger: Ledger) -> Far:
+        if (ledger.revision, len(ledger.order)) == (self._revision, self._seen):
+            return self._found
+        # A value is judged by the results around it, so only the last window can change.
+        all_again = ledger.revision != self._revision or self._seen <= 2 * WINDOW
+        begin = 0 if all_again else self._seen - WINDOW
+        numbers = ledger.order[begin:]
+        found = {} if all_again else dict(self._found)
+        for number in numbers:
+            found.pop(number, None)
+        for far in far_values(ledger, numbers):
+            found.setdefault(far.trial, []).append(far)
+        self._found, self._seen, self._revision = found, len(ledger.order), ledger.revision
+        return found
+
+
+class Layout:
+    """Positions of the nodes; they move only for an edge that was not there before.
+
+    A picture that jumps at every round cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self._union: BoolArray | None = None
+        self.positions: FloatArray = np.zeros((0, 2))
+        self.number = 0
+
+    def place(self, union: BoolArray) -> None:
+        """Positions (N, 2) for these edges (N, N); `number` changes if they move."""
+        old = self._union
+        if old is not None and old.shape == union.shape and not (union & ~old).any():
+            return
+        self._union, self.positions = union.copy(), layered_layout(union, node_width=NODE_WIDTH)
+        # A checksum, not a counter: after a restart the same edges give the same number.
+        self.number = zlib.crc32(np.packbits(union).tobytes())

@@ -1,7 +1,7 @@
 """Requests to a service, with the standard library only.
 
-A request that got no answer is sent again only where that cannot do anything twice: reading,
-results (PUT), asking (a worker gets its pending trials first) and whatever carries a key.
+A request that got no answer is sent again only if that cannot do anything twice: reading, results
+(PUT), asking (a worker gets its pending trials first) and every request with a key.
 """
 
 from __future__ import annotations
@@ -17,11 +17,36 @@ from urllib.parse import urlsplit
 
 from causalarms import errors
 from causalarms.errors import RemoteStudyError, StudyError
-from causalarms.service.kinds import STUDY_KINDS, URN
 
+URN = "urn:causalarms:"
+
+
+class Kind(NamedTuple):
+    status: int
+    slug: str
+    title: str
+
+
+STUDY_KINDS: dict[type[Exception], Kind] = {  # the first class of an error's ancestry that is here
+    errors.UnknownTrialError: Kind(404, "unknown-trial", "There is no such trial"),
+    errors.UnknownAlarmError: Kind(404, "unknown-alarm", "There is no such alarm"),
+    errors.ClosedTrialError: Kind(409, "closed-trial", "The trial is not pending"),
+    errors.NoResultError: Kind(409, "no-result", "The trial has no result"),
+    errors.NotAskedError: Kind(409, "not-asked", "Nobody asked for the trial"),
+    errors.TooEarlyError: Kind(409, "too-early", "Nothing is known yet"),
+    errors.RepeatedKeyError: Kind(422, "repeated-key", "The key belongs to another request"),
+    errors.NodeValueError: Kind(422, "wrong-value", "A value cannot be used"),
+    errors.StudyBusyError: Kind(503, "busy", "The study's file is locked"),
+    errors.StudyFileError: Kind(503, "file", "The study's file cannot be used"),
+    errors.ChangedStudyError: Kind(503, "changed", "The study's file was changed"),
+    errors.TokenFileError: Kind(503, "tokens", "The tokens cannot be read"),
+    errors.DiskFullError: Kind(507, "disk-full", "The disk is full"),
+    errors.CorruptStudyError: Kind(503, "damaged", "The study's file is damaged"),
+    errors.CausalArmsError: Kind(422, "refused", "The study refuses this"),
+}
 API = "/api/v1"
-TIMEOUT = 120.0  # seconds for one answer: a large study may have to learn first
-FIRST_NAP, LONGEST_NAP = 0.05, 1.0
+ANSWER_SECONDS = 120.0  # a large study may have to learn first
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 LOST = (OSError, http.client.HTTPException)
 BY_SLUG = {kind.slug: error for error, kind in STUDY_KINDS.items()}
 
@@ -38,18 +63,20 @@ class Wire:
     def __init__(self, url: str, token: str | None, patience: float) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise RemoteStudyError(f"{url!r} is no address of a service: http://HOST:PORT/")
+            raise RemoteStudyError(
+                f"{url!r} is not the address of a service, such as http://HOST:PORT/"
+            )
         try:
             self._port = parts.port
         except ValueError:
-            raise RemoteStudyError(f"{url!r} has no right port") from None
+            raise RemoteStudyError(f"{url!r} has no valid port") from None
         self.url = url
         self._secure, self._host = parts.scheme == "https", parts.hostname
         self._root = parts.path.rstrip("/")
         self._headers = {"Accept": "application/json"}
         if token:
             if not token.isascii() or not token.isprintable():
-                raise RemoteStudyError("the token holds characters that no token has")
+                raise RemoteStudyError("the token has characters that are not allowed in a token")
             self._headers["Authorization"] = f"Bearer {token}"
         self._patience = patience
         self._lock = threading.Lock()
@@ -68,7 +95,7 @@ class Wire:
         again: bool = True,
         patience: float | None = None,
     ) -> Reply:
-        """The answer; StudyError of the right class where the service refuses."""
+        """The answer; if the service refuses, the error that the study raised there."""
         headers = dict(self._headers)
         text = None
         if body is not None:
@@ -77,19 +104,20 @@ class Wire:
         if key is not None:
             headers["Idempotency-Key"] = key
         until = time.monotonic() + (self._patience if patience is None else patience)
-        nap, tried = FIRST_NAP, False
+        pause, tried = FIRST_PAUSE_SECONDS, False
         while True:
             try:
                 status, kind, answer = self._once(method, path, text, headers)
             except LOST as error:
+                # A refused connection reached nobody; any other loss may have been carried out.
                 tried = tried or not isinstance(error, ConnectionRefusedError)
-                if not again or time.monotonic() + nap > until or _hopeless(error):
+                if not again or time.monotonic() + pause > until or _hopeless(error):
                     raise self._unreachable(error) from error
             else:
-                if not (status == 503 and again and time.monotonic() + nap <= until):
+                if not (status == 503 and again and time.monotonic() + pause <= until):
                     return Reply(status, self._understood(status, kind, answer), tried)
-            time.sleep(nap)
-            nap = min(2 * nap, LONGEST_NAP)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def close(self) -> None:
         with self._lock:
@@ -108,9 +136,10 @@ class Wire:
                     answer = connection.getresponse()
                 except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                     self._hang_up()
+                    # It was idle for too long; only reading can be sent again right here.
                     if fresh or method != "GET":
                         raise
-                    connection = self._connection = self._connect()  # it was idle for too long
+                    connection = self._connection = self._connect()
                     connection.request(method, self._root + API + path, text, headers)
                     answer = connection.getresponse()
                 content = answer.read()
@@ -124,10 +153,11 @@ class Wire:
     def _connect(self) -> http.client.HTTPConnection:
         made: http.client.HTTPConnection
         if self._secure:
-            made = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT)
+            made = http.client.HTTPSConnection(self._host, self._port, timeout=ANSWER_SECONDS)
         else:
-            made = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
+            made = http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_SECONDS)
         made.connect()
+        # Without it, a small request waits up to 40 ms for the acknowledgement of the last one.
         made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
 
@@ -140,7 +170,9 @@ class Wire:
         if isinstance(error, ssl.SSLError):
             return RemoteStudyError(f"{self.url} cannot be reached safely: {error}")
         if isinstance(error, TimeoutError):
-            return RemoteStudyError(f"{self.url} does not answer within {TIMEOUT:.0f} seconds")
+            return RemoteStudyError(
+                f"{self.url} does not answer within {ANSWER_SECONDS:.0f} seconds"
+            )
         if isinstance(error, ConnectionRefusedError):
             return RemoteStudyError(
                 f"nobody answers at {self.url}: is `causalarms serve` running there?"
@@ -155,7 +187,7 @@ class Wire:
                 raise ValueError
         except (ValueError, RecursionError):
             raise RemoteStudyError(
-                f"{self.url} is no causalarms service: it answers {status} with "
+                f"{self.url} is not a causalarms service: it answers {status} with "
                 f"{kind.partition(';')[0] or 'nothing'!r}"
             ) from None
         if status < 400:
@@ -165,6 +197,7 @@ class Wire:
     def _refusal(self, status: int, problem: dict[str, Any]) -> StudyError:
         """The error that the study raised over there."""
         detail = str(problem.get("detail") or problem)
+        # By the type, never by the words: they may change with every version.
         slug = str(problem.get("type", "")).removeprefix(URN)
         kind = BY_SLUG.get(slug)
         if kind is not None and issubclass(kind, errors.TrialError):

@@ -1,13 +1,9 @@
 // Everything that writes. An answer of the server is shown where the person looks; what was typed
 // stays until the server has it.
 
-import { get, write } from "./api.js";
-import { randomHex, remember } from "./choices.js";
-import { typed } from "./numbers.js";
 import { refresh } from "./refresh.js";
-import { myName } from "./rights.js";
-import { change, say, state } from "./store.js";
-import { entryOf } from "./words.js";
+import { change, get, randomHex, remember, say, state, write } from "./store.js";
+import { entryOf, typed } from "./words.js";
 
 const EMPTY = { values: {}, played: null, reason: "", problem: "", wrong: [] };
 
@@ -183,4 +179,26 @@ export async function sendDialog(method, path, body, done) {
     if (problem.status === undefined) throw problem;
     editDialog({ problem: problem.unreachable ? UNSENT : problem.message });
   }
+}
+
+// -- who may do what: read looks, a worker asks and tells, an operator does all -------------------
+
+export function mayWrite(role = "worker") {
+  if (state.frozen) return false;
+  const { role: mine } = state.study.caller;
+  return mine === "operator" || mine === role;
+}
+
+// The pending trials whose results this person may tell.
+export function mine() {
+  const { caller } = state.study;
+  return caller.role === "worker"
+    ? state.pending.filter((row) => row.worker === caller.name)
+    : state.pending;
+}
+
+// The name under which this person asks: that of the token, where a token is bound to one.
+export function myName() {
+  const { role, name } = state.study.caller;
+  return role === "worker" ? name : state.worker;
 }

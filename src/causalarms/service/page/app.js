@@ -1,23 +1,18 @@
-// The page: sections from top to bottom, drawn anew from the state whenever it changes.
+// The page: sections from top to bottom, drawn again whenever the state changes.
 
 import { html, nothing, render } from "./vendor/lit-html.js";
-import { dismiss } from "./actions.js";
-import { isFrozen } from "./api.js";
+import { dismiss, mayWrite } from "./actions.js";
 import { best } from "./best.js";
 import { checks, correctTrial, farSentence } from "./checks.js";
-import { workerName } from "./choices.js";
-import { dialogs } from "./dialogs.js";
+import { dialogs } from "./forms.js";
 import { graph } from "./graph.js";
-import { head } from "./head.js";
-import { listen } from "./live.js";
-import { login, tokenOfAddress } from "./login.js";
 import { nextTrial, settleFocus } from "./next_trial.js";
-import { refresh } from "./refresh.js";
+import { listen, refresh } from "./refresh.js";
 import { rewards } from "./rewards.js";
-import { mayWrite } from "./rights.js";
-import { change, onChange, say, state } from "./store.js";
+import { change, isFrozen, onChange, say, state, workerName, write } from "./store.js";
 import { trials } from "./trials.js";
 import { whatIf } from "./what_if.js";
+import { count } from "./words.js";
 
 const root = document.getElementById("app");
 
@@ -66,7 +61,7 @@ function notices() {
   );
 }
 
-// Values far outside the rest in the page's own words, whatever else there is in the server's.
+// Far values in the page's own words; all other warnings in the server's.
 function remarks({ trial, warnings }) {
   const far = state.study.far_values.filter((value) => value.trial === trial);
   if (far.length !== warnings.length) return warnings.map((text) => html`<p><bdi>${text}</bdi></p>`);
@@ -105,7 +100,7 @@ function follow() {
   let newest = 0;
   listen({
     onNews: () => refresh(),
-    // a server that refuses to stream may still answer: then every attempt to listen is a look
+    // a server that refuses to stream may still answer: refresh at every attempt
     onConnection: async (connection) => {
       const turn = (newest += 1);
       if (connection === "live") now("live");
@@ -132,6 +127,114 @@ async function start() {
   change({ frozen: isFrozen, worker: workerName() });
   if (!isFrozen) await tokenOfAddress();
   await refresh();
+}
+
+// -- the head: the name of the study, its aim, its counts, whether the page is live ---------------
+
+const SECTIONS = [
+  ["next", "Next trial"],
+  ["best", "Best so far"],
+  ["rewards", "Results"],
+  ["graph", "Causes"],
+  ["what-if", "What if"],
+  ["trials", "Trials"],
+  ["checks", "Model checks"],
+];
+const STATES = { asked: "pending" };
+const ORDER = ["told", "imported", "asked", "failed", "abandoned", "lost"];
+
+function head() {
+  const { study, frozen } = state;
+  const hidden = frozen ? ["next", "what-if"] : [];
+  return html`<header>
+    <div class="title">
+      <h1>${study.name}</h1>
+      ${connection()}
+    </div>
+    <p class="aim">
+      The aim: <b>${study.reward}</b> as
+      ${study.direction === "maximize" ? "large" : "small"} as possible, with
+      ${count(study.factors.length, "thing")} to set and
+      ${count(study.nodes.length, "quantity", "quantities")} to measure.
+      <br />${counts(study)}
+    </p>
+    <nav aria-label="Sections">
+      ${SECTIONS.filter(([id]) => !hidden.includes(id)).map(
+        ([id, name]) => html`<a href="#${id}">${name}</a>`,
+      )}
+    </nav>
+  </header>`;
+}
+
+function counts({ counts: found, trials }) {
+  if (!trials) return "No trial yet.";
+  const words = ORDER.filter((name) => found[name]).map(
+    (name) => `${found[name].toLocaleString("en")} ${STATES[name] ?? name}`,
+  );
+  return `${count(trials, "trial")}: ${words.join(", ")}.`;
+}
+
+function connection() {
+  const { frozen, study, connection: now } = state;
+  if (frozen) return html`<p class="chip">as of ${study.now.slice(0, 16).replace("T", " ")}</p>`;
+  const words = {
+    live: "live",
+    gone: "not connected",
+    polling: "every few seconds",
+    opening: "connecting",
+  };
+  const role = study.caller.role === "read" ? html`<p class="chip">read only</p>` : nothing;
+  return html`${role}
+    <p class="chip ${now === "live" ? "is-live" : ""}"><i></i>${words[now]}</p>`;
+}
+
+// -- login ----------------------------------------------------------------------------------------
+//
+// A token comes in the fragment of the address, which no server logs, and becomes a cookie that no
+// script can read.
+
+async function tokenOfAddress() {
+  const found = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (found === null) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  await enter(found);
+}
+
+async function enter(token) {
+  try {
+    await write("POST", "session", { token });
+    return true;
+  } catch (problem) {
+    if (problem.status === undefined) throw problem;
+    change({ problem });
+    return false;
+  }
+}
+
+function login() {
+  return html`<main class="alone">
+    <h1>This study needs a token</h1>
+    <p>
+      Paste the token that was given to you. The person who runs the server makes one with
+      <code>causalarms serve-token</code>.
+    </p>
+    <form @submit=${submit}>
+      <label class="field wide">
+        <span>Token</span>
+        <input name="token" type="password" autocomplete="current-password" required />
+      </label>
+      ${state.problem
+        ? html`<p class="problem" role="alert">${state.problem.message}</p>`
+        : nothing}
+      <div class="row"><button class="primary" type="submit">Open the study</button></div>
+    </form>
+  </main>`;
+}
+
+async function submit(event) {
+  event.preventDefault();
+  const token = new FormData(event.target).get("token").trim();
+  if (token && (await enter(token))) await refresh();
 }
 
 start();

@@ -1,10 +1,19 @@
 // The best setting so far: what it gives, how sure that is, what stopping now would cost.
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
-import { interval, known, percent, roughly, shown, signed } from "./numbers.js";
+import { updating } from "./refresh.js";
 import { state } from "./store.js";
-import { updating } from "./freshness.js";
-import { capital, part, sentence } from "./words.js";
+import {
+  capital,
+  interval,
+  known,
+  part,
+  percent,
+  roughly,
+  sentence,
+  shown,
+  signed,
+} from "./words.js";
 
 export function best() {
   const { best: view, study } = state;

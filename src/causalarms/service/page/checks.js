@@ -1,13 +1,11 @@
-// Does the model fit, and is there anything to look at? In words.
+// Does the model fit, and which values should a person look at? In words.
 
 import { html, nothing } from "./vendor/lit-html.js";
-import { get } from "./api.js";
-import { count, interval, shown } from "./numbers.js";
-import { mayWrite } from "./rights.js";
-import { state } from "./store.js";
+import { mayWrite } from "./actions.js";
+import { notYet, updating } from "./refresh.js";
+import { get, state } from "./store.js";
 import { correct } from "./trials.js";
-import { notYet, updating } from "./freshness.js";
-import { capital, name } from "./words.js";
+import { capital, count, interval, name, shown } from "./words.js";
 
 export function checks() {
   const { checks: view, study } = state;
@@ -32,9 +30,9 @@ function mechanisms(view) {
       be off.
     </p>
     ${doubtful.length
-      ? html`<h3>To be doubted</h3>
+      ? html`<h3>Cases that may not fit</h3>
           ${list(doubtful)}`
-      : html`<p>Nothing speaks against the model.</p>`}
+      : html`<p>Every case fits the model.</p>`}
     ${fine.length
       ? html`<details>
           <summary>

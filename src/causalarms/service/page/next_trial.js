@@ -2,15 +2,13 @@
 // what is being typed, and a trial that somebody else ended meanwhile stays until it is let go.
 
 import { html, nothing } from "./vendor/lit-html.js";
+import { mine, myName } from "./actions.js";
 import * as act from "./actions.js";
-import { factorFields, valueFields } from "./fields.js";
-import { known, shown } from "./numbers.js";
-import { mine, myName } from "./rights.js";
+import { factorFields, valueFields } from "./forms.js";
 import { change, state } from "./store.js";
-import { ageOf } from "./times.js";
-import { brief, sentence } from "./words.js";
+import { ageOf, brief, known, sentence, shown } from "./words.js";
 
-const MOST = 20; // waiting trials that are listed
+const MAX_LISTED = 20; // waiting trials
 
 export function nextTrial() {
   const now = current();
@@ -151,7 +149,7 @@ function others(now) {
   return html`${rest.length
     ? html`<h3>Also waiting for a result</h3>
         <ul class="waiting">
-          ${rest.slice(0, MOST).map(
+          ${rest.slice(0, MAX_LISTED).map(
             (row) => html`<li>
               <button class="link" @click=${() => act.showTrial(row)}>Trial ${row.trial}</button>
               <span>${brief(row.levels, state.study.factors)}</span>
@@ -159,7 +157,7 @@ function others(now) {
             </li>`,
           )}
         </ul>
-        ${rest.length > MOST ? html`<p class="hint">and ${rest.length - MOST} more</p>` : nothing}`
+        ${rest.length > MAX_LISTED ? html`<p class="hint">and ${rest.length - MAX_LISTED} more</p>` : nothing}`
     : nothing}
   ${now === null || now.row.worker === myName() ? nothing : another()}`;
 }

@@ -1,13 +1,13 @@
-// Bring what is shown up to date. One refresh at a time; news that comes meanwhile makes another.
+// Keep what is shown up to date. One refresh at a time; news meanwhile starts another one.
 
-import { get, isFrozen, write } from "./api.js";
-import { choicesOf, recall } from "./choices.js";
-import { change, state } from "./store.js";
+import { html, nothing } from "./vendor/lit-html.js";
+import { address, change, choicesOf, get, isFrozen, recall, state, write } from "./store.js";
+import { capital } from "./words.js";
 
 export const PAGE = 25; // trials per page of the table
 const VIEWS = ["best", "graph", "alarms", "rewards", "checks"];
 const PATHS = { graph: "graph?above=0.05" }; // the slider goes no lower
-const PATIENCE = [400, 800, 1500, 3000, 5000]; // while the server still learns, in milliseconds
+const RETRY_MILLISECONDS = [400, 800, 1500, 3000, 5000]; // while the server still learns
 
 let running = null;
 let again = false;
@@ -53,7 +53,7 @@ async function load() {
 
 function refused(problem) {
   change({ status: "refused", problem });
-  if (problem.unreachable || problem.status >= 500) setTimeout(refresh, PATIENCE.at(-1));
+  if (problem.unreachable || problem.status >= 500) setTimeout(refresh, RETRY_MILLISECONDS.at(-1));
 }
 
 async function loadView(name) {
@@ -83,7 +83,7 @@ async function loadNotes() {
 
 export const canPredict = () => state.best?.found != null && state.graph?.why === "";
 
-// Until somebody chooses, the best setting so far.
+// The best setting so far, until a person chooses another one.
 export const chosenLevels = () => state.choice.levels ?? state.best.found.levels;
 
 // Ask what is expected of the chosen levels, and of everything as it is.
@@ -96,7 +96,7 @@ export async function predict() {
   if (state.prediction?.key === key) return;
   try {
     const found = await write("POST", "predictions", { interventions });
-    if (chosenLevels() !== levels) return; // chosen anew meanwhile
+    if (chosenLevels() !== levels) return; // another choice was made meanwhile
     const [natural, chosen] = found.predictions;
     change({ prediction: { key, natural, chosen, problem: "" } });
   } catch (problem) {
@@ -128,8 +128,8 @@ function recallChoices(study) {
   change({ choice, drafts: recall("drafts", {}), card: recall("card", null) });
 }
 
-// Views are computed behind the events; the stream says when they are ready, and if that is lost
-// this asks again.
+// Views are computed after the events came in. The stream says when they are ready; if that message
+// is lost, this asks again.
 function waitForViews() {
   clearTimeout(timer);
   const behind = VIEWS.some((name) => state[name] && state[name].as_of < state.study.learned_head);
@@ -137,6 +137,72 @@ function waitForViews() {
     tries = 0;
     return;
   }
-  timer = setTimeout(refresh, PATIENCE[Math.min(tries, PATIENCE.length - 1)]);
+  timer = setTimeout(refresh, RETRY_MILLISECONDS[Math.min(tries, RETRY_MILLISECONDS.length - 1)]);
   tries += 1;
+}
+
+// -- the event stream -----------------------------------------------------------------------------
+//
+// The server says "head is now 812"; the page then asks for what changed. Closed while the tab is
+// hidden: a browser allows few connections to one server, and a hidden tab needs none.
+
+const FIRST_WAIT_MILLISECONDS = 1000;
+const LONGEST_WAIT_MILLISECONDS = 15000;
+
+export function listen({ onNews, onConnection }) {
+  let source = null;
+  let timer = null;
+  let wait = FIRST_WAIT_MILLISECONDS;
+
+  const close = () => {
+    clearTimeout(timer);
+    source?.close();
+    source = null;
+  };
+  const retry = () => {
+    close();
+    timer = setTimeout(open, wait);
+    wait = Math.min(2 * wait, LONGEST_WAIT_MILLISECONDS);
+  };
+  const hear = (event) => {
+    wait = FIRST_WAIT_MILLISECONDS;
+    onConnection("live");
+    let news = {};
+    try {
+      news = JSON.parse(event.data);
+    } catch {
+      // news without a number is still news
+    }
+    onNews({ ...news, reset: event.type === "reset" });
+  };
+  function open() {
+    close();
+    if (document.hidden) return;
+    source = new EventSource(address("events"));
+    source.onmessage = hear;
+    for (const kind of ["hello", "head", "reset"]) source.addEventListener(kind, hear);
+    source.onerror = () => {
+      onConnection("gone");
+      retry();
+    };
+  }
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", (event) => event.persisted && open());
+  open();
+}
+
+// -- whether what is shown is there yet, and up to date -------------------------------------------
+
+// A mark for what was computed before the newest results came in.
+export function updating(view) {
+  const behind = !state.frozen && view !== null && view.as_of < state.study.learned_head;
+  return behind ? html`<small class="chip">updating</small>` : nothing;
+}
+
+// What will be shown here. Why it is not there yet is said once, next to the best setting.
+export function notYet(view, promise) {
+  const why = view?.why && view.why !== state.best?.why ? `${capital(view.why)}. ` : "";
+  return html`<p>${why}${promise}</p>`;
 }

@@ -1,13 +1,11 @@
-// Choose levels, see what every quantity is expected to be, beside everything left as it is.
+// Choose levels and see the expected value of every quantity, next to everything left as it is.
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { factorFields } from "./fields.js";
-import { notYet } from "./freshness.js";
-import { interval, known, shown, signed } from "./numbers.js";
-import { canPredict, chosenLevels, predict } from "./refresh.js";
+import { factorFields } from "./forms.js";
+import { canPredict, chosenLevels, notYet, predict } from "./refresh.js";
 import { state } from "./store.js";
-import { moved, name, sentence } from "./words.js";
+import { interval, known, moved, name, sentence, shown, signed } from "./words.js";
 
 let timer = null;
 

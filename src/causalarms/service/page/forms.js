@@ -1,13 +1,11 @@
-// What needs more room than a line: correcting, ending, noting, and all about one trial.
+// Dialogs (correct, end, note, acknowledge, details of a trial) and the fields of all forms.
 
 import { html, nothing } from "./vendor/lit-html.js";
+import { mayWrite } from "./actions.js";
 import * as act from "./actions.js";
-import { about } from "./details.js";
-import { factorFields, valueFields } from "./fields.js";
-import { mayWrite } from "./rights.js";
 import { state } from "./store.js";
-import { correct } from "./trials.js";
-import { sentence } from "./words.js";
+import { about, correct } from "./trials.js";
+import { entryOf, name, sentence } from "./words.js";
 
 export function dialogs() {
   const { dialog } = state;
@@ -138,4 +136,66 @@ function details({ trial, found, why }) {
         ? html`<button @click=${() => act.openDialog("note", { trial })}>Add a note</button>`
         : nothing}`,
   );
+}
+
+// -- fields: a value per node, a level per factor -------------------------------------------------
+
+// `draft` has the typed texts and the names of those that are wrong.
+export function valueFields(form, draft, onValues) {
+  const { nodes, reward } = state.study;
+  return nodes.map((node, i) => {
+    const wrong = draft.wrong.includes(node);
+    return html`<label class="field ${node === reward ? "is-reward" : ""}">
+      <span>${name(node)}${node === reward ? html` <small>the aim</small>` : nothing}</span>
+      <input
+        name="${form}-${i}"
+        inputmode=${neverNegative(node) ? "decimal" : "text"}
+        autocomplete="off"
+        aria-invalid=${wrong}
+        aria-describedby=${wrong ? `${form}-problem` : nothing}
+        .value=${entryOf(draft.values, node) ?? ""}
+        @input=${(event) => onValues(typedValues(event.target))}
+      />
+    </label>`;
+  });
+}
+
+// What stands in the fields now: a draft may be one frame behind what was typed.
+function typedValues(input) {
+  const fields = [...input.closest(".fields").querySelectorAll("input")];
+  return Object.fromEntries(state.study.nodes.map((node, i) => [node, fields[i].value]));
+}
+
+// Levels by name of the factor; a factor that is not named is at its first level.
+export function factorFields(form, levels, onLevels) {
+  return state.study.factors.map(
+    (factor, i) => html`<label class="field">
+      <span>${name(factor.name)}</span>
+      <select
+        name="${form}-${i}"
+        @change=${(event) => onLevels(chosenLevels(event.target))}
+      >
+        ${factor.levels.map(
+          (level) => html`<option
+            .selected=${level === (entryOf(levels, factor.name) ?? factor.levels[0])}
+          >
+            ${level}
+          </option>`,
+        )}
+      </select>
+    </label>`,
+  );
+}
+
+// As `typedValues`.
+function chosenLevels(select) {
+  const fields = [...select.closest(".fields").querySelectorAll("select")];
+  const chosen = ({ levels }, i) => levels[fields[i].selectedIndex];
+  return Object.fromEntries(state.study.factors.map((f, i) => [f.name, chosen(f, i)]));
+}
+
+// Number pads of some phones have no minus sign: they are for what never was negative.
+function neverNegative(node) {
+  const seen = state.trials.rows.map((row) => entryOf(row.values, node)).filter((x) => x != null);
+  return seen.length > 0 && seen.every((x) => x >= 0);
 }

@@ -1,7 +1,7 @@
 """Every request and answer of the API, as types: they check, encode and document it.
 
 Numbers that nobody can know (nan) are null. `as_of` is the newest event that an answer takes in;
-where it is below `learned_head` of the study, a newer answer is being computed.
+if it is below `learned_head` of the study, a newer answer is being computed.
 """
 
 from __future__ import annotations

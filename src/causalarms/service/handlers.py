@@ -1,0 +1,411 @@
+"""What the operations of the API do. Those that read never wait for learning."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.responses import Response
+
+from causalarms.errors import ClosedTrialError, NodeValueError, StudyError
+from causalarms.service import records
+from causalarms.service.live import EventStream, while_connected
+from causalarms.service.operation import Answer, Call, RefusedError
+from causalarms.service.threads import WriteResult
+from causalarms.service.views import VERSION, far_value, study_summary, trial_row, values_of
+from causalarms.study import Study, events
+from causalarms.study.best import predict
+from causalarms.study.endings import told, without_result
+from causalarms.study.events import decode
+from causalarms.study.importing import Import, prepare_import, remarks
+from causalarms.study.inputs import PastRounds, as_intervention, as_values
+from causalarms.study.settings import Settings
+from causalarms.study.trials import PENDING, Record
+
+if TYPE_CHECKING:
+    from causalarms.service.app import Service
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+async def get_study(service: Service, call: Call) -> Answer:
+    snapshot = service.snapshot
+    name, now = service.path.stem, _now().isoformat(timespec="seconds")
+    summary = study_summary(name, snapshot, service.views, call.caller, now)
+    return Answer(summary, unmarked=("now",))
+
+
+async def get_best(service: Service, call: Call) -> Answer:
+    _ = service.snapshot
+    return Answer(service.views.best)
+
+
+async def get_graph(service: Service, call: Call) -> Answer:
+    _ = service.snapshot
+    whole, above = service.views.graph, call.query["above"]
+    shown = [e for e in whole.edges if e.likely or (e.probability or 0.0) >= above]
+    return Answer(msgspec.structs.replace(whole, edges=shown))
+
+
+async def get_alarms(service: Service, call: Call) -> Answer:
+    views = service.views
+    return Answer(records.Alarms(views.as_of, views.watches, service.alarms()))
+
+
+async def get_rewards(service: Service, call: Call) -> Answer:
+    seen = service.snapshot.ledger.acknowledged
+    whole = service.views.rewards
+    marked = [msgspec.structs.replace(a, acknowledged=a.alarm in seen) for a in whole.alarms]
+    return Answer(msgspec.structs.replace(whole, alarms=marked))
+
+
+async def get_checks(service: Service, call: Call) -> Answer:
+    _ = service.snapshot
+    views = service.views
+    newest = msgspec.structs.replace(service.checks, left_out=views.left_out, problem=views.problem)
+    return Answer(newest)
+
+
+async def get_trials(service: Service, call: Call) -> Answer:
+    snapshot, query = service.snapshot, call.query
+    known, after, limit = snapshot.ledger.trials, query["after"], query["limit"]
+    if query["state"] == PENDING:
+        found = [known[n] for n in snapshot.ledger.pending if n > after]
+    elif query["state"] is not None:
+        found = [r for r in known[after + 1 :] if r.state == query["state"]]
+    else:
+        found = known[after + 1 : after + 2 + limit]
+    page = found[:limit]
+    return Answer(
+        records.Trials(
+            [trial_row(snapshot, service.views, record) for record in page],
+            page[-1].number if len(found) > limit else None,
+            snapshot.number,
+        )
+    )
+
+
+async def get_trial(service: Service, call: Call) -> Answer:
+    snapshot = service.snapshot
+    record = snapshot.ledger.trial(call.number)
+    settings, asked = snapshot.settings, record.asked
+    row = trial_row(snapshot, service.views, record)
+    return Answer(
+        records.Trial(
+            trial=record.number,
+            state=row.state,
+            worker=record.worker,
+            levels=row.levels,
+            switch=row.switch,
+            intervention=dict(zip(settings.nodes, record.intervention, strict=True)),
+            asked_levels=row.asked_levels,
+            values=row.values,
+            predicted=row.predicted,
+            predicted_width=asked.get("width"),
+            reason=row.reason,
+            why=str(asked.get("why", "")),
+            remark=record.reason,
+            asked_at=record.asked_at,
+            done_at=record.done_at,
+            age_seconds=_age(record.asked_at) if record.state == PENDING else None,
+            corrected=record.corrected,
+            corrections=[
+                records.Correction(
+                    event.number,
+                    event.at,
+                    values_of(snapshot, before),
+                    settings.named.levels(before.intervention),
+                    str(event.data.get("reason", "")),
+                )
+                for event, before in snapshot.corrections.get(record.number, ())
+            ],
+            notes=[
+                records.Note(**note)
+                for note in snapshot.ledger.notes
+                if note["trial"] == record.number
+            ],
+            far=[far_value(far) for far in service.views.far.get(record.number, ())],
+        )
+    )
+
+
+async def get_explanation(service: Service, call: Call) -> Answer:
+    snapshot = service.snapshot
+    work = service.threads.explain(snapshot.ledger, call.number, service.views)
+    record = await while_connected(call.request.receive, work)
+    return Answer(msgspec.convert(record, records.Explanation))
+
+
+async def get_events(service: Service, call: Call) -> Answer | Response:
+    snapshot = service.snapshot
+    if "text/event-stream" in call.request.headers.get("accept", ""):
+        service.viewers.check_room()
+        last = call.request.headers.get("last-event-id", "")
+        # Anything else than a number of ours is a client that has seen nothing.
+        seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
+        return EventStream(service.viewers.messages(snapshot.first_hash, seen, call.credential))
+    after, limit = call.query["after"], call.query["limit"]
+    found = await service.follower.entries(after, limit + 1)
+    # The store may hold newer events than the snapshot that gives `head`.
+    found = [entry for entry in found if entry.number <= snapshot.number]  # of one snapshot
+    page = found[:limit]
+    rest = {
+        "next": page[-1].number if len(found) > limit else None,
+        "head": snapshot.number,
+        "head_hash": snapshot.hash,
+        "first_hash": snapshot.first_hash,
+    }
+    # the stored text unchanged, so that the client can check its hash
+    items = ",".join(f'{{"hash":"{e.hash.hex()}",{e.text[1:]}' for e in page)
+    text = f'{{"events":[{items}],{msgspec.json.encode(rest).decode()[1:]}'
+    return Response(text, media_type="application/json")
+
+
+async def get_notes(service: Service, call: Call) -> Answer:
+    found = [records.Note(**note) for note in service.snapshot.ledger.notes]
+    after, limit = call.query["after"], call.query["limit"]
+    found = [note for note in found if note.event > after]
+    page = found[:limit]
+    following = page[-1].event if len(found) > limit else None
+    return Answer(records.Notes(page, following, service.snapshot.number))
+
+
+async def post_predictions(service: Service, call: Call) -> Answer:
+    views, named = service.views, service.snapshot.settings.named
+    rows = [as_intervention(levels, named) for levels in call.body.interventions]
+    work = service.threads.predict(lambda: predict(views.beliefs, rows))
+    found = await while_connected(call.request.receive, work)
+    return Answer(
+        records.Predictions(views.as_of, [msgspec.convert(f, records.Prediction) for f in found])
+    )
+
+
+async def get_health(service: Service, call: Call) -> Answer:
+    trouble = service.follower.trouble
+    answer = records.Health(trouble is None, service.follower.snapshot.number, VERSION)
+    return Answer(answer, 200 if answer.ok else 503)
+
+
+# -- writing: the answer comes when the event is on the disk and can be read -----------------------
+
+
+async def ask(service: Service, call: Call) -> Answer:
+    request: records.AskRequest = call.body
+    # Without this, a worker's token could take the pending trials of another worker.
+    refuse_other_worker(call, request.worker, f"ask as {request.worker!r:.80}")
+    trials, number = await service.threads.ask(request.n, request.worker)
+    await service.reach(number)
+    known = service.snapshot.ledger.trials
+    return Answer(
+        records.Asked(
+            [
+                records.AskedTrial(
+                    trial=t.number,
+                    worker=t.worker,
+                    levels=t.levels,
+                    switch=t.switch,
+                    intervention=t.intervention,
+                    reason=t.reason,
+                    why=str(known[t.number].asked.get("why", "")),
+                    predicted=t.predicted,
+                    asked_at=known[t.number].asked_at,
+                )
+                for t in trials
+            ],
+            number,
+        )
+    )
+
+
+async def put_result(service: Service, call: Call) -> Answer:
+    """201; the same result again 200; another one 409."""
+    result: records.Result = call.body
+    number = call.number
+    record = service.snapshot.ledger.trial(number)
+    refuse_other_worker(call, record.worker, f"close trial {number}, which is of {record.worker!r}")
+    _check_form(result)
+
+    settings = service.snapshot.settings
+    if result.values is None:
+        ending = without_result(result.state, number, result.reason)
+    else:
+        ending = told(settings, number, result.values, result.played)
+    try:
+        written = await service.threads.finish(ending)
+    except ClosedTrialError:
+        # A client that lost the answer sends the same result again: that is not a conflict.
+        before = await service.threads.write(
+            lambda study: _is_the_same_result(study, number, result)
+        )
+        if not before.found:
+            raise
+        return await _done(service, before, number, result.state, repeated=True)
+    return await _done(service, written, number, result.state, repeated=False)
+
+
+async def correct(service: Service, call: Call) -> Answer:
+    request: records.CorrectionRequest = call.body
+
+    def act(study: Study) -> None:
+        study.correct(call.number, request.values, request.reason, request.played, key=call.key)
+
+    return await _once(service, call, act, call.number, "corrected")
+
+
+async def add_note(service: Service, call: Call) -> Answer:
+    request: records.NoteRequest = call.body
+
+    def act(study: Study) -> None:
+        study.note(request.text, request.trial, key=call.key)
+
+    return await _once(service, call, act, request.trial, "noted")
+
+
+async def add_observations(service: Service, call: Call) -> Answer:
+    """Checking many rounds takes long, so the thread that tells does not do it."""
+    request: records.ObservationsRequest = call.body
+    settings = service.snapshot.settings
+
+    def prepare() -> Import:
+        return prepare_import(_rounds(request.observations, settings), request.source, call.key)
+
+    # Up to 20 MB of rounds are checked before the thread that tells is asked for its turn.
+    prepared = await service.threads.run_in_background(prepare)
+    written = await service.threads.write(lambda study: study.write_import(prepared))
+    await service.reach(written.number)
+    first, said = written.found, list[str]()
+    if first is not None:
+        ledger = service.snapshot.ledger
+        found = await service.threads.run_in_background(
+            lambda: remarks(ledger, first, prepared.n_rounds)
+        )
+        said = [message for message, _ in found]
+    done = records.Done(None, "imported", written.number, said, first is None)
+    return Answer(done, 200 if first is None else 201)
+
+
+async def acknowledge(service: Service, call: Call) -> Answer:
+    request: records.AcknowledgementRequest = call.body
+    # The thread that tells must not learn, so it is told how many alarms there are.
+    known = len(service.alarms())
+
+    def act(study: Study) -> bool:
+        noted = study.ledger().acknowledged
+        if noted.get(call.number) == request.note:
+            return True
+        study.acknowledge(call.number, request.note, known=known)
+        return False
+
+    written = await service.threads.write(act)
+    return await _done(service, written, None, "acknowledged", repeated=written.found)
+
+
+def refuse_other_worker(call: Call, worker: str, what: str) -> None:
+    if call.caller.role == "worker" and worker != call.caller.name:
+        raise RefusedError(
+            403, "other-worker", "The token is of another worker",
+            f"this token is of worker {call.caller.name!r} and cannot {what}",
+        )  # fmt: skip
+
+
+async def _once(service: Service, call: Call, act: Any, trial: int | None, state: str) -> Answer:
+    """Write once per key; the answer says whether it had been written before."""
+    key = call.key
+    assert key is not None
+
+    def keyed(study: Study) -> bool:
+        before = study.seen
+        act(study)
+        # An event that is older than this request was written by an earlier one.
+        return study.event_of(key) <= before
+
+    written = await service.threads.write(keyed)
+    return await _done(service, written, trial, state, repeated=written.found)
+
+
+async def _done(
+    service: Service, written: WriteResult[Any], trial: int | None, state: str, *, repeated: bool
+) -> Answer:
+    await service.reach(written.number)
+    done = records.Done(trial, state, written.number, written.warnings, repeated)
+    return Answer(done, 200 if repeated else 201)
+
+
+def _rounds(given: list[records.Observation], settings: Settings) -> PastRounds:
+    """Checked; the error names the row, counted from 1."""
+    rounds = PastRounds([], [])
+    known: dict[
+        frozenset[tuple[str, records.Level]], list[int]
+    ] = {}  # few different levels, many rows
+    for row, observation in enumerate(given, start=1):
+        levels = frozenset(observation.levels.items())
+        try:
+            rounds.values.append(as_values(observation.values, settings.nodes))
+            if levels not in known:
+                known[levels] = as_intervention(observation.levels, settings.named)
+        except NodeValueError as error:
+            raise NodeValueError(f"row {row}: {error}", error.node) from None
+        except StudyError as error:
+            raise StudyError(f"row {row}: {error}") from None
+        rounds.interventions.append(known[levels])
+    return rounds
+
+
+def _check_form(result: records.Result) -> None:
+    has_values = result.state == events.TOLD
+    if has_values != (result.values is not None):
+        problem = "needs values" if has_values else "must have no values"
+        detail = f"a result with the state {result.state!r} {problem}"
+    elif not has_values and result.played is not None:
+        detail = f"a result with the state {result.state!r} must not say what was played"
+    elif has_values and result.reason:
+        detail = "a reason is for failed and abandoned trials: write a note instead"
+    else:
+        return
+    raise RefusedError(422, "wrong-body", "The body is not what is expected", detail)
+
+
+def _is_the_same_result(study: Study, number: int, result: records.Result) -> bool:
+    """Whether the trial was closed by this result, whatever was corrected since."""
+    record = study.ledger().trial(number)
+    if not record.asked:
+        return False
+    kind, values, reason, bits = record.state, record.values, record.reason, record.intervention
+    # The ledger holds the correction; what was told first is only in the log.
+    if record.corrected:
+        data = _told(study, record)
+        kind, values = events.TOLD, tuple(data["values"])
+        bits = tuple(data.get("played", record.asked_intervention))
+    if kind != result.state:
+        return False
+    if result.state != events.TOLD:
+        return reason == result.reason
+    named, nodes = study.settings.named, study.nodes
+    played = record.asked_intervention
+    if result.played is not None:
+        played = tuple(as_intervention(result.played, named))
+    return tuple(as_values(result.values, nodes)) == values and played == bits
+
+
+def _told(study: Study, record: Record) -> dict[str, Any]:
+    for entry in study.store.entries():
+        # A cheap test first: decoding every event of a large log takes seconds.
+        if f'"trial":{record.number}' in entry.text:
+            event = decode(entry.text, entry.number)
+            if event.kind == events.TOLD and event.data["trial"] == record.number:
+                return event.data
+    raise AssertionError("a corrected trial was told")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _age(at: str) -> float | None:
+    try:
+        # Clocks of machines differ: an age is never negative.
+        return max(0.0, (_now() - datetime.fromisoformat(at)).total_seconds())
+    except (ValueError, TypeError):
+        return None
