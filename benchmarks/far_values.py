@@ -14,8 +14,8 @@ import numpy.typing as npt
 from causalarms import LinearSEM, random_sem
 from causalarms.policies.registry import make_policy
 from causalarms.rng import stream
-from causalarms.study import far_values
-from causalarms.study.far_values import WINDOW, far_from
+from causalarms.study import suspects
+from causalarms.study.suspects import WINDOW, far_from
 
 ROUNDS = 400
 FloatArray = npt.NDArray[np.float64]
@@ -80,7 +80,7 @@ def warned(values: FloatArray) -> int:
     return sum(
         far_from(values[t, i], earlier(values[:t, i])) is not None
         for i in range(values.shape[1])
-        for t in range(far_values.FEWEST, len(values))
+        for t in range(suspects.MIN_OTHERS, len(values))
     )
 
 
@@ -98,10 +98,10 @@ def found(values: FloatArray, error: Callable[[float], float]) -> tuple[int, int
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--systems", type=int, default=10)
-    parser.add_argument("--factor", type=float, default=far_values.FACTOR)
+    parser.add_argument("--factor", type=float, default=suspects.FAR_SPREADS)
     options = parser.parse_args()
-    far_values.FACTOR = options.factor
-    print(f"factor {far_values.FACTOR:g}: warnings per 1000 values, % of errors found", *ERRORS)
+    suspects.FAR_SPREADS = options.factor
+    print(f"factor {suspects.FAR_SPREADS:g}: warnings per 1000 values, % of errors found", *ERRORS)
     for kind in ("Gaussian", "Student t, 3 degrees", "mean changes", "csl-ucb plays"):
         for n_nodes in (5, 10):
             systems = [values_of(kind, n_nodes, seed) for seed in range(options.systems)]

@@ -14,7 +14,7 @@ from causalarms import Study
 from causalarms.errors import CausalArmsError, CausalArmsWarning
 from causalarms.rng import stream
 from causalarms.sem.rewards import all_interventions, index_of
-from causalarms.study.trials import Trial
+from causalarms.study.ledger import Trial
 from process_plants import N_SWITCHES, Plant, Truth, clean_plant, messy_plant
 
 CLEAN, MESSY = VARIANTS = ("clean", "messy")

@@ -33,8 +33,8 @@ from causalarms.service.remote import RemoteStudy
 from causalarms.service.server import serve
 from causalarms.service.service import Options
 from causalarms.study import Study
-from causalarms.study.events import ROOT, Event, chain, encode
-from causalarms.study.trials import Trial
+from causalarms.study.ledger import Trial
+from causalarms.study.log import ROOT, Event, chain, encode
 
 SEM = random_sem(4, seed=3)
 WORKERS = 4

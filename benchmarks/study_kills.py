@@ -28,7 +28,7 @@ import numpy as np
 
 from causalarms import Study, random_sem
 from causalarms.rng import stream
-from causalarms.study.trials import Trial
+from causalarms.study.ledger import Trial
 
 SEM = random_sem(4, seed=3)
 SETTINGS: dict[str, Any] = {

@@ -26,7 +26,7 @@ from causalarms.errors import StudyError
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.service.remote import RemoteStudy
-from causalarms.study.trials import Trial
+from causalarms.study.ledger import Trial
 from serve_load import served
 
 PAUSE_SECONDS = 0.05

@@ -24,7 +24,7 @@ from causalarms.errors import CausalArmsError, DataError, StudyError
 from causalarms.files import read_at_most, write_atomically
 from causalarms.graphs.graph import Graph
 from causalarms.plain_text import printable
-from causalarms.study import history
+from causalarms.study import report
 from causalarms.study import study as study_module
 from causalarms.tables.read import read_table
 from causalarms.tables.trials import FIRST, LAST, column_of
@@ -137,7 +137,7 @@ def test_no_column_of_a_table_disappears(tmp_path: Path) -> None:
     old_study(tmp_path / "old.db", NAMES, "a").close()
     with Study.open(tmp_path / "old.db") as study:  # such studies still open
         study.tell(study.ask(), list(range(8)))
-        columns = history.columns(study.ledger())
+        columns = report.columns(study.ledger())
         assert len(columns) == len(FIRST) + len(LAST) + 2 * len(NAMES)
         found = [columns[column_of(name)] for name in NAMES]
         assert found == [[float(i)] for i in range(8)]

@@ -13,7 +13,7 @@ from causalarms.service.far import FarValues
 from causalarms.service.layout import Layout
 from causalarms.service.views import BUCKETS, Views, checks_view, look, rewards_view
 from causalarms.study import Study
-from causalarms.study.far_values import far_values
+from causalarms.study.suspects import far_values
 
 SEM = random_sem(4, seed=3)
 

@@ -15,8 +15,8 @@ from study_rounds import NODES, SEM, SETTINGS, play
 
 from causalarms import Study
 from causalarms.study import learner
+from causalarms.study.cache import pack, unpack
 from causalarms.study.learner import Learner
-from causalarms.study.state_codec import pack, unpack
 from causalarms.study.store import Snapshot
 
 State = dict[str, Any]

@@ -16,7 +16,7 @@ from causalarms.cli.study_report import page
 from causalarms.cli.study_screen import summary
 from causalarms.errors import LearningWarning
 from causalarms.rng import stream
-from causalarms.study.trials import Trial
+from causalarms.study.ledger import Trial
 
 SETTINGS: dict[str, Any] = CSL | {"policy": None}
 

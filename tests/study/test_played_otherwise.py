@@ -13,8 +13,8 @@ from study_rounds import NODES, SEM, SETTINGS, play, state_of
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, StudyError
 from causalarms.rng import stream
+from causalarms.study.ledger import Record
 from causalarms.study.store import MemoryStore
-from causalarms.study.trials import Record
 
 VALUES = [1.0, 2.0, 3.0]
 

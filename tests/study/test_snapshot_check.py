@@ -16,9 +16,9 @@ from study_rounds import SETTINGS, play, state_of
 from causalarms import Study
 from causalarms.cli.study import study as command
 from causalarms.study import learner
+from causalarms.study.cache import pack, unpack
 from causalarms.study.repair import verify_file
 from causalarms.study.snapshot_check import UNCHECKED
-from causalarms.study.state_codec import pack, unpack
 from causalarms.study.store import Snapshot
 
 

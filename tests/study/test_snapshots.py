@@ -11,8 +11,8 @@ from study_rounds import SEM, SETTINGS, play, state_of
 from causalarms import Study
 from causalarms.errors import DataError
 from causalarms.study import learner
+from causalarms.study.cache import pack, unpack
 from causalarms.study.learner import Learner
-from causalarms.study.state_codec import pack, unpack
 from causalarms.study.store import Snapshot
 
 

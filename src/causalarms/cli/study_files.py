@@ -18,7 +18,7 @@ from causalarms.outputs import refuse_output, write_output
 from causalarms.plain_text import printable
 from causalarms.study import Study
 from causalarms.study.exchange import FORMAT, log_text
-from causalarms.study.history import columns
+from causalarms.study.report import columns
 from causalarms.tables.write import columns_text
 
 

@@ -12,7 +12,7 @@ import click
 
 from causalarms.errors import StudyError
 from causalarms.study import Study
-from causalarms.study.study import MAIN
+from causalarms.study.study import DEFAULT_WORKER
 
 TOKEN = "CAUSALARMS_TOKEN"  # in the environment: arguments of commands are seen by all users
 
@@ -59,7 +59,7 @@ def worker_of(study: Study, place: StudyPlace, given: str | None) -> str:
     if given is not None:
         return given
     if isinstance(place, Path):
-        return MAIN
+        return DEFAULT_WORKER
     name: str = getattr(study, "caller_name", "")
     if not name:
         raise StudyError(f"say who asks: --worker NAME; {place} serves several workers")

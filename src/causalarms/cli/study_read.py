@@ -13,10 +13,9 @@ from causalarms.cli.study_place import StudyPlace, inputs_of, open_study
 from causalarms.cli.study_screen import show_study
 from causalarms.cli.terminal import out, print_json, say, table
 from causalarms.sem.factors import NamedFactors
-from causalarms.study.beliefs import edges
-from causalarms.study.beliefs import unknown as unknown_of
-from causalarms.study.history import columns
-from causalarms.study.trials import Record
+from causalarms.study.ledger import Record
+from causalarms.study.report import columns, edges
+from causalarms.study.report import unknown as unknown_of
 
 
 @click.command()

@@ -10,8 +10,8 @@ from causalarms.cli.study_options import what_to_set
 from causalarms.cli.terminal import print_json, say
 from causalarms.errors import StudyError
 from causalarms.study import Study
-from causalarms.study.beliefs import edges as edges_of
-from causalarms.study.history import missing_in_words, missing_values
+from causalarms.study.report import edges as edges_of
+from causalarms.study.report import missing_in_words, missing_values
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60

@@ -23,14 +23,14 @@ from causalarms.service.one_thread import OneThread
 from causalarms.service.shapes import Checks
 from causalarms.service.shared_work import SharedWork
 from causalarms.service.views import Views, best_view, checks_view, look
-from causalarms.study import Study, events
+from causalarms.study import Study, log
 from causalarms.study.asking import Wanted
-from causalarms.study.endings import Ending
-from causalarms.study.explanation import explain, explain_by, rounds_known
+from causalarms.study.explain import explain, explain_by, rounds_known
+from causalarms.study.inputs import Ending
 from causalarms.study.learner import Learner
+from causalarms.study.ledger import Ledger, Trial
 from causalarms.study.settings import FORMAT
 from causalarms.study.store import MemoryStore
-from causalarms.study.trials import Ledger, Trial
 
 Found = TypeVar("Found")
 Waiting = Callable[[str], AbstractContextManager[object]]  # shows people what takes long
@@ -194,7 +194,7 @@ class Desk:
 def practise(study: Study) -> None:
     """Play a few rounds of nothing in memory, so that everything is compiled."""
     twin = ServedStudy(MemoryStore())
-    twin._write(events.CREATED, {"format": FORMAT, "settings": study.settings.as_dict()})
+    twin._write(log.CREATED, {"format": FORMAT, "settings": study.settings.as_dict()})
     noise = stream(0, "practice")
     for _ in range(PRACTICE_ROUNDS):
         trial = twin.ask()

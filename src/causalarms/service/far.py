@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from causalarms.study.far_values import WINDOW, FarValue, far_values
-from causalarms.study.trials import Ledger
+from causalarms.study.ledger import Ledger
+from causalarms.study.suspects import WINDOW, FarValue, far_values
 
 Far = dict[int, list[FarValue]]  # by trial
 

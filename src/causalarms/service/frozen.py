@@ -14,8 +14,8 @@ from causalarms.service.summaries import study_summary, trial_row
 from causalarms.service.tail import Moment
 from causalarms.service.views import checks_view, look
 from causalarms.study import Study
-from causalarms.study.events import decode
-from causalarms.study.trials import PENDING
+from causalarms.study.ledger import PENDING
+from causalarms.study.log import decode
 
 MOST_TRIALS = 2000
 LEAST_PROBABLE = 0.05  # edges that the page can show

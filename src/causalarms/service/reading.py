@@ -19,9 +19,9 @@ from causalarms.service.summaries import (
     trial_row,
     values_of,
 )
-from causalarms.study.best import predict
 from causalarms.study.inputs import as_intervention
-from causalarms.study.trials import PENDING
+from causalarms.study.ledger import PENDING
+from causalarms.study.report import predict
 
 MOST = 1000  # trials or events in one answer
 

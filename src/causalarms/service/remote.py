@@ -17,14 +17,13 @@ from causalarms.service.remote_store import RemoteStore
 from causalarms.service.wire import Reply, Wire
 from causalarms.study import Study
 from causalarms.study.asking import Wanted
-from causalarms.study.best import Best
-from causalarms.study.endings import Ending
-from causalarms.study.explanation import rounds_known
-from causalarms.study.inputs import PastRounds, as_intervention, as_values
-from causalarms.study.left_out import LeftOutValue
+from causalarms.study.explain import rounds_known
+from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_values
+from causalarms.study.ledger import Trial
 from causalarms.study.reader import trial_number
-from causalarms.study.study import MAIN
-from causalarms.study.trials import Trial
+from causalarms.study.report import Best
+from causalarms.study.study import DEFAULT_WORKER
+from causalarms.study.suspects import LeftOutValue
 
 PATIENCE = 30.0  # seconds to wait for a service that is being started again
 NAP = 0.02
@@ -72,8 +71,8 @@ class RemoteStudy(Study):
     def import_from(cls, *arguments: Any, **named: Any) -> NoReturn:
         raise RemoteStudyError("studies are restored where their file is: Study.import_from")
 
-    def ask(self, n: int = 1, worker: str = MAIN) -> Any:
-        if worker == MAIN and self.caller_name:
+    def ask(self, n: int = 1, worker: str = DEFAULT_WORKER) -> Any:
+        if worker == DEFAULT_WORKER and self.caller_name:
             worker = self.caller_name  # a worker's token asks under its own name only
         n = Wanted(worker, n).n
         for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:  # with those before

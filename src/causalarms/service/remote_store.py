@@ -7,7 +7,7 @@ from typing import Any
 
 from causalarms.errors import RemoteStudyError
 from causalarms.service.wire import Wire
-from causalarms.study.events import Event, encode
+from causalarms.study.log import Event, encode
 from causalarms.study.store import Entry, OneProcess, Snapshot
 
 PAGE = 1000

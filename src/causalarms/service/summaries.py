@@ -7,9 +7,9 @@ from importlib.metadata import version
 from causalarms.service import shapes
 from causalarms.service.tail import Moment
 from causalarms.service.views import Views
-from causalarms.study.far_values import FarValue
-from causalarms.study.history import missing_in_words, missing_values, not_as_asked
-from causalarms.study.trials import Record
+from causalarms.study.ledger import Record
+from causalarms.study.report import missing_in_words, missing_values, not_as_asked
+from causalarms.study.suspects import FarValue
 
 VERSION = version("causalarms")
 

@@ -12,11 +12,10 @@ from causalarms.service import shapes
 from causalarms.service.far import Far
 from causalarms.service.layout import Layout
 from causalarms.study import Study
-from causalarms.study.beliefs import Beliefs
-from causalarms.study.beliefs import graph as graph_of
-from causalarms.study.best import best as best_of
-from causalarms.study.model_fit import verdicts
-from causalarms.study.trials import Ledger, Record
+from causalarms.study.ledger import Ledger, Record
+from causalarms.study.report import Beliefs, model_fits
+from causalarms.study.report import best as best_of
+from causalarms.study.report import graph as graph_of
 
 BUCKETS = 500
 
@@ -215,7 +214,7 @@ def checks_view(views: Views) -> shapes.Checks:
     """The slowest of all: computed after the others."""
     answer = shapes.Checks(views.as_of, "", [], views.left_out, views.problem)
     try:
-        found = verdicts(views.beliefs, graph_of(views.beliefs))
+        found = model_fits(views.beliefs, graph_of(views.beliefs))
     except TooEarlyError as error:
         answer.why = str(error)
         return answer

@@ -10,13 +10,20 @@ from causalarms.service.desk import Written
 from causalarms.service.operation import Answer, Call
 from causalarms.service.problems import RefusedError
 from causalarms.service.service import Service
-from causalarms.study import Study, events
-from causalarms.study.endings import told, without_result
-from causalarms.study.events import decode
-from causalarms.study.importing import Import, prepare_import, remarks
-from causalarms.study.inputs import PastRounds, as_intervention, as_values
+from causalarms.study import Study, log
+from causalarms.study.inputs import (
+    Import,
+    PastRounds,
+    as_intervention,
+    as_values,
+    prepare_import,
+    remarks,
+    told,
+    without_result,
+)
+from causalarms.study.ledger import Record
+from causalarms.study.log import decode
 from causalarms.study.settings import Settings
-from causalarms.study.trials import Record
 
 
 async def ask(service: Service, call: Call) -> Answer:
@@ -171,7 +178,7 @@ def _rounds(given: list[shapes.Observation], settings: Settings) -> PastRounds:
 
 
 def _check_form(result: shapes.Result) -> None:
-    told = result.state == events.TOLD
+    told = result.state == log.TOLD
     if told != (result.values is not None):
         words = "a told result needs values" if told else f"{result.state} goes without values"
         raise RefusedError(422, "wrong-body", "The body is not what is expected", words)
@@ -194,11 +201,11 @@ def _said_before(study: Study, number: int, result: shapes.Result) -> bool:
     kind, values, reason, bits = record.state, record.values, record.reason, record.intervention
     if record.corrected:
         data = _told(study, record)
-        kind, values = events.TOLD, tuple(data["values"])
+        kind, values = log.TOLD, tuple(data["values"])
         bits = tuple(data.get("played", record.asked_intervention))
     if kind != result.state:
         return False
-    if result.state != events.TOLD:
+    if result.state != log.TOLD:
         return reason == result.reason
     named, nodes = study.settings.named, study.nodes
     played = record.asked_intervention
@@ -211,6 +218,6 @@ def _told(study: Study, record: Record) -> dict[str, Any]:
     for entry in study.store.entries():
         if f'"trial":{record.number}' in entry.text:
             event = decode(entry.text, entry.number)
-            if event.kind == events.TOLD and event.data["trial"] == record.number:
+            if event.kind == log.TOLD and event.data["trial"] == record.number:
                 return event.data
     raise AssertionError("a corrected trial was told")

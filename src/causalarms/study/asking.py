@@ -16,9 +16,9 @@ from typing import Any
 
 from causalarms.errors import StudyError, shown
 from causalarms.limits import MAX_PENDING_TRIALS
-from causalarms.study.endings import as_text
+from causalarms.study.inputs import as_text
 from causalarms.study.learner import Learner
-from causalarms.study.trials import Ledger, Record
+from causalarms.study.ledger import Ledger, Record
 
 SLICE_SECONDS = 0.2  # of learning or choosing before others get their turn
 MAX_UNLOCKED_ATTEMPTS = 3  # in which others wrote meanwhile

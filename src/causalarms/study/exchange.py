@@ -13,11 +13,10 @@ from causalarms.errors import DataError, StudyError
 from causalarms.files import read_text
 from causalarms.limits import LOG_BYTES
 from causalarms.outputs import Mark, write_output
-from causalarms.study.events import ROOT, decode
-from causalarms.study.log import check
+from causalarms.study.ledger import Ledger
+from causalarms.study.log import ROOT, check, decode
 from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import Entry, Store
-from causalarms.study.trials import Ledger
 from causalarms.tables.trials import FIRST
 from causalarms.tables.write import columns_text, parquet_bytes
 

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from causalarms.checks import LARGEST, usable, why_unusable
-from causalarms.errors import DataError, ModelError, NodeValueError, StudyError, shown
+from causalarms.errors import (
+    DataError,
+    FarValueWarning,
+    LearningWarning,
+    ModelError,
+    NodeValueError,
+    StudyError,
+    shown,
+)
 from causalarms.sem.factors import ON, NamedFactors
+from causalarms.study import log
+from causalarms.study.ledger import Ledger, Record
+from causalarms.study.log import canonical_rows, key_entry
+from causalarms.study.settings import Settings
+from causalarms.study.store import Store
+from causalarms.study.suspects import far_values, in_words
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import TableRounds, rounds_of
 
@@ -173,3 +190,131 @@ def _number(value: Any, node: str) -> float | None:
             )
         raise NodeValueError(f"node {shown(node)} {why_unusable(number)}", node)
     return number
+
+
+# -- untold ----------------------------------------------------------------------------------------
+#
+# Results that could not be told because the file of the study was changed under it.
+
+
+def keep_untold(
+    store: Store, trial: int, values: dict[str, float | None], played: dict[str, Any] | None = None
+) -> str:
+    """Append the result to FILE-untold.jsonl; a sentence that says where it is."""
+    record: dict[str, Any] = {"trial": trial, "values": values}
+    if played is not None:
+        record["played"] = played
+    result = json.dumps(record, ensure_ascii=False)
+    path: Path | None = getattr(store, "path", None)
+    if path is not None:
+        kept = path.with_name(f"{path.name}-untold.jsonl")
+        try:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(result + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            return f"The result was not kept: {result}"
+        return f"The result of trial {trial} is kept in {kept}"
+    return f"The result was not kept: {result}"
+
+
+# -- endings ---------------------------------------------------------------------------------------
+#
+# How trials end: told with values, failed, or abandoned. Several may end in one transaction.
+
+
+class Ending(NamedTuple):
+    kind: str
+    trial: int
+    values: Values | None = None
+    played: list[int] | None = None  # where it may not be what was asked
+    reason: str = ""
+
+    def data(self, record: Record) -> dict[str, Any]:
+        """Of its event."""
+        if self.values is None:
+            return {"trial": self.trial, "reason": self.reason}
+        return {"trial": self.trial, "values": self.values} | deviation(record, self.played)
+
+    def keep(self, store: Store, settings: Settings) -> str:
+        """Beside the study, where the study cannot take it; a sentence that says where it is."""
+        if self.values is None:
+            return ""
+        named = dict(zip(settings.nodes, self.values, strict=True))
+        levels = None if self.played is None else settings.named.levels(self.played)
+        return keep_untold(store, self.trial, named, levels)
+
+
+def told(settings: Settings, trial: int, values: Any, played: Any = None) -> Ending:
+    plain = as_values(values, settings.nodes)
+    bits = None if played is None else as_intervention(played, settings.named)
+    return Ending(log.TOLD, trial, plain, bits)
+
+
+def without_result(kind: str, trial: int, reason: str) -> Ending:
+    return Ending(kind, trial, reason=as_text(reason, "the reason", empty=True))
+
+
+def checked(settings: Settings, given: Ending) -> Ending:
+    """As the two above make it, whoever made it: a wrong event would spoil the log."""
+    if given.kind == log.TOLD:
+        return told(settings, given.trial, given.values, given.played)
+    if given.kind not in (log.FAILED, log.ABANDONED):
+        raise StudyError(f"a trial ends told, failed or abandoned, not {shown(given.kind)}")
+    if given.values is not None or given.played is not None:
+        raise StudyError(f"trial {given.trial} is {given.kind}: values and played go with told")
+    return without_result(given.kind, given.trial, given.reason)
+
+
+def deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
+    """What an event says of what was played: nothing where that is known already."""
+    return {} if played is None or tuple(played) == record.intervention else {"played": played}
+
+
+def as_text(given: Any, what: str, *, empty: bool = False) -> str:
+    if not isinstance(given, str) or len(given) > 10_000 or (not empty and not given.strip()):
+        raise StudyError(f"{what} must be a text, not {shown(given)}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{what} holds characters that cannot be stored") from None
+    return given
+
+
+# -- importing -------------------------------------------------------------------------------------
+#
+# Past rounds on their way into the log: all that takes time is done before others have to wait.
+
+
+class Import(NamedTuple):
+    """The data of an event, but for the number of its first trial."""
+
+    data: dict[str, Any]
+    encoded: dict[str, str]  # its tables
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.data["values"])
+
+
+def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
+    data: dict[str, Any] = {
+        "interventions": rounds.interventions,
+        "values": rounds.values,
+        "source": as_text(source, "the source", empty=True),
+    }
+    encoded = {name: canonical_rows(data[name]) for name in ("interventions", "values")}
+    return Import(data | key_entry(key, data, encoded), encoded)
+
+
+def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[Warning]]]:
+    """What to say of rounds that were imported, the first of them as this trial."""
+    assert ledger.settings is not None
+    found: list[tuple[str, type[Warning]]] = []
+    numbers = range(first, first + n_rounds)
+    left_out = sum(None in (ledger.trials[number].values or ()) for number in numbers)
+    if left_out and not ledger.settings.learns_from_gaps:
+        text = f"{left_out} of {n_rounds} rows are kept and left out of learning"
+        found.append((text, LearningWarning))
+    return found + [(text, FarValueWarning) for text in in_words(far_values(ledger, numbers))]

@@ -12,15 +12,41 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from causalarms.errors import CausalArmsError, DataError
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.rng import stream
-from causalarms.study.limits import Bits, Limits
+from causalarms.study.cache import pack, unpack
+from causalarms.study.ledger import Ledger, Record
 from causalarms.study.settings import Settings
-from causalarms.study.state_codec import pack, unpack
 from causalarms.study.store import Snapshot
-from causalarms.study.trials import Ledger, Record
+
+# -- limits ----------------------------------------------------------------------------------------
+#
+# What a study may play, and what its policy learns from.
+#
+# Policies keep factors, combinations and costs by themselves (`Policy.suggest(allowed=...)`).
+
+Bits = npt.NDArray[np.uint8]
+
+
+class Limits:
+    """The limits of a study's settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def choose(
+        self, policy: Policy, rng: np.random.Generator, pending: Sequence[Bits] = ()
+    ) -> Suggestion:
+        """The policy's suggestion; `pending` were asked before and have not been told yet."""
+        return policy.suggest(rng, pending=pending, allowed=self.settings.constraints)
+
+    def learnable(self, record: Record) -> bool:
+        """Whether it has values that the policy can learn from."""
+        return record.complete or (record.measured and self.settings.learns_from_gaps)
+
 
 SNAPSHOT_AFTER_SECONDS = 0.2  # of learning that reopening would have to repeat
 SNAPSHOT_AFTER_ROUNDS = 500

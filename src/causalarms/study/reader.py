@@ -13,17 +13,16 @@ from causalarms.errors import StudyError, shown
 from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.policies.stopping import StopRule
-from causalarms.study import beliefs, best, exchange, history, repair
-from causalarms.study.explanation import explain, rounds_known
-from causalarms.study.far_values import FarValue, far_values
+from causalarms.study import exchange, repair, report
+from causalarms.study.explain import explain, rounds_known
 from causalarms.study.inputs import as_interventions
 from causalarms.study.learner import Learner
-from causalarms.study.left_out import LeftOutValue, left_out
+from causalarms.study.ledger import Ledger, Trial
 from causalarms.study.log import Clock, Log, now
 from causalarms.study.settings import Settings
 from causalarms.study.snapshot_check import restore_newest
 from causalarms.study.store import Store
-from causalarms.study.trials import Ledger, Trial
+from causalarms.study.suspects import FarValue, LeftOutValue, far_values, left_out
 
 
 class Moment(NamedTuple):
@@ -49,7 +48,7 @@ class Reader:
         self._log = Log(store, lambda event: self._ledger.apply(event), clock, self._forget)
         self._learning = threading.RLock()  # taken before `_lock`, never inside it
         self._learner: Learner | None = None
-        self._believed: tuple[Ledger, beliefs.Beliefs] | None = None  # computed once per state
+        self._believed: tuple[Ledger, report.Beliefs] | None = None  # computed once per state
 
     @property
     def _lock(self) -> threading.RLock:
@@ -126,33 +125,33 @@ class Reader:
         with self._lock:
             return self._ledger.keys.get(key, (0, ""))[0]
 
-    def best(self) -> best.Best:
+    def best(self) -> report.Best:
         """The best intervention known, how sure that is, and what being wrong would cost."""
         with self.learning():
-            return best.best(self.beliefs())
+            return report.best(self.beliefs())
 
     def should_stop(self, rule: StopRule) -> bool:
         """Whether settling on `best()` now is good enough by the rule, net of costs and limits."""
         with self.learning():
-            found = best.best(self.beliefs(), tolerance=rule.tolerance)
+            found = report.best(self.beliefs(), tolerance=rule.tolerance)
         return rule.holds(found.expected_loss, found.probability)
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
         """Expected value of every node with a 95 % interval, per intervention."""
         bits = as_interventions(interventions, self.settings.named)
         with self.learning():
-            return best.predict(self.beliefs(), bits)
+            return report.predict(self.beliefs(), bits)
 
     def graph(self) -> Graph:
         """Who causes whom, as far as the rounds so far show."""
         with self.learning():
-            return beliefs.graph(self.beliefs())
+            return report.graph(self.beliefs())
 
     def alarms(self) -> list[dict[str, Any]]:
         """Mechanisms the policy believes to have changed."""
         with self.learning():
             now = self._now()
-            return history.alarms(now.ledger, self._follow(now).policy)
+            return report.alarms(now.ledger, self._follow(now).policy)
 
     def far_values(self) -> list[FarValue]:
         """Values far outside all others of their node, which may be typing errors."""
@@ -178,7 +177,7 @@ class Reader:
 
     def history(self) -> Any:
         """One row per trial: a pandas or polars frame where installed, else a `PlainTable`."""
-        return history.frame(self.ledger())
+        return report.frame(self.ledger())
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         """Why this intervention: what was predicted, what it teaches, what matters, what else."""
@@ -214,15 +213,15 @@ class Reader:
 
         Without `force` no file is replaced that is no earlier export; a study never is.
         """
-        return exchange.export(self.store, history.columns(self.ledger()), path, force=force)
+        return exchange.export(self.store, report.columns(self.ledger()), path, force=force)
 
-    def beliefs(self) -> beliefs.Beliefs:
+    def beliefs(self) -> report.Beliefs:
         """The mechanisms as the rounds so far show them."""
         with self.learning():
             now = self._now()
             if self._believed is None or self._believed[0] is not now.ledger:
                 policy = self._follow(now).policy
-                self._believed = (now.ledger, beliefs.believe(now.ledger, policy))
+                self._believed = (now.ledger, report.believe(now.ledger, policy))
             return self._believed[1]
 
     def _refresh(self) -> None:

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 from causalarms.errors import CorruptStudyError, StudyError, StudyFileError
 from causalarms.outputs import SQLITE, Mark, write_output
-from causalarms.study import events
-from causalarms.study.events import ROOT, Event, canonical, chain, decode, encode
+from causalarms.study import log
 from causalarms.study.learner import Learner
-from causalarms.study.log import check, now
+from causalarms.study.ledger import Ledger
+from causalarms.study.log import ROOT, Event, canonical, chain, check, decode, encode, now
 from causalarms.study.snapshot_check import UNCHECKED, check_snapshot
 from causalarms.study.sqlite import SqliteStore, connect, free_path, new_file, resolved
 from causalarms.study.store import Entry, Store
-from causalarms.study.trials import Ledger
 
 MIN_EVENT_BYTES = 120  # in the file, with its hashes
 MAX_TRIALS = 10**7  # a number beyond is damaged
@@ -34,7 +33,7 @@ class Verdict:
     """`ok`, or the first event that cannot be trusted and why; None: every event is whole."""
 
     ok: bool = True
-    events: int = 0  # intact ones
+    log: int = 0  # intact ones
     trials: int = 0
     told: int = 0
     first_bad: int | None = None
@@ -100,13 +99,13 @@ def _check_events(
     entries: list[Entry], verdict: Verdict, ledger: Ledger, *, replay: bool = False
 ) -> None:
     """Apply one by one; an error leaves the verdict at the last good one."""
-    recovered = [e.number for e in entries if f'"kind":"{events.RECOVERED}"' in e.text]
+    recovered = [e.number for e in entries if f'"kind":"{log.RECOVERED}"' in e.text]
     learner, hash_, before = None, ROOT, ""
     for entry in entries:
         hash_ = check(entry, verdict.events, hash_)
         event = decode(entry.text, entry.number)
         # before a recovery suggestions rest on what is gone
-        if replay and event.kind == events.ASKED and event.number > max(recovered, default=0):
+        if replay and event.kind == log.ASKED and event.number > max(recovered, default=0):
             if ledger.settings is None:
                 raise CorruptStudyError("the first event did not create a study", 1)
             learner = learner or Learner(ledger.settings)
@@ -141,7 +140,7 @@ def _check_pages(store: Store, verdict: Verdict) -> None:
 
 def _counted(verdict: Verdict, ledger: Ledger) -> Verdict:
     verdict.trials = len(ledger.trials)
-    verdict.told = sum(record.state == events.TOLD for record in ledger.trials)
+    verdict.told = sum(record.state == log.TOLD for record in ledger.trials)
     verdict.last_told = ledger.order[-1] if ledger.order else None
     return verdict
 
@@ -210,7 +209,7 @@ def recover(
         Verdict(),
         len(log.taken),
         lost,
-        [r.number for r in log.ledger.trials if r.state == events.LOST],
+        [r.number for r in log.ledger.trials if r.state == log.LOST],
         [n for n in log.ledger.pending if lost and log.asked_by[n] < lost[-1]],
         [n for n in whole if n > 1 and n - 1 not in whole],
         str(saved),
@@ -221,7 +220,7 @@ def recover(
     data = {
         "source": path.name, "text": text, "lost": lost, "broken_links": rescue.broken_links
     }  # fmt: skip
-    log.write(events.RECOVERED, now().isoformat(timespec="milliseconds"), data)
+    log.write(log.RECOVERED, now().isoformat(timespec="milliseconds"), data)
     SqliteStore.create(rescued, log.entries)
     return rescue._replace(verdict=verify_file(rescued))
 
@@ -319,19 +318,19 @@ class _NewLog:
         self.asked_by: dict[int, int] = {}  # trial -> event of the damaged file
 
     def take(self, event: Event) -> None:
-        key = {events.ASKED: "trial", events.IMPORTED: "first"}.get(event.kind, "")
+        key = {log.ASKED: "trial", log.IMPORTED: "first"}.get(event.kind, "")
         first = event.data.get(key)
         if isinstance(first, int):
             for number in range(len(self.ledger.trials), min(first, MAX_TRIALS)):
-                self.write(events.LOST, event.at, {"trial": number})
+                self.write(log.LOST, event.at, {"trial": number})
             self.asked_by[first] = event.number
         try:
             self.write(event.kind, event.at, event.data)
         except CorruptStudyError:
-            if event.kind != events.TOLD:
+            if event.kind != log.TOLD:
                 return
             text = f"what was played is lost, what was told is {canonical(event.data)}"
-            self.write(events.NOTE, event.at, {"text": text})
+            self.write(log.NOTE, event.at, {"text": text})
         self.taken.append(event.number)
 
     def write(self, kind: str, at: str, data: dict[str, Any]) -> None:

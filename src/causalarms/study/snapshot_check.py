@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from causalarms.errors import StudyError
-from causalarms.study.events import decode
+from causalarms.study.cache import pack, unpack
 from causalarms.study.learner import Learner
-from causalarms.study.state_codec import pack, unpack
+from causalarms.study.ledger import Ledger
+from causalarms.study.log import decode
 from causalarms.study.store import Entry, Snapshot, Store
-from causalarms.study.trials import Ledger
 
 DROP = "causalarms study verify FILE --drop-snapshot (or study.drop_snapshot())"
 

@@ -35,7 +35,7 @@ from causalarms.errors import (
     StudyFileError,
 )
 from causalarms.outputs import refuse_neighbour
-from causalarms.study.events import ROOT
+from causalarms.study.log import ROOT
 from causalarms.study.store import Entry, OneProcess, Snapshot
 
 try:

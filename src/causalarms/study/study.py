@@ -23,23 +23,34 @@ from causalarms.errors import (
     UnknownAlarmError,
     shown,
 )
-from causalarms.study import asking, events, exchange
+from causalarms.study import asking, exchange, log
 from causalarms.study.asking import Wanted
-from causalarms.study.endings import Ending, as_text, checked, deviation, told, without_result
-from causalarms.study.far_values import far_values, in_words
-from causalarms.study.importing import Import, prepare_import, remarks
-from causalarms.study.inputs import PastRounds, as_intervention, as_past_rounds, as_values
+from causalarms.study.inputs import (
+    Ending,
+    Import,
+    PastRounds,
+    as_intervention,
+    as_past_rounds,
+    as_text,
+    as_values,
+    checked,
+    deviation,
+    prepare_import,
+    remarks,
+    told,
+    without_result,
+)
 from causalarms.study.learner import Learner
-from causalarms.study.log import Clock, now
-from causalarms.study.once import done_before, once
+from causalarms.study.ledger import Record, Trial
+from causalarms.study.log import Clock, already_done, key_entry, now
 from causalarms.study.reader import Reader, trial_number
 from causalarms.study.settings import FORMAT, Settings, chosen_policy, refuse_odd_names, switches
 from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import MemoryStore
-from causalarms.study.trials import Record, Trial
+from causalarms.study.suspects import far_values, in_words
 
 PACKAGE = Path(__file__).parents[1]
-MAIN = "main"  # the worker who gave no name
+DEFAULT_WORKER = "main"  # the worker who gave no name
 CONSTRAINTS = ("max_interventions", "forbidden", "required")
 
 
@@ -116,7 +127,7 @@ class Study(Reader):
         refuse_odd_names(settings)
         Learner(settings)  # refuse what cannot run before there is a file
         study = cls(MemoryStore(), clock)
-        study._write(events.CREATED, {"format": FORMAT, "settings": settings.as_dict()})
+        study._write(log.CREATED, {"format": FORMAT, "settings": settings.as_dict()})
         if path is None:
             return study
         study = cls(SqliteStore.create(path, study.store.entries()), clock)
@@ -134,7 +145,7 @@ class Study(Reader):
             raise
         return study
 
-    def ask(self, n: int = 1, worker: str = MAIN) -> Any:
+    def ask(self, n: int = 1, worker: str = DEFAULT_WORKER) -> Any:
         """The next trial (n = 1), or a list of n; a worker with pending trials gets those first.
 
         Trials are chosen and written a few at a time, so that others can tell meanwhile. If asking
@@ -176,11 +187,11 @@ class Study(Reader):
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """The trial was carried out and gave no result."""
-        self._finish(without_result(events.FAILED, trial_number(trial), reason))
+        self._finish(without_result(log.FAILED, trial_number(trial), reason))
 
     def abandon(self, trial: Trial | int, reason: str = "") -> None:
         """The trial will not be carried out."""
-        self._finish(without_result(events.ABANDONED, trial_number(trial), reason))
+        self._finish(without_result(log.ABANDONED, trial_number(trial), reason))
 
     def finish(self, endings: Sequence[Ending]) -> list[StudyError | None]:
         """End several trials in one transaction; of each the error for which it was refused.
@@ -247,10 +258,10 @@ class Study(Reader):
     def write_import(self, prepared: Import) -> int | None:
         """The first trial of rounds that are written now; None if they were written before."""
         with self._lock, self._log.writing():
-            if done_before(self._ledger.keys, prepared.data):
+            if already_done(self._ledger.keys, prepared.data):
                 return None
             first = len(self._ledger.trials)
-            self._log.write(events.IMPORTED, {"first": first} | prepared.data, prepared.encoded)
+            self._log.write(log.IMPORTED, {"first": first} | prepared.data, prepared.encoded)
         return first
 
     def correct(
@@ -277,9 +288,9 @@ class Study(Reader):
             "values": plain,
             "reason": as_text(reason, "the reason", empty=True),
         }
-        data |= once(key, data | {"played": bits})
+        data |= key_entry(key, data | {"played": bits})
         with self._lock, self._log.writing():
-            if done_before(self._ledger.keys, data):
+            if already_done(self._ledger.keys, data):
                 return
             record = self._ledger.trial(number)
             if record.values is None:
@@ -288,7 +299,7 @@ class Study(Reader):
                     number,
                     record.state,
                 )
-            self._log.write(events.CORRECTED, data | deviation(record, bits))
+            self._log.write(log.CORRECTED, data | deviation(record, bits))
         self._warn_of(number)
 
     def change_settings(self, **changes: Any) -> None:
@@ -299,20 +310,20 @@ class Study(Reader):
         new = Settings.from_dict(self.settings.as_dict() | changes)
         Learner(new)
         plain = {name: new.as_dict()[name] for name in changes}
-        self._write(events.CHANGED, {"settings": plain})
+        self._write(log.CHANGED, {"settings": plain})
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
         """A remark for the log; one that is repeated with its `key` is not written again."""
         data: dict[str, Any] = {"text": as_text(text, "the note")}
         if trial is not None:
             data["trial"] = trial_number(trial)
-        data |= once(key, data)
+        data |= key_entry(key, data)
         with self._lock, self._log.writing():
-            if done_before(self._ledger.keys, data):
+            if already_done(self._ledger.keys, data):
                 return
             if trial is not None:
                 self._ledger.trial(data["trial"])
-            self._log.write(events.NOTE, data)
+            self._log.write(log.NOTE, data)
 
     def acknowledge(self, alarm: int, note: str = "", *, known: int | None = None) -> None:
         """Say that an alarm (its number in `alarms()`) was seen; `known`: how many there are."""
@@ -321,7 +332,7 @@ class Study(Reader):
             words = f"there is no alarm {shown(alarm)}; there are {count}"
             raise UnknownAlarmError(words, alarm)
         self._write(
-            events.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
+            log.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
         )
 
     def drop_snapshot(self) -> None:
@@ -359,7 +370,7 @@ class Study(Reader):
             elif self._log.number != now.number:
                 return False
             for data in chosen:
-                self._log.write(events.ASKED, data)
+                self._log.write(log.ASKED, data)
         return True
 
     def _finish(self, ending: Ending) -> None:

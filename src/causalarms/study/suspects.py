@@ -16,17 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.study.trials import Ledger
+from causalarms.policies.base import Policy
+from causalarms.study.learner import Limits
+from causalarms.study.ledger import Ledger
 
 FloatArray = npt.NDArray[np.float64]
 
-FACTOR = 5.0  # benchmarks/far_values.py: with tails of t_3 one honest value in 1500 is far
-SHARE = 0.9  # of values whose distance from the median makes the spread
-FEWEST = 10  # other values, below which nothing can be said
-NEAR = 2.0  # spreads
-COMPANY = 3  # so many others near it make a value ordinary
+FAR_SPREADS = 5.0  # benchmarks/far_values.py: with tails of t_3 one honest value in 1500 is far
+SPREAD_QUANTILE = 0.9  # of values whose distance from the median makes the spread
+MIN_OTHERS = 10  # other values, below which nothing can be said
+NEAR_SPREADS = 2.0  # spreads
+MIN_NEIGHBOURS = 3  # so many others near it make a value ordinary
 ROUNDING = 1e-9  # of the median: a spread below is none
-MOST_WARNINGS = 5  # at a time
+MAX_WARNINGS = 5  # at a time
 BLOCK = 25  # results that are compared with nearly the same ones
 WINDOW = 100  # results of the beginning, before and after, whatever the number of rounds
 
@@ -82,9 +84,9 @@ def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[Far
 
 def in_words(found: Sequence[FarValue]) -> list[str]:
     """A warning for each, but not for hundreds."""
-    more = len(found) - MOST_WARNINGS
+    more = len(found) - MAX_WARNINGS
     rest = [f"and {more} values more: causalarms study show FILE"] if more > 0 else []
-    return [far.message for far in found[:MOST_WARNINGS]] + rest
+    return [far.message for far in found[:MAX_WARNINGS]] + rest
 
 
 def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
@@ -96,15 +98,17 @@ def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
     >>> far_from(14.0, others)
     """
     seen = np.sort(np.asarray(others, dtype=float))
-    if len(seen) < FEWEST:
+    if len(seen) < MIN_OTHERS:
         return None
     middle = float(seen[len(seen) // 2])
     distance = np.abs(seen - middle)
     spread = _spread(np.sort(distance), middle)
-    limit = FACTOR * spread * (1.0 + FEWEST / len(seen))  # few values say little of the spread
+    limit = (
+        FAR_SPREADS * spread * (1.0 + MIN_OTHERS / len(seen))
+    )  # few values say little of the spread
     if not abs(value - middle) > limit > 0.0:
         return None
-    if (np.abs(seen - value) <= NEAR * spread).sum() >= COMPANY:
+    if (np.abs(seen - value) <= NEAR_SPREADS * spread).sum() >= MIN_NEIGHBOURS:
         return None
     ordinary = seen[distance <= limit]
     return Seen(float(ordinary[0]), float(ordinary[-1]))
@@ -121,11 +125,11 @@ def _spread(distance: FloatArray, middle: float) -> float:
     if usual > least:
         return usual
     others = distance[distance > least]
-    return max(_quantile(others) if len(others) >= COMPANY else 0.0, abs(middle))
+    return max(_quantile(others) if len(others) >= MIN_NEIGHBOURS else 0.0, abs(middle))
 
 
 def _quantile(ascending: FloatArray) -> float:
-    return float(ascending[int(SHARE * (len(ascending) - 1))])
+    return float(ascending[int(SPREAD_QUANTILE * (len(ascending) - 1))])
 
 
 def _places(ledger: Ledger, numbers: Iterable[int] | None) -> Sequence[int]:
@@ -184,10 +188,12 @@ def _worth_a_look(rows: FloatArray, places: Sequence[int]) -> list[int]:
         low = values[np.where(known, least // 2, 0), columns]
         high = values[np.where(known, count - (least + 1) // 2, 0), columns]
         distance = np.sort(np.maximum(np.maximum(low - values, values - high), 0.0), axis=0)
-        spread = distance[np.where(known, SHARE * (least - 1), 0).astype(np.int64), columns]
+        spread = distance[
+            np.where(known, SPREAD_QUANTILE * (least - 1), 0).astype(np.int64), columns
+        ]
         own = rows[block]
         away = np.maximum(np.abs(own - low), np.abs(own - high))
-        far = np.where(known, away > FACTOR * spread, ~np.isnan(own))
+        far = np.where(known, away > FAR_SPREADS * spread, ~np.isnan(own))
         found += block[far.any(axis=1)].tolist()
     return found
 
@@ -195,9 +201,51 @@ def _worth_a_look(rows: FloatArray, places: Sequence[int]) -> list[int]:
 def _suspects(own: FloatArray, others: FloatArray) -> npt.NDArray[np.int64]:
     """Nodes that may be far: the first condition of `far_from` for all nodes at once."""
     count = (~np.isnan(others)).sum(axis=0)
-    nodes = np.flatnonzero((count >= FEWEST) & ~np.isnan(own))
+    nodes = np.flatnonzero((count >= MIN_OTHERS) & ~np.isnan(own))
     others, count, place = others[:, nodes], count[nodes], np.arange(len(nodes))
     middle = np.sort(others, axis=0)[count // 2, place]  # nan comes last
     distance = np.sort(np.abs(others - middle), axis=0)
-    usual = distance[(SHARE * (count - 1)).astype(np.int64), place]
-    return nodes[np.abs(own[nodes] - middle) > FACTOR * usual]
+    usual = distance[(SPREAD_QUANTILE * (count - 1)).astype(np.int64), place]
+    return nodes[np.abs(own[nodes] - middle) > FAR_SPREADS * usual]
+
+
+# -- left out --------------------------------------------------------------------------------------
+#
+# Which results the policy does not learn from for now: probable typing errors.
+
+
+class LeftOutValue(NamedTuple):
+    """A value whose trial is left out."""
+
+    trial: int
+    node: str
+    value: float
+
+    @property
+    def message(self) -> str:
+        return (
+            f"trial {self.trial}: {self.node!r} = {self.value:g} left out as a probable typing "
+            "error; it counts once others like it come, or corrected: "
+            f"causalarms study correct FILE {self.trial} NODE=VALUE ..."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "message": self.message}
+
+
+def left_out(ledger: Ledger, policy: Policy) -> list[LeftOutValue]:
+    """Of the rounds the policy has learned, in the user's numbers and sign."""
+    settings = ledger.settings
+    assert settings is not None
+    suspected = policy.left_out
+    if not suspected:
+        return []
+    limits = Limits(settings)
+    learned = [r for r in map(ledger.trials.__getitem__, ledger.order) if limits.learnable(r)]
+    found = []
+    for round_, node, _ in suspected:
+        record = learned[round_ - 1]
+        value = None if record.values is None else record.values[node]
+        assert value is not None  # only what was told can be suspected
+        found.append(LeftOutValue(record.number, settings.nodes[node], float(value)))
+    return found

@@ -15,10 +15,9 @@ import numpy as np
 from causalarms.errors import NotAskedError
 from causalarms.models.belief import Belief
 from causalarms.policies.base import Policy
-from causalarms.study.beliefs import Beliefs, Bits, FloatArray, believe
-from causalarms.study.best import candidates
-from causalarms.study.left_out import left_out
-from causalarms.study.trials import Ledger
+from causalarms.study.ledger import Ledger
+from causalarms.study.report import Beliefs, Bits, FloatArray, believe, candidates
+from causalarms.study.suspects import left_out
 
 TOP = 5
 REASONS = {  # of trials that were asked before policies said why

@@ -21,9 +21,8 @@ from causalarms.errors import (
     shown,
 )
 from causalarms.sem.factors import Level
-from causalarms.study import events as kinds
-from causalarms.study.events import Event
-from causalarms.study.once import remember
+from causalarms.study import log as kinds
+from causalarms.study.log import Event, record_key
 from causalarms.study.settings import FORMAT, Settings
 
 PENDING = kinds.ASKED
@@ -120,7 +119,7 @@ class Ledger:
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
         try:
             _APPLY[event.kind](self, event)
-            remember(self.keys, event)
+            record_key(self.keys, event)
         except (CausalArmsError, LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise CorruptStudyError(
                 f"event {event.number} ({event.kind}) makes no sense: {error}", event.number
