@@ -239,7 +239,6 @@ def test_history_show_and_report_list_it_until_it_is_corrected(tmp_path: Path) -
     assert "far     yield = 1000 in trial 20, others" in shown
     facts = json.loads(run.invoke(command, ["show", str(path), "--json"]).stdout)
     assert facts["far_values"][0]["trial"] == 20
-    assert facts["snapshot_ignored"] is None
     again = run.invoke(command, ["correct", str(path), "20", *wrong, "--json"])
     assert "'yield' is 1000" in json.loads(again.stdout)["warnings"][0]
     correct = [f"{node}={value}" for node, value in right.items()]

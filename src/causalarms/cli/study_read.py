@@ -108,11 +108,10 @@ def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> No
 def alarms(file: StudyPlace, as_json: bool) -> None:
     """Mechanisms that seem to have changed."""
     with open_study(file, read_only=True) as study:
-        found, policy = study.alarms(), study.settings.policy
+        found, watches, policy = study.alarms(), study.watches, study.settings.policy
     if as_json:
         print_json(found)
     elif not found:
-        watches = policy.endswith("-cd")
         say("no alarm" if watches else f"no alarm: policy {policy} does not watch for any")
     else:
         keys = ["alarm", "trial", "regime", "node", "changed_after", "acknowledged", "note"]

@@ -10,24 +10,20 @@ from causalarms.cli.study_options import FILE, JSON
 from causalarms.cli.study_place import Address, StudyPlace, file_of, open_study
 from causalarms.cli.terminal import print_json, say
 from causalarms.study import repair
+from causalarms.study.learner import Learner
 
 
 @click.command()
 @FILE
 @click.option("--replay", is_flag=True, help="Also check every suggestion; takes its time.")
-@click.option("--quick", is_flag=True, help="Do not compare the snapshot with what the log gives.")
-@click.option("--drop-snapshot", is_flag=True, help="Delete the snapshot first; nothing is lost.")
 @JSON
-def verify(file: StudyPlace, replay: bool, quick: bool, drop_snapshot: bool, as_json: bool) -> None:
-    """Check every event; exit code 1 where one, or the snapshot, cannot be trusted."""
-    if drop_snapshot:
-        with open_study(file) as study:
-            study.drop_snapshot()
+def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
+    """Check every event; exit code 1 if one cannot be trusted."""
     if isinstance(file, Address):
         with open_study(file) as study:
-            verdict = study.verify(replay=replay, quick=quick)
+            verdict = study.verify(replay=replay)
     else:
-        verdict = repair.verify_file(file, replay=replay, quick=quick)
+        verdict = repair.verify_file(file, replay=Learner if replay else None)
     if as_json:
         print_json(verdict.as_dict())
     else:

@@ -99,7 +99,6 @@ def summary(study: Study) -> dict[str, Any]:
             for n in ledger.pending
         ],
         "problem": study.problem,
-        "snapshot_ignored": study.snapshot_ignored,
         "far_values": [far.as_dict() for far in study.far_values()],
         "left_out": [out.as_dict() for out in study.left_out()],
     }

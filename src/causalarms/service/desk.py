@@ -27,7 +27,7 @@ from causalarms.study import Study, log
 from causalarms.study.asking import Wanted
 from causalarms.study.explain import explain, explain_by, rounds_known
 from causalarms.study.inputs import Ending
-from causalarms.study.learner import Learner
+from causalarms.study.learner import Learner, policy_of
 from causalarms.study.ledger import Ledger, Trial
 from causalarms.study.settings import FORMAT
 from causalarms.study.store import MemoryStore
@@ -95,7 +95,7 @@ class Desk:
             + (f" and learning from {results} results" if results else "")
             + ": this takes about half a minute the first time"
         )
-        compiles = settings.make_policy().has_model
+        compiles = policy_of(settings).has_model
         with waiting(words) if compiles else nullcontext():
             practise(self._teller)
             _ = self._asker.policy

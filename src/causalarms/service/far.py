@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from causalarms.study.ledger import Ledger
-from causalarms.study.suspects import WINDOW, FarValue, far_values
+from causalarms.study.suspects import WINDOW, SuspectValue, far_values
 
-Far = dict[int, list[FarValue]]  # by trial
+Far = dict[int, list[SuspectValue]]  # by trial
 
 
 class FarValues:

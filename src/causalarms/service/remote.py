@@ -23,7 +23,7 @@ from causalarms.study.ledger import Trial
 from causalarms.study.reader import trial_number
 from causalarms.study.report import Best
 from causalarms.study.study import DEFAULT_WORKER
-from causalarms.study.suspects import LeftOutValue
+from causalarms.study.suspects import SuspectValue
 
 PATIENCE = 30.0  # seconds to wait for a service that is being started again
 NAP = 0.02
@@ -187,9 +187,9 @@ class RemoteStudy(Study):
         found: list[dict[str, Any]] = self._fresh("/alarms")["alarms"]
         return found
 
-    def left_out(self) -> list[LeftOutValue]:
+    def left_out(self) -> list[SuspectValue]:
         found = self._fresh("/checks")["left_out"]
-        return [LeftOutValue(out["trial"], out["node"], out["value"]) for out in found]
+        return [SuspectValue(out["trial"], out["node"], out["value"]) for out in found]
 
     @property
     def problem(self) -> str | None:
@@ -202,10 +202,6 @@ class RemoteStudy(Study):
     @property
     def weighs_graphs(self) -> bool:
         return bool(self._fresh("/graph")["weighs_graphs"])
-
-    @property
-    def snapshot_ignored(self) -> str | None:
-        return None
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         number = trial_number(trial)

@@ -8,7 +8,7 @@ from typing import Any
 from causalarms.errors import RemoteStudyError
 from causalarms.service.wire import Wire
 from causalarms.study.log import Event, encode
-from causalarms.study.store import Entry, OneProcess, Snapshot
+from causalarms.study.store import Entry, OneProcess
 
 PAGE = 1000
 
@@ -56,15 +56,6 @@ class RemoteStore(OneProcess):
 
     def append(self, entry: Entry) -> None:
         raise RemoteStudyError("only the service itself writes to the log")
-
-    def snapshot(self) -> Snapshot | None:
-        return None
-
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
-        raise RemoteStudyError("only the service itself keeps snapshots")
-
-    def drop_snapshot(self) -> None:
-        raise RemoteStudyError("snapshots are dropped where the study's file is")
 
     def close(self) -> None:
         self._wire.close()

@@ -9,7 +9,7 @@ from causalarms.service.tail import Moment
 from causalarms.service.views import Views
 from causalarms.study.ledger import Record
 from causalarms.study.report import missing_in_words, missing_values, not_as_asked
-from causalarms.study.suspects import FarValue
+from causalarms.study.suspects import SuspectValue
 
 VERSION = version("causalarms")
 
@@ -75,5 +75,5 @@ def values_of(moment: Moment, record: Record) -> shapes.Numbers | None:
     return dict(zip(moment.settings.nodes, record.values, strict=True))
 
 
-def far_value(far: FarValue) -> shapes.FarValue:
+def far_value(far: SuspectValue) -> shapes.FarValue:
     return shapes.FarValue(far.trial, far.node, far.value, far.low, far.high)

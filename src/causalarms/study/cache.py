@@ -1,15 +1,116 @@
-"""A policy's state as bytes: a JSON header and the raw arrays. Nothing in it can be executed."""
+"""States of policies in the user's cache folder: reopening a study need not learn its log again.
+
+A study file holds events only. What a policy has learned from them is kept apart, because it is fed
+to compiled code: nobody can send it along with a file. The cache is never needed. A state that is
+missing, damaged or of another version means that the log is learned again.
+
+Each study has one file, named by the hash of its first event: the SHA-256 digest of the rest, then
+a JSON header and the raw arrays. Nothing in it can be executed.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import Any
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from causalarms.errors import DataError
 
+FOLDER_VARIABLE = "CAUSALARMS_CACHE"  # a folder; empty: no cache
+MAX_CACHE_BYTES = 200_000_000  # of all studies; the oldest states go first
+DIGEST_BYTES = 32
 DTYPES = ("<f8", "<i8", "|u1", "|b1")
+OWN = "study."  # prefix of what is kept next to the policy's state
+
+
+class CachedState(NamedTuple):
+    """The state of a policy after an event of a study's log."""
+
+    made_for: str  # the policy, its settings, and whose numbers these are
+    event: int
+    hash: str  # of that event: another log with the same first event has another
+    followed: int  # results of the log that are dealt with
+    problem: list[Any] | None  # trial and message, as `learner.Problem`
+    state: dict[str, Any]
+
+
+def load(first_hash: bytes, made_for: str) -> CachedState | None:
+    """The state of the study with this first event, if it was made for the same policy."""
+    try:
+        content = _path(first_hash).read_bytes()
+        if hashlib.sha256(content[DIGEST_BYTES:]).digest() != content[:DIGEST_BYTES]:
+            return None
+        state = unpack(content[DIGEST_BYTES:])
+        own = {name: state.pop(OWN + name) for name in CachedState._fields[:-1]}
+    except (OSError, RuntimeError, DataError, KeyError):
+        return None
+    return CachedState(**own, state=state) if own["made_for"] == made_for else None
+
+
+def keep(first_hash: bytes, cached: CachedState) -> None:
+    """Replace the state of this study; what cannot be kept or written is not kept."""
+    with suppress(OSError, RuntimeError, DataError, TypeError, ValueError):
+        path = _path(first_hash)
+        own = {OWN + name: value for name, value in cached._asdict().items() if name != "state"}
+        content = pack(cached.state | own)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # No sync: after a power cut the digest does not fit, and the log is learned again.
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            try:
+                file.write(hashlib.sha256(content).digest() + content)
+                file.close()
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink()
+                raise
+        _remove_oldest(path.parent)
+
+
+@cache
+def made_by() -> str:
+    """Whose numbers a state holds: other versions and processors may round the last digit."""
+    packages = " ".join(f"{name} {version(name)}" for name in ("causalarms", "numpy", "numba"))
+    return f"{packages} {import_module('llvmlite.binding').get_host_cpu_name()}"
+
+
+def cache_folder() -> Path:
+    """Where states are kept; RuntimeError if there is no cache."""
+    given = os.environ.get(FOLDER_VARIABLE)
+    if given == "":
+        raise RuntimeError(f"{FOLDER_VARIABLE} is empty")
+    if given is not None:
+        return Path(given)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base, "causalarms")
+
+
+def _path(first_hash: bytes) -> Path:
+    return cache_folder() / f"{first_hash.hex()}.state"
+
+
+def _remove_oldest(folder: Path) -> None:
+    found = [(path.stat(), path) for path in folder.glob("*.state")]
+    total = sum(status.st_size for status, _ in found)
+    for status, path in sorted(found, key=lambda pair: pair[0].st_mtime_ns):
+        if total <= MAX_CACHE_BYTES:
+            return
+        path.unlink(missing_ok=True)
+        total -= status.st_size
 
 
 def pack(state: dict[str, Any]) -> bytes:
@@ -24,7 +125,7 @@ def pack(state: dict[str, Any]) -> bytes:
         if isinstance(value, np.ndarray):
             little = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
             if little.dtype.str not in DTYPES:
-                raise DataError(f"{name} holds {value.dtype}, which a snapshot cannot keep")
+                raise DataError(f"{name} holds {value.dtype}, which a cached state cannot keep")
             arrays.append({"name": name, "dtype": little.dtype.str, "shape": list(value.shape)})
             chunks.append(little.tobytes())
         else:

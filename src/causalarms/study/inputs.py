@@ -1,4 +1,7 @@
-"""Results and past rounds as users give them, turned into plain values or refused."""
+"""What users tell: results, endings of trials and past rounds, as plain values or refused.
+
+Everything is checked before the log is locked, so that nobody waits for somebody else's mistake.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ from causalarms.errors import (
     shown,
 )
 from causalarms.sem.factors import ON, NamedFactors
-from causalarms.study import log
+from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
-from causalarms.study.log import canonical_rows, key_entry
+from causalarms.study.log import ABANDONED, FAILED, TOLD, canonical_rows, key_entry
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
 from causalarms.study.suspects import far_values, in_words
@@ -33,6 +36,8 @@ from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import TableRounds, rounds_of
 
 Values = list[float | None]
+
+MAX_TEXT_LENGTH = 10_000
 
 
 class PastRounds(NamedTuple):
@@ -46,17 +51,20 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
 
     None is a value that was not measured; a node that is not mentioned is an error.
     """
-    mapping = _mapping(given)
-    if mapping is not None and len(mapping) == len(nodes):
-        plain = [mapping.get(node) for node in nodes]
-        if all(type(x) is float and -LARGEST <= x <= LARGEST for x in plain):
-            return plain  # nothing to say: many rounds may follow
+    is_row = isinstance(given, list | tuple) or type(given) is np.ndarray
+    mapping = None if is_row else _mapping(given)
     if mapping is None:
-        if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+        is_scalar = isinstance(given, str | bytes) or getattr(given, "ndim", 1) == 0
+        if is_scalar or not isinstance(given, Sequence | np.ndarray):
             raise StudyError(f"values are a number per node, not {shown(given)}")
         if len(given) != len(nodes):
             raise StudyError(f"{len(given)} values for {len(nodes)} nodes ({', '.join(nodes)})")
-        mapping = dict(zip(nodes, given, strict=True))
+        row = given.tolist() if isinstance(given, np.ndarray) else given
+        mapping = dict(zip(nodes, row, strict=True))
+    if len(mapping) == len(nodes):
+        plain = [mapping.get(node) for node in nodes]
+        if all(type(x) is float and -LARGEST <= x <= LARGEST for x in plain):
+            return plain  # the usual case, quickly: many rounds may follow
     for name in mapping:
         if name not in nodes:
             label = name if isinstance(name, str) else shown(name)
@@ -192,43 +200,13 @@ def _number(value: Any, node: str) -> float | None:
     return number
 
 
-# -- untold ----------------------------------------------------------------------------------------
-#
-# Results that could not be told because the file of the study was changed under it.
-
-
-def keep_untold(
-    store: Store, trial: int, values: dict[str, float | None], played: dict[str, Any] | None = None
-) -> str:
-    """Append the result to FILE-untold.jsonl; a sentence that says where it is."""
-    record: dict[str, Any] = {"trial": trial, "values": values}
-    if played is not None:
-        record["played"] = played
-    result = json.dumps(record, ensure_ascii=False)
-    path: Path | None = getattr(store, "path", None)
-    if path is not None:
-        kept = path.with_name(f"{path.name}-untold.jsonl")
-        try:
-            with kept.open("a", encoding="utf-8") as file:
-                file.write(result + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            return f"The result was not kept: {result}"
-        return f"The result of trial {trial} is kept in {kept}"
-    return f"The result was not kept: {result}"
-
-
-# -- endings ---------------------------------------------------------------------------------------
-#
-# How trials end: told with values, failed, or abandoned. Several may end in one transaction.
-
-
 class Ending(NamedTuple):
+    """How a trial ends: told with values, failed, or abandoned."""
+
     kind: str
     trial: int
     values: Values | None = None
-    played: list[int] | None = None  # where it may not be what was asked
+    played: list[int] | None = None  # if it may not be what was asked
     reason: str = ""
 
     def data(self, record: Record) -> dict[str, Any]:
@@ -238,18 +216,33 @@ class Ending(NamedTuple):
         return {"trial": self.trial, "values": self.values} | deviation(record, self.played)
 
     def keep(self, store: Store, settings: Settings) -> str:
-        """Beside the study, where the study cannot take it; a sentence that says where it is."""
+        """Write a result that the study cannot take to FILE-untold.jsonl; say where it is."""
         if self.values is None:
             return ""
-        named = dict(zip(settings.nodes, self.values, strict=True))
-        levels = None if self.played is None else settings.named.levels(self.played)
-        return keep_untold(store, self.trial, named, levels)
+        record: dict[str, Any] = {
+            "trial": self.trial, "values": dict(zip(settings.nodes, self.values, strict=True))
+        }  # fmt: skip
+        if self.played is not None:
+            record["played"] = settings.named.levels(self.played)
+        result = json.dumps(record, ensure_ascii=False)
+        path: Path | None = getattr(store, "path", None)
+        if path is None:
+            return f"The result was not kept: {result}"
+        kept = path.with_name(f"{path.name}-untold.jsonl")
+        try:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(result + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            return f"The result was not kept: {result}"
+        return f"The result of trial {self.trial} is kept in {kept}"
 
 
 def told(settings: Settings, trial: int, values: Any, played: Any = None) -> Ending:
     plain = as_values(values, settings.nodes)
     bits = None if played is None else as_intervention(played, settings.named)
-    return Ending(log.TOLD, trial, plain, bits)
+    return Ending(TOLD, trial, plain, bits)
 
 
 def without_result(kind: str, trial: int, reason: str) -> Ending:
@@ -257,10 +250,10 @@ def without_result(kind: str, trial: int, reason: str) -> Ending:
 
 
 def checked(settings: Settings, given: Ending) -> Ending:
-    """As the two above make it, whoever made it: a wrong event would spoil the log."""
-    if given.kind == log.TOLD:
+    """Validate an ending built by a caller: an invalid event must never reach the log."""
+    if given.kind == TOLD:
         return told(settings, given.trial, given.values, given.played)
-    if given.kind not in (log.FAILED, log.ABANDONED):
+    if given.kind not in (FAILED, ABANDONED):
         raise StudyError(f"a trial ends told, failed or abandoned, not {shown(given.kind)}")
     if given.values is not None or given.played is not None:
         raise StudyError(f"trial {given.trial} is {given.kind}: values and played go with told")
@@ -268,27 +261,12 @@ def checked(settings: Settings, given: Ending) -> Ending:
 
 
 def deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
-    """What an event says of what was played: nothing where that is known already."""
+    """What an event says of what was played: nothing if that is known already."""
     return {} if played is None or tuple(played) == record.intervention else {"played": played}
 
 
-def as_text(given: Any, what: str, *, empty: bool = False) -> str:
-    if not isinstance(given, str) or len(given) > 10_000 or (not empty and not given.strip()):
-        raise StudyError(f"{what} must be a text, not {shown(given)}")
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise StudyError(f"{what} holds characters that cannot be stored") from None
-    return given
-
-
-# -- importing -------------------------------------------------------------------------------------
-#
-# Past rounds on their way into the log: all that takes time is done before others have to wait.
-
-
 class Import(NamedTuple):
-    """The data of an event, but for the number of its first trial."""
+    """The data of an event with past rounds, except for the number of its first trial."""
 
     data: dict[str, Any]
     encoded: dict[str, str]  # its tables
@@ -299,6 +277,7 @@ class Import(NamedTuple):
 
 
 def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
+    """Encode past rounds before the log is locked: a large table takes seconds."""
     data: dict[str, Any] = {
         "interventions": rounds.interventions,
         "values": rounds.values,
@@ -309,12 +288,27 @@ def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
 
 
 def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[Warning]]]:
-    """What to say of rounds that were imported, the first of them as this trial."""
+    """What to say of results that were just written, the first of them as this trial."""
     assert ledger.settings is not None
     found: list[tuple[str, type[Warning]]] = []
     numbers = range(first, first + n_rounds)
-    left_out = sum(None in (ledger.trials[number].values or ()) for number in numbers)
-    if left_out and not ledger.settings.learns_from_gaps:
-        text = f"{left_out} of {n_rounds} rows are kept and left out of learning"
+    with_gaps = [n for n in numbers if None in (ledger.trials[n].values or ())]
+    if with_gaps and not learns_from_gaps(ledger.settings):
+        text = f"{len(with_gaps)} of {n_rounds} rows are kept and left out of learning"
+        if n_rounds == 1:
+            missing = (ledger.trials[first].values or ()).index(None)
+            node = ledger.settings.nodes[missing]
+            text = f"trial {first} is kept and left out of learning: {node!r} not measured"
         found.append((text, LearningWarning))
     return found + [(text, FarValueWarning) for text in in_words(far_values(ledger, numbers))]
+
+
+def as_text(given: Any, what: str, *, empty: bool = False) -> str:
+    """A text that can be stored; `what` it is, for the message."""
+    if not isinstance(given, str) or len(given) > MAX_TEXT_LENGTH or not (empty or given.strip()):
+        raise StudyError(f"{what} must be a text, not {shown(given)}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{what} holds characters that cannot be stored") from None
+    return given

@@ -67,10 +67,9 @@ class Record:
         """Values of a result that were not measured."""
         return sum(value is None for value in self.values or ())
 
-    @property
-    def complete(self) -> bool:
-        """Whether any policy can learn from it."""
-        return self.measured and self.n_missing == 0
+    def learnable(self, gaps: bool) -> bool:
+        """Whether a policy can learn from it; `gaps`: it can if some values are missing."""
+        return self.measured and (gaps or None not in (self.values or ()))
 
 
 @dataclass(frozen=True)
@@ -138,6 +137,10 @@ class Ledger:
     def with_values(self) -> list[Record]:
         """Trials with a result, in the order their results came in."""
         return [self.trials[n] for n in self.order if self.trials[n].measured]
+
+    def learnable(self, gaps: bool) -> list[Record]:
+        """The trials a policy learns from, in the order it does; `gaps` as above."""
+        return [r for r in self.with_values() if r.learnable(gaps)]
 
     def check_open(self, number: int) -> Record:
         """The pending trial with this number, or an error that says what it is instead."""

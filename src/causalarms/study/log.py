@@ -136,6 +136,7 @@ class Log:
         self.store = store
         self.number = 0  # of the last event applied
         self.hash = ROOT
+        self.first_hash = ROOT  # of event 1, which names a study
         self._apply_to_owner = apply
         self._forget = forget  # all that was applied
         self._applying = False
@@ -209,6 +210,8 @@ class Log:
             self._applying = False  # refused as a whole
             raise
         self.number, self.hash = event.number, hash_
+        if event.number == 1:
+            self.first_hash = hash_
         self._applying = False
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 import sqlite3
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from causalarms.errors import CorruptStudyError, StudyError, StudyFileError
 from causalarms.outputs import SQLITE, Mark, write_output
 from causalarms.study import log
-from causalarms.study.learner import Learner
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import ROOT, Event, canonical, chain, check, decode, encode, now
-from causalarms.study.snapshot_check import UNCHECKED, check_snapshot
+from causalarms.study.settings import Settings
 from causalarms.study.sqlite import SqliteStore, connect, free_path, new_file, resolved
 from causalarms.study.store import Entry, Store
 
@@ -33,7 +32,7 @@ class Verdict:
     """`ok`, or the first event that cannot be trusted and why; None: every event is whole."""
 
     ok: bool = True
-    log: int = 0  # intact ones
+    events: int = 0  # intact ones
     trials: int = 0
     told: int = 0
     first_bad: int | None = None
@@ -46,7 +45,15 @@ class Verdict:
         return asdict(self)
 
 
-def verify_file(path: str | Path, *, replay: bool = False, quick: bool = False) -> Verdict:
+class Replay(Protocol):
+    """A `learner.Learner`; it is handed in, because checking a log needs no policy."""
+
+    def follow(self, ledger: Ledger) -> Any: ...
+    def pending(self, ledger: Ledger) -> Any: ...
+    def choose(self, trial: int, pending: Any) -> Any: ...
+
+
+def verify_file(path: str | Path, *, replay: Callable[[Settings], Replay] | None = None) -> Verdict:
     """As `verify_store`; a damaged file that cannot be opened gives a verdict as well."""
     try:
         store = SqliteStore(path, read_only=True)
@@ -56,13 +63,13 @@ def verify_file(path: str | Path, *, replay: bool = False, quick: bool = False) 
             _check_events(_beginning(resolved(path)), verdict, ledger)
         verdict.first_bad = verdict.events + 1
         return _counted(verdict, ledger)
-    return verify_store(store, replay=replay, quick=quick)
+    return verify_store(store, replay=replay)
 
 
-def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> Verdict:
-    """Every hash, every event and their order, SQLite's pages, and the snapshot unless `quick`.
+def verify_store(store: Store, *, replay: Callable[[Settings], Replay] | None = None) -> Verdict:
+    """Every hash, every event and their order, and SQLite's pages.
 
-    With `replay` every suggestion as well.
+    With `replay` (`learner.Learner`) every suggestion is compared with what the log gives.
     """
     verdict, ledger, damage = Verdict(), Ledger(), None
     try:
@@ -72,7 +79,7 @@ def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> 
         except CorruptStudyError as error:
             damage, path = error, getattr(store, "path", None)
             entries = _beginning(path) if path else []
-        _check_events(entries, verdict, ledger, replay=replay)
+        _check_events(entries, verdict, ledger, replay)
         if damage is not None:
             raise CorruptStudyError(f"event {verdict.events + 1} cannot be read: {damage}")
         if verdict.events < max(head, 1):
@@ -84,11 +91,6 @@ def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> 
         verdict.first_bad = getattr(error, "event", None) or verdict.events + 1
         return _counted(verdict, ledger)
     _check_pages(store, verdict)
-    fits, said = (True, UNCHECKED) if quick else check_snapshot(store, ledger, entries)
-    if not fits and verdict.ok:
-        verdict.ok, verdict.message = False, said
-    elif said:
-        verdict.remarks.append(said)
     if verdict.ok and ledger.recoveries:
         verdict.message = "every event fits the one before it, but this study is not unbroken"
         verdict.remarks += [str(found["text"]) for found in ledger.recoveries]
@@ -96,19 +98,23 @@ def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> 
 
 
 def _check_events(
-    entries: list[Entry], verdict: Verdict, ledger: Ledger, *, replay: bool = False
+    entries: list[Entry],
+    verdict: Verdict,
+    ledger: Ledger,
+    replay: Callable[[Settings], Replay] | None = None,
 ) -> None:
     """Apply one by one; an error leaves the verdict at the last good one."""
     recovered = [e.number for e in entries if f'"kind":"{log.RECOVERED}"' in e.text]
-    learner, hash_, before = None, ROOT, ""
+    learner: Replay | None = None
+    hash_, before = ROOT, ""
     for entry in entries:
         hash_ = check(entry, verdict.events, hash_)
         event = decode(entry.text, entry.number)
-        # before a recovery suggestions rest on what is gone
+        # Suggestions before a recovery were made from results that are gone.
         if replay and event.kind == log.ASKED and event.number > max(recovered, default=0):
             if ledger.settings is None:
                 raise CorruptStudyError("the first event did not create a study", 1)
-            learner = learner or Learner(ledger.settings)
+            learner = learner or replay(ledger.settings)
             _compare(learner, ledger, event, verdict)
         ledger.apply(event)
         if event.at < before:
@@ -117,7 +123,7 @@ def _check_events(
         before, verdict.events, verdict.head = event.at, event.number, hash_.hex()
 
 
-def _compare(learner: Learner, ledger: Ledger, event: Event, verdict: Verdict) -> None:
+def _compare(learner: Replay, ledger: Ledger, event: Event, verdict: Verdict) -> None:
     learner.follow(ledger)
     trial = event.data["trial"]
     choice = learner.choose(int(trial), learner.pending(ledger))

@@ -26,7 +26,7 @@ from causalarms.models.over_draws import best_of_each
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
 from causalarms.sem.factors import Level, NamedFactors
-from causalarms.study.learner import Limits
+from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.settings import Settings
 from causalarms.study.suspects import far_values
@@ -81,9 +81,7 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
     """What the policy believes; `first`: it has learned so many rounds of the ledger."""
     settings = ledger.settings
     assert settings is not None
-    limits, n = Limits(settings), settings.n_nodes
-    records = [r for r in map(ledger.trials.__getitem__, ledger.order) if limits.learnable(r)]
-    records = records[:first]
+    records, n = ledger.learnable(policy.learns_from_gaps)[:first], settings.n_nodes
     return Beliefs(
         settings,
         np.array([r.values for r in records], dtype=float).reshape(-1, n),
@@ -158,6 +156,7 @@ def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[di
 
 
 def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
+    """The best intervention of the belief; without a model that of the best average."""
     if beliefs.belief is None:
         return _best_average(beliefs)
     settings = beliefs.settings
@@ -165,21 +164,30 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
     cost = settings.constraints.cost(rows)
     found = beliefs.belief.best(rows, settings.reward_index, cost, tolerance=tolerance)
     mean, low, high = (settings.sign * float(number) for number in found.reward)
-    graphs = "all graphs" if beliefs.belief.weighs_graphs else "its one learned graph"
+    basis = (
+        "averaged over all graphs"
+        if beliefs.belief.weighs_graphs
+        else "given its one learned graph: doubts about it are not included"
+    )
     return Best(
-        intervention=dict(zip(settings.nodes, map(int, rows[found.row]), strict=True)),
-        levels=settings.named.levels(rows[found.row]),
-        switch=settings.named.switched(rows[found.row]),
+        **_named(settings, rows[found.row]),
         reward=mean,
         low=min(low, high),
         high=max(low, high),
         cost=float(cost[found.row]),
         probability=found.probability,
         expected_loss=found.expected_loss,
-        basis=f"{len(beliefs.values)} rounds, averaged over {graphs}"
-        if beliefs.belief.weighs_graphs
-        else f"{len(beliefs.values)} rounds, given {graphs}: doubts about it are not included",
+        basis=f"{len(beliefs.values)} rounds, {basis}",
     )
+
+
+def _named(settings: Settings, row: Bits) -> dict[str, Any]:
+    """One intervention as `Best` has it: by node, by factor, and what is not at its first level."""
+    return {
+        "intervention": dict(zip(settings.nodes, map(int, row), strict=True)),
+        "levels": settings.named.levels(row),
+        "switch": settings.named.switched(row),
+    }
 
 
 def candidates(beliefs: Beliefs) -> Bits:
@@ -213,9 +221,7 @@ def _best_average(beliefs: Beliefs) -> Best:
         spread = float(reward[which == top].std(ddof=1))
         error = float(stats.t.ppf(0.975, counts[top] - 1)) * spread / np.sqrt(counts[top])
     return Best(
-        intervention=dict(zip(settings.nodes, map(int, arms[top]), strict=True)),
-        levels=settings.named.levels(arms[top]),
-        switch=settings.named.switched(arms[top]),
+        **_named(settings, arms[top]),
         reward=float(means[top]),
         low=float(means[top] - error),
         high=float(means[top] + error),
@@ -235,14 +241,14 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
     """One entry per trial; values of a node are in `column_of` it, levels in `do:FACTOR`."""
     settings = ledger.settings
     assert settings is not None
-    limits, trials = Limits(settings), ledger.trials
+    gaps, trials = learns_from_gaps(settings), ledger.trials
     table: dict[str, list[Any]] = {
         "trial": [r.number for r in trials],
         "state": [r.state for r in trials],
         "worker": [r.worker for r in trials],
         "reason": [str(r.asked.get("reason", "")) for r in trials],
         "predicted": [r.asked.get("mean") for r in trials],
-        "learned": [limits.learnable(r) for r in trials],
+        "learned": [r.learnable(gaps) for r in trials],
         "corrected": [r.corrected for r in trials],
     }
     levels = _levels(trials, settings.named)
@@ -266,11 +272,10 @@ def missing_values(ledger: Ledger) -> dict[str, Any]:
     """How many values were not measured, in how many trials, and whether those are learned from."""
     assert ledger.settings is not None
     gaps = [r for r in ledger.with_values() if r.n_missing]
-    limits = Limits(ledger.settings)
     return {
         "values": sum(r.n_missing for r in gaps),
         "trials": len(gaps),
-        "learned": sum(limits.learnable(r) for r in gaps),
+        "learned": len(gaps) if gaps and learns_from_gaps(ledger.settings) else 0,
     }
 
 
@@ -318,8 +323,7 @@ def alarms(ledger: Ledger, policy: Policy) -> list[dict[str, Any]]:
     """The policy's alarms with the trial that raised each."""
     settings = ledger.settings
     assert settings is not None
-    limits = Limits(settings)
-    learned = [r for r in map(ledger.trials.__getitem__, ledger.order) if limits.learnable(r)]
+    learned = ledger.learnable(policy.learns_from_gaps)
     return [
         {
             "alarm": number,

@@ -36,7 +36,7 @@ from causalarms.errors import (
 )
 from causalarms.outputs import refuse_neighbour
 from causalarms.study.log import ROOT
-from causalarms.study.store import Entry, OneProcess, Snapshot
+from causalarms.study.store import Entry, OneProcess
 
 try:
     import fcntl
@@ -54,8 +54,6 @@ TABLES = (
     "CREATE TABLE events (number INTEGER PRIMARY KEY, text TEXT NOT NULL, hash BLOB NOT NULL,"
     " previous BLOB)",
     "CREATE TABLE head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB)",
-    "CREATE TABLE snapshot (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB,"
-    " state BLOB, digest BLOB)",
     "INSERT INTO head VALUES (1, 0, x'')",
 )
 MEANING: dict[int, tuple[type[StudyError], str]] = {  # of SQLite's error codes
@@ -145,7 +143,6 @@ class SqliteStore(OneProcess):
         self._transaction: _Transaction | None = None
         self._last = (0, b"")  # number and hash of the event that the next one follows
         self._appended: list[Entry] = []
-        self._kept: list[Snapshot | None] = []  # what becomes of the snapshot; None: dropped
         try:
             kind = self.path.stat().st_mode
         except OSError as error:
@@ -199,21 +196,6 @@ class SqliteStore(OneProcess):
             raise StudyError(f"event {entry.number} cannot follow event {last}")
         self._appended.append(entry)
 
-    def snapshot(self) -> Snapshot | None:
-        rows = self._rows("SELECT number, hash, state, digest FROM snapshot")
-        if any([type(value) for value in row] != [int, bytes, bytes, bytes] for row in rows):
-            raise CorruptStudyError(f"{self.path}: the snapshot is damaged")
-        return Snapshot(*rows[0]) if rows else None
-
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
-        if self._writer is None:
-            raise StudyError("a snapshot is kept inside a transaction only")
-        self._kept = [snapshot]
-
-    def drop_snapshot(self) -> None:
-        with self.lock, self.writing():
-            self._kept = [None]
-
     def close(self) -> None:
         self._closed = True
 
@@ -251,16 +233,10 @@ class SqliteStore(OneProcess):
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         _insert(connection, self._appended, self._last[1] or ROOT)
-        for snapshot in self._kept:
-            connection.execute("DELETE FROM snapshot")
-            if snapshot is not None:
-                connection.execute("INSERT INTO snapshot VALUES (1, ?, ?, ?, ?)", snapshot)
         connection.execute("COMMIT")
 
     def _read_back(self, locks: FileLocks) -> None:
         """What was written must be there for whoever opens the path now."""
-        if not self._appended:
-            return
         last = self._appended[-1]
         with closing(self._connection("ro", locks)) as connection:
             query = "SELECT events.hash, head.hash FROM events, head WHERE events.number = ?"
@@ -315,7 +291,7 @@ class _Transaction:
                 connection.execute("PRAGMA journal_mode = DELETE")
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("BEGIN IMMEDIATE")
-                store._appended, store._kept, store._last = [], [], store.head()
+                store._appended, store._last = [], store.head()
         except BaseException:
             self.end()
             raise
@@ -323,7 +299,7 @@ class _Transaction:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         store, locks, connection = self._store, self._locks, self._store._writer
         try:
-            if kind is None and (store._appended or store._kept):
+            if kind is None and store._appended:
                 assert locks is not None
                 assert connection is not None
                 with explained(store.path):

@@ -1,7 +1,7 @@
-"""Values far outside everything seen: a slipped decimal point more often than a discovery.
+"""Values that may be typing errors: far outside everything seen, or left out by the policy.
 
-A value is far where it lies `FACTOR` spreads from the median of the node's other values, and hardly
-any of them is near it. The spread is a high quantile of distances from the median, so that neither
+A value is far if it lies `FAR_SPREADS` spreads from the median of the node's other values, and few
+of them are near it. The spread is a high quantile of distances from the median, so that neither
 units nor offsets matter and far values seen before do not widen it. A change of the system, or an
 intervention played for the first time, is answered a few times only: then others are near. Besides
 the results just before and after it, the first ones of the study are looked at: they are the most
@@ -10,6 +10,7 @@ varied, and a policy that has settled on one intervention does not make all othe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.policies.base import Policy
-from causalarms.study.learner import Limits
 from causalarms.study.ledger import Ledger
 
 FloatArray = npt.NDArray[np.float64]
@@ -25,7 +25,7 @@ FloatArray = npt.NDArray[np.float64]
 FAR_SPREADS = 5.0  # benchmarks/far_values.py: with tails of t_3 one honest value in 1500 is far
 SPREAD_QUANTILE = 0.9  # of values whose distance from the median makes the spread
 MIN_OTHERS = 10  # other values, below which nothing can be said
-NEAR_SPREADS = 2.0  # spreads
+NEAR_SPREADS = 2.0  # within which another value is near
 MIN_NEIGHBOURS = 3  # so many others near it make a value ordinary
 ROUNDING = 1e-9  # of the median: a spread below is none
 MAX_WARNINGS = 5  # at a time
@@ -40,32 +40,69 @@ class Seen(NamedTuple):
     high: float
 
 
-class FarValue(NamedTuple):
-    """A value to be looked at."""
+class SuspectValue(NamedTuple):
+    """A value that may be a typing error."""
 
     trial: int
     node: str
     value: float
-    low: float
-    high: float
+    low: float = math.nan  # range of the other results, if the value is far outside of it
+    high: float = math.nan
+    learned: bool = False  # whether the policy learns from its trial
 
     @property
-    def message(self) -> str:
-        return (
-            f"trial {self.trial}: {self.node!r} is {self.value:g}, far outside the {self.low:g} to "
-            f"{self.high:g} of the other results; it is recorded as told. If it is a typing error, "
-            f"give all values again: study.correct({self.trial}, {{...}}) or {self.command}"
-        )
+    def why(self) -> str:
+        if math.isnan(self.low):
+            return "a probable typing error"
+        return f"far outside the {self.low:g} to {self.high:g} of the other results"
 
     @property
     def command(self) -> str:
         return f"causalarms study correct FILE {self.trial} NODE=VALUE ..."
 
+    @property
+    def message(self) -> str:
+        if not self.learned:
+            return (
+                f"trial {self.trial}: {self.node!r} = {self.value:g} left out as a probable typing "
+                f"error; it counts once others like it come, or corrected: {self.command}"
+            )
+        return (
+            f"trial {self.trial}: {self.node!r} is {self.value:g}, {self.why}; it is recorded as "
+            "told. If it is a typing error, give all values again: "
+            f"study.correct({self.trial}, {{...}}) or {self.command}"
+        )
+
     def as_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "command": self.command}
+        return self._asdict() | {
+            "why": self.why, "command": self.command, "message": self.message
+        }  # fmt: skip
 
 
-def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[FarValue]:
+def suspects(ledger: Ledger, policy: Policy) -> list[SuspectValue]:
+    """Every value to be looked at, by trial: far outside the others, or left out by the policy."""
+    found = {(far.trial, far.node): far for far in far_values(ledger)}
+    for out in left_out(ledger, policy):
+        known = found.get(out[:2], out)
+        found[out[:2]] = known._replace(learned=False)
+    return [found[key] for key in sorted(found)]
+
+
+def left_out(ledger: Ledger, policy: Policy) -> list[SuspectValue]:
+    """Values from whose trials the policy does not learn for now, in the user's sign."""
+    assert ledger.settings is not None
+    if not policy.left_out:
+        return []
+    learned, nodes, found = ledger.learnable(policy.learns_from_gaps), ledger.settings.nodes, []
+    for round_, node, _ in policy.left_out:
+        record = learned[round_ - 1]
+        value = None if record.values is None else record.values[node]
+        assert value is not None  # only what was told can be suspected
+        found.append(SuspectValue(record.number, nodes[node], float(value)))
+    return found
+
+
+def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[SuspectValue]:
     """The far values of some trials, or of all; the cost of one does not grow with the study."""
     assert ledger.settings is not None
     found = []
@@ -73,16 +110,16 @@ def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[Far
     if len(places) > BLOCK:
         places = _worth_a_look(_rows(ledger, 0, len(ledger.order)), places)
     for place, own, others in _results(ledger, places):
-        for i in _suspects(own, others):
+        for i in _may_be_far(own, others):
             column = others[:, i]
             seen = far_from(float(own[i]), column[~np.isnan(column)])
             if seen is not None:
-                node = ledger.settings.nodes[i]
-                found.append(FarValue(ledger.order[place], node, float(own[i]), *seen))
+                trial, node = ledger.order[place], ledger.settings.nodes[i]
+                found.append(SuspectValue(trial, node, float(own[i]), *seen, learned=True))
     return found
 
 
-def in_words(found: Sequence[FarValue]) -> list[str]:
+def in_words(found: Sequence[SuspectValue]) -> list[str]:
     """A warning for each, but not for hundreds."""
     more = len(found) - MAX_WARNINGS
     rest = [f"and {more} values more: causalarms study show FILE"] if more > 0 else []
@@ -198,7 +235,7 @@ def _worth_a_look(rows: FloatArray, places: Sequence[int]) -> list[int]:
     return found
 
 
-def _suspects(own: FloatArray, others: FloatArray) -> npt.NDArray[np.int64]:
+def _may_be_far(own: FloatArray, others: FloatArray) -> npt.NDArray[np.int64]:
     """Nodes that may be far: the first condition of `far_from` for all nodes at once."""
     count = (~np.isnan(others)).sum(axis=0)
     nodes = np.flatnonzero((count >= MIN_OTHERS) & ~np.isnan(own))
@@ -207,45 +244,3 @@ def _suspects(own: FloatArray, others: FloatArray) -> npt.NDArray[np.int64]:
     distance = np.sort(np.abs(others - middle), axis=0)
     usual = distance[(SPREAD_QUANTILE * (count - 1)).astype(np.int64), place]
     return nodes[np.abs(own[nodes] - middle) > FAR_SPREADS * usual]
-
-
-# -- left out --------------------------------------------------------------------------------------
-#
-# Which results the policy does not learn from for now: probable typing errors.
-
-
-class LeftOutValue(NamedTuple):
-    """A value whose trial is left out."""
-
-    trial: int
-    node: str
-    value: float
-
-    @property
-    def message(self) -> str:
-        return (
-            f"trial {self.trial}: {self.node!r} = {self.value:g} left out as a probable typing "
-            "error; it counts once others like it come, or corrected: "
-            f"causalarms study correct FILE {self.trial} NODE=VALUE ..."
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "message": self.message}
-
-
-def left_out(ledger: Ledger, policy: Policy) -> list[LeftOutValue]:
-    """Of the rounds the policy has learned, in the user's numbers and sign."""
-    settings = ledger.settings
-    assert settings is not None
-    suspected = policy.left_out
-    if not suspected:
-        return []
-    limits = Limits(settings)
-    learned = [r for r in map(ledger.trials.__getitem__, ledger.order) if limits.learnable(r)]
-    found = []
-    for round_, node, _ in suspected:
-        record = learned[round_ - 1]
-        value = None if record.values is None else record.values[node]
-        assert value is not None  # only what was told can be suspected
-        found.append(LeftOutValue(record.number, settings.nodes[node], float(value)))
-    return found
