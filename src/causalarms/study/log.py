@@ -1,4 +1,9 @@
-"""The log of a store, verified event by event as it is read."""
+"""The log of a study: events as canonical JSON, chained by hashes, verified as they are read.
+
+The hash of an event is SHA-256 over the hash of the event before it and the stored text, so a
+changed, removed or inserted event is found at its place. It guards against accidents, not against
+somebody who rewrites the whole file: there is no key in it.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +19,6 @@ from typing import Any, NamedTuple
 from causalarms.errors import ChangedStudyError, CorruptStudyError, RepeatedKeyError, StudyError
 from causalarms.study.store import Entry, Store
 
-# -- events ----------------------------------------------------------------------------------------
-#
-# Events: what happened, as canonical JSON, chained by hashes.
-#
-# The hash of an event is SHA-256 over the hash of the event before it and the stored text, so a
-# changed, removed or inserted event is found at its place. It guards against accidents, not
-# against
-# somebody who rewrites the whole file: there is no key in it.
-
 CREATED, ASKED, TOLD, FAILED, ABANDONED = "created", "asked", "told", "failed", "abandoned"
 IMPORTED, ACKNOWLEDGED, CHANGED = "imported", "alarm acknowledged", "settings changed"
 NOTE, CORRECTED = "note", "corrected"
@@ -36,6 +32,16 @@ ROOT = hashlib.sha256(b"causalarms study 1").digest()  # what the first event is
 
 ROWS_PER_STEP = 1000
 
+KEY_ENTRY = "once"  # of an event's data: the key of the request that wrote it, and its digest
+MAX_KEY_LENGTH = 200
+
+Keys = dict[str, tuple[int, str]]  # key -> event and digest
+Clock = Callable[[], datetime]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
 
 class Event(NamedTuple):
     """Numbered from 1; `at` is the writer's clock, for people: the order is that of numbers."""
@@ -44,83 +50,6 @@ class Event(NamedTuple):
     kind: str
     at: str
     data: dict[str, Any]
-
-
-def canonical(value: Any) -> str:
-    """One text per value: sorted keys, no spaces, no numbers that are not finite.
-
-    >>> canonical({"b": 1.0, "a": None})
-    '{"a":null,"b":1.0}'
-    """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
-
-
-DECODER = json.JSONDecoder(parse_constant=_no_constant)
-
-
-def canonical_rows(rows: Sequence[Any]) -> str:
-    """As `canonical`, in small steps: the threads of a service need not wait for a large table."""
-    steps = range(0, len(rows), ROWS_PER_STEP)
-    return f"[{','.join(canonical(rows[at : at + ROWS_PER_STEP])[1:-1] for at in steps)}]"
-
-
-def canonical_parts(value: Mapping[str, Any], encoded: Mapping[str, str] | None = None) -> str:
-    """As `canonical`; `encoded` are entries whose canonical text is known already."""
-    known = encoded or {}
-    parts = (
-        f"{canonical(name)}:{known[name] if name in known else canonical(value[name])}"
-        for name in sorted(value)
-    )
-    return f"{{{','.join(parts)}}}"
-
-
-def encode(event: Event, encoded: Mapping[str, str] | None = None) -> str:
-    """The stored text; names and remarks may hold characters that no file can.
-
-    `encoded` are entries of the data, as above.
-    """
-    text = canonical_parts(event._asdict(), {"data": canonical_parts(event.data, encoded)})
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        found = text[error.start : error.end]
-        raise StudyError(f"the character {found!r} cannot be stored: leave it out") from None
-    return text
-
-
-def decode(text: str, number: int) -> Event:
-    """The event of a stored text that must be the one with this number."""
-    try:
-        record = DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        raise CorruptStudyError(f"event {number} is no JSON: {error}", number) from error
-    if not (
-        isinstance(record, dict)
-        and set(record) == set(Event._fields)
-        and record["number"] == number
-        and record["kind"] in KINDS
-        and isinstance(record["at"], str)
-        and isinstance(record["data"], dict)
-    ):
-        raise CorruptStudyError(f"event {number} is not an event of this package", number)
-    return Event(**record)
-
-
-def chain(previous: bytes, text: str) -> bytes:
-    return hashlib.sha256(previous + text.encode("utf-8", "surrogatepass")).digest()
-
-
-Clock = Callable[[], datetime]
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Log:
@@ -271,18 +200,87 @@ def check(entry: Entry, last: int, previous: bytes) -> bytes:
     return entry.hash
 
 
-# -- once ------------------------------------------------------------------------------------------
-#
-# Requests that must not be done twice: whoever repeats one gives it the same key.
-#
-# The key and a digest of the request stand inside the event that the request wrote, so that they
-# last
-# as long as the log and every process on the file knows them.
+# -- events as text --------------------------------------------------------------------------------
 
-ENTRY = "once"
-MAX_KEY_LENGTH = 200
 
-Keys = dict[str, tuple[int, str]]  # key -> event and digest
+def canonical(value: Any) -> str:
+    """One text per value: sorted keys, no spaces, no numbers that are not finite.
+
+    >>> canonical({"b": 1.0, "a": None})
+    '{"a":null,"b":1.0}'
+    """
+    return ENCODER.encode(value)
+
+
+def canonical_rows(rows: Sequence[Any]) -> str:
+    """As `canonical`, in small steps: the threads of a service need not wait for a large table."""
+    steps = range(0, len(rows), ROWS_PER_STEP)
+    return f"[{','.join(canonical(rows[at : at + ROWS_PER_STEP])[1:-1] for at in steps)}]"
+
+
+def canonical_parts(value: Mapping[str, Any], encoded: Mapping[str, str] | None = None) -> str:
+    """As `canonical`; `encoded` are entries whose canonical text is known already."""
+    if not encoded:
+        return canonical(value)
+    parts = (
+        f"{canonical(name)}:{encoded[name] if name in encoded else canonical(value[name])}"
+        for name in sorted(value)
+    )
+    return f"{{{','.join(parts)}}}"
+
+
+def encode(event: Event, encoded: Mapping[str, str] | None = None) -> str:
+    """The stored text; names and remarks may hold characters that no file can.
+
+    `encoded` are entries of the data, as above.
+    """
+    data = {"data": canonical_parts(event.data, encoded)} if encoded else None
+    text = canonical_parts(event._asdict(), data)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = text[error.start : error.end]
+        raise StudyError(f"the character {found!r} cannot be stored: leave it out") from None
+    return text
+
+
+def decode(text: str, number: int) -> Event:
+    """The event of a stored text that must be the one with this number."""
+    try:
+        record = DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptStudyError(f"event {number} is no JSON: {error}", number) from error
+    if not (
+        isinstance(record, dict)
+        and set(record) == set(Event._fields)
+        and record["number"] == number
+        and record["kind"] in KINDS
+        and isinstance(record["at"], str)
+        and isinstance(record["data"], dict)
+    ):
+        raise CorruptStudyError(f"event {number} is not an event of this package", number)
+    return Event(**record)
+
+
+def chain(previous: bytes, text: str) -> bytes:
+    return hashlib.sha256(previous + text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+# -- request keys ----------------------------------------------------------------------------------
+#
+# Whoever repeats a request gives it the same key, and it is not done twice. The key and a digest of
+# the request stand inside the event that the request wrote, so that they last as long as the log
+# and every process on the file knows them.
 
 
 def key_entry(
@@ -299,14 +297,14 @@ def key_entry(
     digest = hashlib.sha256(
         canonical_parts(request, encoded).encode("utf-8", "surrogatepass")
     ).hexdigest()[:32]
-    return {ENTRY: {"key": key, "digest": digest}}
+    return {KEY_ENTRY: {"key": key, "digest": digest}}
 
 
 def already_done(keys: Keys, data: dict[str, Any]) -> bool:
     """Whether this very request is in the log; RepeatedKeyError where its key was of another."""
-    if ENTRY not in data:
+    if KEY_ENTRY not in data:
         return False
-    key, digest = data[ENTRY]["key"], data[ENTRY]["digest"]
+    key, digest = data[KEY_ENTRY]["key"], data[KEY_ENTRY]["digest"]
     event, known = keys.get(key, (0, digest))
     if known != digest:
         raise RepeatedKeyError(
@@ -317,6 +315,6 @@ def already_done(keys: Keys, data: dict[str, Any]) -> bool:
 
 
 def record_key(keys: Keys, event: Event) -> None:
-    if ENTRY in event.data:
-        found = event.data[ENTRY]
+    if KEY_ENTRY in event.data:
+        found = event.data[KEY_ENTRY]
         keys[str(found["key"])] = (event.number, str(found["digest"]))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from causalarms.errors import CorruptStudyError, StudyError, StudyFileError
 from causalarms.outputs import SQLITE, Mark, write_output
-from causalarms.study import log
+from causalarms.study import log as kinds
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import ROOT, Event, canonical, chain, check, decode, encode, now
 from causalarms.study.settings import Settings
@@ -104,14 +104,14 @@ def _check_events(
     replay: Callable[[Settings], Replay] | None = None,
 ) -> None:
     """Apply one by one; an error leaves the verdict at the last good one."""
-    recovered = [e.number for e in entries if f'"kind":"{log.RECOVERED}"' in e.text]
+    recovered = [e.number for e in entries if f'"kind":"{kinds.RECOVERED}"' in e.text]
     learner: Replay | None = None
     hash_, before = ROOT, ""
     for entry in entries:
         hash_ = check(entry, verdict.events, hash_)
         event = decode(entry.text, entry.number)
         # Suggestions before a recovery were made from results that are gone.
-        if replay and event.kind == log.ASKED and event.number > max(recovered, default=0):
+        if replay and event.kind == kinds.ASKED and event.number > max(recovered, default=0):
             if ledger.settings is None:
                 raise CorruptStudyError("the first event did not create a study", 1)
             learner = learner or replay(ledger.settings)
@@ -146,7 +146,7 @@ def _check_pages(store: Store, verdict: Verdict) -> None:
 
 def _counted(verdict: Verdict, ledger: Ledger) -> Verdict:
     verdict.trials = len(ledger.trials)
-    verdict.told = sum(record.state == log.TOLD for record in ledger.trials)
+    verdict.told = sum(record.state == kinds.TOLD for record in ledger.trials)
     verdict.last_told = ledger.order[-1] if ledger.order else None
     return verdict
 
@@ -215,7 +215,7 @@ def recover(
         Verdict(),
         len(log.taken),
         lost,
-        [r.number for r in log.ledger.trials if r.state == log.LOST],
+        [r.number for r in log.ledger.trials if r.state == kinds.LOST],
         [n for n in log.ledger.pending if lost and log.asked_by[n] < lost[-1]],
         [n for n in whole if n > 1 and n - 1 not in whole],
         str(saved),
@@ -226,7 +226,7 @@ def recover(
     data = {
         "source": path.name, "text": text, "lost": lost, "broken_links": rescue.broken_links
     }  # fmt: skip
-    log.write(log.RECOVERED, now().isoformat(timespec="milliseconds"), data)
+    log.write(kinds.RECOVERED, now().isoformat(timespec="milliseconds"), data)
     SqliteStore.create(rescued, log.entries)
     return rescue._replace(verdict=verify_file(rescued))
 
@@ -269,8 +269,8 @@ def _readable(path: Path) -> tuple[int, list[_Row]]:
             text, end = event[0].decode("utf-8", "surrogateescape"), event.end()
             hashes = content[end : end + len(ROOT)], content[end + len(ROOT) : end + 2 * len(ROOT)]
             rows.append((int(event[1]), text, *hashes))
-    kinds = [int, str, bytes, bytes]
-    good = [_Row(*row) for row in rows if [type(value) for value in row] == kinds]
+    types = [int, str, bytes, bytes]
+    good = [_Row(*row) for row in rows if [type(value) for value in row] == types]
     # the note may be damaged, too
     return (last if last <= len(content) // MIN_EVENT_BYTES else 0), good
 
@@ -324,19 +324,19 @@ class _NewLog:
         self.asked_by: dict[int, int] = {}  # trial -> event of the damaged file
 
     def take(self, event: Event) -> None:
-        key = {log.ASKED: "trial", log.IMPORTED: "first"}.get(event.kind, "")
+        key = {kinds.ASKED: "trial", kinds.IMPORTED: "first"}.get(event.kind, "")
         first = event.data.get(key)
         if isinstance(first, int):
             for number in range(len(self.ledger.trials), min(first, MAX_TRIALS)):
-                self.write(log.LOST, event.at, {"trial": number})
+                self.write(kinds.LOST, event.at, {"trial": number})
             self.asked_by[first] = event.number
         try:
             self.write(event.kind, event.at, event.data)
         except CorruptStudyError:
-            if event.kind != log.TOLD:
+            if event.kind != kinds.TOLD:
                 return
             text = f"what was played is lost, what was told is {canonical(event.data)}"
-            self.write(log.NOTE, event.at, {"text": text})
+            self.write(kinds.NOTE, event.at, {"text": text})
         self.taken.append(event.number)
 
     def write(self, kind: str, at: str, data: dict[str, Any]) -> None:
