@@ -189,9 +189,7 @@ class Reader:
 
         They are far outside all others of their node, or the policy leaves their trial out.
         """
-        with self.learning():
-            now = self._now()
-            return suspects(now.ledger, self._follow(now).policy)
+        return suspects(self.ledger(), self.left_out())
 
     def left_out(self) -> list[SuspectValue]:
         """Probable typing errors, from whose trials nothing is learned for now."""

@@ -79,10 +79,10 @@ class SuspectValue(NamedTuple):
         }  # fmt: skip
 
 
-def suspects(ledger: Ledger, policy: Policy) -> list[SuspectValue]:
+def suspects(ledger: Ledger, left_out: Iterable[SuspectValue]) -> list[SuspectValue]:
     """Every value to be looked at, by trial: far outside the others, or left out by the policy."""
     found = {(far.trial, far.node): far for far in far_values(ledger)}
-    for out in left_out(ledger, policy):
+    for out in left_out:
         known = found.get(out[:2], out)
         found[out[:2]] = known._replace(learned=False)
     return [found[key] for key in sorted(found)]
