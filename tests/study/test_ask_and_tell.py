@@ -253,7 +253,7 @@ def test_wrong_settings_are_refused_without_a_file(tmp_path: Path) -> None:
         ({"nodes": "abc"}, "list of names"),
         ({"nodes": ["yield"]}, "at least two nodes"),
         ({"nodes": ["yield", "yield"]}, "used twice"),
-        ({"seed": -1}, "whole number"),
+        ({"seed": -1}, "an integer from 0 on"),
         ({"noise_mean": float("nan")}, "not finite"),
         ({"intervenable": ["hat"]}, "did you mean 'heat'"),
         ({"intervenable": []}, "nothing to try"),

@@ -71,7 +71,7 @@ def test_it_still_takes_results(path: Path) -> None:
         lambda study: study.alarms(),
         lambda study: study.suspects(),
         lambda study: study.explain(3),
-        lambda study: study.should_stop(StopRule(tolerance=0.1)),
+        lambda study: study.should_stop(StopRule(probability=0.9)),
         lambda study: study.verify(replay=True),
         lambda study: study.policy,
     ],
