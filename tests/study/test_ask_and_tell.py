@@ -95,7 +95,7 @@ def test_telling_twice_or_to_nobody_is_refused() -> None:
         study.tell(5, [1, 2, 3])
     with pytest.raises(StudyError, match="there is no trial -1"):
         study.fail(-1)
-    with pytest.raises(StudyError, match="is no trial"):
+    with pytest.raises(StudyError, match="is not a trial"):
         study.tell("0", [1, 2, 3])  # type: ignore[arg-type]
     assert study.store.entries() == before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Callable
@@ -140,7 +141,7 @@ def rewritten(content: bytes, **own: Any) -> bytes:
     """The same state with another header and a digest that fits."""
     state = unpack(content[cache.DIGEST_BYTES :])
     packed = pack(state | {cache.OWN + name: value for name, value in own.items()})
-    return cache.hashlib.sha256(packed).digest() + packed
+    return hashlib.sha256(packed).digest() + packed
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_a_state_that_the_policy_refuses_means_learning_the_log_again(
     state = unpack(content[cache.DIGEST_BYTES :])
     del state["n_told"]
     packed = pack(state)
-    file.write_bytes(cache.hashlib.sha256(packed).digest() + packed)
+    file.write_bytes(hashlib.sha256(packed).digest() + packed)
     assert rounds_learned(path) == ROUNDS
 
 

@@ -2,7 +2,7 @@
 
 Choosing takes most of the time of an ask, and a suggestion must be what the log before it gives. So
 a slice of trials is chosen from the log as it is now. It is written if nobody else wrote meanwhile,
-and otherwise chosen again, each time a smaller one. Where others write all the time, one trial is
+and otherwise chosen again, each time a smaller one. If others write all the time, one trial is
 chosen while they wait; then it is their turn.
 """
 

@@ -67,7 +67,7 @@ def import_log(source: str | Path, path: str | Path) -> None:
         raise StudyError(str(error)) from error
     records = [_record(line, number, source) for number, line in enumerate(lines)]
     if not records or records[0].get("format") != FORMAT:
-        raise StudyError(f"{source} is no exported study")
+        raise StudyError(f"{source} is not an exported study")
     entries: list[Entry] = []
     hash_, ledger = ROOT, Ledger()
     for number, record in enumerate(records[1:], start=1):
@@ -75,7 +75,7 @@ def import_log(source: str | Path, path: str | Path) -> None:
         try:
             entry = Entry(number, str(text), bytes.fromhex(str(digest)))
         except ValueError:
-            raise StudyError(f"{source}, line {number + 1}: {digest!r} is no hash") from None
+            raise StudyError(f"{source}, line {number + 1}: {digest!r} is not a hash") from None
         hash_ = check(entry, number - 1, hash_)
         ledger.apply(decode(entry.text, number))
         entries.append(entry)
@@ -88,7 +88,7 @@ def _record(line: str, number: int, source: str | Path) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise StudyError(f"{source}, line {number + 1} is no JSON: {error}") from error
+        raise StudyError(f"{source}, line {number + 1} is not JSON: {error}") from error
     if not isinstance(record, dict):
-        raise StudyError(f"{source}, line {number + 1} is no record")
+        raise StudyError(f"{source}, line {number + 1} is not a record")
     return record

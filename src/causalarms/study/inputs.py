@@ -111,20 +111,19 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
     {factor: level} (absent: its first level), names of switches, or a regime per node, as a row or
     by name.
     """
-    if isinstance(given, str) or not isinstance(given, Collection):
-        raise StudyError(f"{shown(given)} is no intervention: say the level of each factor to set")
     try:
         if isinstance(given, Mapping) and _are_regimes(given, named):
             return _from_regimes([given[node] for node in named.nodes], named)
         if isinstance(given, Mapping):
             return list(named.intervention(given))
-        if all(isinstance(name, str) for name in given):
-            return list(named.intervention({name: _turned_on(name, named) for name in given}))
-        if isinstance(given, Sequence | np.ndarray) and len(given) == len(named.nodes):
-            return _from_regimes(list(given), named)
+        if isinstance(given, Collection) and not isinstance(given, str):
+            if all(isinstance(name, str) for name in given):
+                return list(named.intervention({name: _turned_on(name, named) for name in given}))
+            if isinstance(given, Sequence | np.ndarray) and len(given) == len(named.nodes):
+                return _from_regimes(list(given), named)
     except ModelError as error:
         raise StudyError(str(error)) from None
-    raise StudyError(f"{shown(given)} is no intervention: say the level of each factor to set")
+    raise StudyError(f"{shown(given)} is not an intervention: say the level of each factor to set")
 
 
 def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:

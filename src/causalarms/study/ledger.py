@@ -22,7 +22,7 @@ from causalarms.errors import (
 )
 from causalarms.sem.factors import Level
 from causalarms.study import log as kinds
-from causalarms.study.log import Event, record_key
+from causalarms.study.log import Event, Keys, record_key
 from causalarms.study.settings import FORMAT, Settings
 
 PENDING = kinds.ASKED
@@ -67,9 +67,14 @@ class Record:
         """Values of a result that were not measured."""
         return sum(value is None for value in self.values or ())
 
+    @property
+    def complete(self) -> bool:
+        """Whether any policy can learn from it."""
+        return self.measured and None not in (self.values or ())
+
     def learnable(self, gaps: bool) -> bool:
         """Whether a policy can learn from it; `gaps`: it can if some values are missing."""
-        return self.measured and (gaps or None not in (self.values or ()))
+        return self.complete or (gaps and self.measured)
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Trial:
     intervention: dict[str, int]  # node -> regime, 0 natural
     worker: str
     reason: str  # "explore" or "exploit"
-    predicted: float | None  # reward, where the policy predicts one
+    predicted: float | None  # reward, if the policy predicts one
     levels: dict[str, Level]  # factor -> level
     switch: list[str]  # factors that are not at their first level
 
@@ -99,7 +104,7 @@ class Ledger:
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
         self.notes: list[dict[str, Any]] = []
         self.recoveries: list[dict[str, Any]] = []  # what `recover` found to be gone, newest last
-        self.keys: dict[str, tuple[int, str]] = {}  # of requests: event and digest, see once.py
+        self.keys: Keys = {}  # of requests that were done
         self.revision = 0  # the last event that changed what was learned before it
 
     def copy(self) -> Ledger:
@@ -113,7 +118,7 @@ class Ledger:
         return twin
 
     def apply(self, event: Event) -> None:
-        """Take in one event; CorruptStudyError where it cannot follow those before it."""
+        """Take in one event; CorruptStudyError if it cannot follow those before it."""
         if (self.settings is None) != (event.kind == kinds.CREATED):
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
         try:
@@ -225,7 +230,7 @@ class Ledger:
         self.revision = event.number
 
     def _played(self, record: Record, event: Event) -> Record:
-        """The record with what was really played, where the event says that it was another."""
+        """The record with what was really played, if the event says that it was another."""
         if "played" not in event.data:
             return record
         return replace(record, intervention=self._bits(event.data["played"]))
@@ -262,7 +267,7 @@ class Ledger:
             type(regime) is not int or not 0 <= regime < count
             for regime, count in zip(given, counts, strict=True)
         ):
-            raise StudyError(f"{shown(given)} is no intervention")
+            raise StudyError(f"{shown(given)} is not an intervention")
         return tuple(given)
 
     def _all_bits(self, given: Any) -> list[Bits]:

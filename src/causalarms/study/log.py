@@ -116,7 +116,7 @@ class Log:
     def write(
         self, kind: str, data: dict[str, Any], encoded: Mapping[str, str] | None = None
     ) -> Event:
-        """Append one event, inside `writing`; `encoded` as in `events.encode`."""
+        """Append one event, inside `writing`; `encoded` as in `encode`."""
         at = self._clock().isoformat(timespec="milliseconds")
         number, previous = self._end
         event = Event(number + 1, kind, at, data)
@@ -249,7 +249,7 @@ def decode(text: str, number: int) -> Event:
     try:
         record = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptStudyError(f"event {number} is no JSON: {error}", number) from error
+        raise CorruptStudyError(f"event {number} is not JSON: {error}", number) from error
     if not (
         isinstance(record, dict)
         and set(record) == set(Event._fields)
@@ -267,7 +267,7 @@ def chain(previous: bytes, text: str) -> bytes:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 ENCODER = json.JSONEncoder(
@@ -286,9 +286,9 @@ DECODER = json.JSONDecoder(parse_constant=_no_constant)
 def key_entry(
     key: str | None, request: dict[str, Any], encoded: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """What an event says of the request that wrote it; nothing where it has no key.
+    """What an event says of the request that wrote it; nothing if it has no key.
 
-    `encoded` as in `events.encode`.
+    `encoded` as in `encode`.
     """
     if key is None:
         return {}
@@ -301,7 +301,7 @@ def key_entry(
 
 
 def already_done(keys: Keys, data: dict[str, Any]) -> bool:
-    """Whether this very request is in the log; RepeatedKeyError where its key was of another."""
+    """Whether this very request is in the log; RepeatedKeyError if its key was of another."""
     if KEY_ENTRY not in data:
         return False
     key, digest = data[KEY_ENTRY]["key"], data[KEY_ENTRY]["digest"]

@@ -279,5 +279,5 @@ class Reader:
 
 def trial_number(trial: Trial | int) -> int:
     if isinstance(trial, bool) or not isinstance(trial, Trial | int):
-        raise StudyError(f"{shown(trial)} is no trial: give the trial or its number")
+        raise StudyError(f"{shown(trial)} is not a trial: give the trial or its number")
     return int(trial)

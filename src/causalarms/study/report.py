@@ -1,6 +1,7 @@
-"""What a study believes: the belief of its policy, in the user's names and sign, and no other.
+"""What a study shows: the belief of its policy in the user's names and sign, and tables of trials.
 
-`best`, `predict`, `graph`, `explain`, the report and the command line all come from here.
+`best`, `predict`, `graph`, `explain`, the page and the command line all come from here, so that all
+of them show the belief that also chooses the next trial.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Beliefs:
 
     @property
     def known(self) -> Belief:
-        """The belief, in the user's sign; TooEarlyError where there is none."""
+        """The belief, in the user's sign; TooEarlyError if there is none."""
         found = self._in_users_sign
         if found is None:
             raise TooEarlyError(self.why_nothing)
@@ -111,11 +112,9 @@ def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
     return named.regime_name(graph.nodes.index(node), graph.regime_names.index(regime))
 
 
-# -- best ------------------------------------------------------------------------------------------
-#
-# The best intervention known, and predictions of any, with their uncertainty.
+# -- the best intervention known, and predictions of any, with their uncertainty -------------------
 
-SEARCHED_DRAWS = 40  # whose best interventions are compared where there are more
+SEARCHED_DRAWS = 40  # whose best interventions are compared if there are too many to compare all
 NAN = float("nan")
 
 
@@ -191,7 +190,7 @@ def _named(settings: Settings, row: Bits) -> dict[str, Any]:
 
 
 def candidates(beliefs: Beliefs) -> Bits:
-    """All allowed interventions; where they are too many, those that are best in some draw."""
+    """All allowed interventions; if they are too many, those that are best in some draw."""
     allowed, belief = beliefs.settings.constraints, beliefs.belief
     if allowed.count(MAX_COMPARED) is not None:
         return allowed.interventions(MAX_COMPARED)
@@ -232,9 +231,7 @@ def _best_average(beliefs: Beliefs) -> Best:
     )
 
 
-# -- history ---------------------------------------------------------------------------------------
-#
-# Trials and alarms as tables.
+# -- trials and alarms as tables -------------------------------------------------------------------
 
 
 def columns(ledger: Ledger) -> dict[str, list[Any]]:
@@ -308,7 +305,7 @@ def not_as_asked(record: Record, named: NamedFactors) -> list[str]:
 
 
 def frame(ledger: Ledger) -> Any:
-    """A pandas frame where pandas is installed, else polars, else a `PlainTable`."""
+    """A pandas frame if pandas is installed, else polars, else a `PlainTable`."""
     table = columns(ledger)
     for library in ("pandas", "polars"):
         try:
@@ -347,14 +344,14 @@ def _after(learned: list[Record], point: int) -> int | None:
     return learned[point - 1].number if 0 < point <= len(learned) else None
 
 
-# -- model fit -------------------------------------------------------------------------------------
-#
-# Does the model of a study fit? The tests of every mechanism, in plain words.
+# -- does the model fit? ---------------------------------------------------------------------------
 
 DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
 
 
 class ModelFit(NamedTuple):
+    """What the tests of one mechanism say, in plain words."""
+
     node: str
     regime: str
     rounds: int
@@ -394,9 +391,9 @@ def in_words(check: MechanismCheck) -> str:
     """What the tests of one mechanism mean."""
     if math.isnan(check.explained):
         return "constant: there is nothing to explain"
-    share = 100 * max(check.explained, 0)
-    causes = f"its causes explain {share:.0f} % of the variance"
-    words = [causes if share >= 0.5 else "no cause known"]
+    percent = 100 * max(check.explained, 0)
+    causes = f"its causes explain {percent:.0f} % of the variance"
+    words = [causes if percent >= 0.5 else "no cause known"]
     words += doubts_of(check) or ["nothing speaks against a linear Gaussian mechanism"]
     return "; ".join(words)
 

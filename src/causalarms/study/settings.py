@@ -1,7 +1,7 @@
 """What a study was created with: nodes, reward, policy, limits. Checked in one place.
 
 Settings are plain values. Whether a policy of this name exists, and takes its settings, is asked
-where it is built (`learner.py`), so that any log can be read.
+when it is built (`learner.py`), so that any log can be read.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def refuse_odd_names(settings: Settings) -> None:
 
 
 def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
-    """A factor off/on per node, of these where they are named."""
+    """A factor off/on per node, of the intervenable ones if they are named."""
     try:
         names = node_names(_names("nodes", nodes), len(nodes), as_name)
         if intervenable is None:
@@ -201,7 +201,8 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
     if changes and isinstance(name, str):
         name = WATCHING.get(name, name)
     settings = {} if settings is None else settings
-    if name in (BEST, WATCHING[BEST]) and isinstance(settings, Mapping):
+    is_best = isinstance(name, str) and name in (BEST, WATCHING[BEST])
+    if is_best and isinstance(settings, Mapping):
         settings = {
             "noise_scale": "estimate", "gaps": "learn", "typing_errors": "left out",
             "decide": "auto", **settings,

@@ -132,7 +132,7 @@ class FileLocks:
 
 
 class SqliteStore(OneProcess):
-    """Several processes and threads may have the same file open; readers hardly ever wait."""
+    """Several processes and threads may use one file; readers wait only while pages change."""
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = resolved(path)

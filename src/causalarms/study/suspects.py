@@ -154,7 +154,7 @@ def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
 def _spread(distance: FloatArray, middle: float) -> float:
     """Of distances in ascending order.
 
-    Where most values are the same, the others say it, and at least the value itself: 20, 20, 20 may
+    If most values are the same, the others say it, and at least the value itself: 20, 20, 20 may
     be followed by 21 or 50, and 0, 0, 0 by anything.
     """
     least = ROUNDING * abs(middle)
@@ -186,7 +186,7 @@ def _places(ledger: Ledger, numbers: Iterable[int] | None) -> Sequence[int]:
 def _results(ledger: Ledger, places: Sequence[int]) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """Place, values and those to compare them with: of the beginning, just before, just after.
 
-    nan where nothing was measured.
+    nan if nothing was measured.
     """
     first = _rows(ledger, 0, WINDOW)
     begin = max(places[0] - WINDOW, 0) if places else 0
@@ -205,7 +205,7 @@ def _rows(ledger: Ledger, start: int, stop: int) -> FloatArray:
 
 
 def _worth_a_look(rows: FloatArray, places: Sequence[int]) -> list[int]:
-    """Places where a value may be far; in all others none is.
+    """Places at which a value may be far; at all others none is.
 
     Neighbouring places are compared with nearly the same values. Sorted once for a block of places,
     these bound the median and the spread of each.
