@@ -169,7 +169,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         else "given its one learned graph: doubts about it are not included"
     )
     return Best(
-        **_named(settings, rows[found.row]),
+        **_named(settings, rows[found.row].tolist()),
         reward=mean,
         low=min(low, high),
         high=max(low, high),
@@ -180,10 +180,10 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
     )
 
 
-def _named(settings: Settings, row: Bits) -> dict[str, Any]:
+def _named(settings: Settings, row: Sequence[int]) -> dict[str, Any]:
     """One intervention as `Best` has it: by node, by factor, and what is not at its first level."""
     return {
-        "intervention": dict(zip(settings.nodes, map(int, row), strict=True)),
+        "intervention": dict(zip(settings.nodes, row, strict=True)),
         "levels": settings.named.levels(row),
         "switch": settings.named.switched(row),
     }
@@ -220,7 +220,7 @@ def _best_average(beliefs: Beliefs) -> Best:
         spread = float(reward[which == top].std(ddof=1))
         error = float(stats.t.ppf(0.975, counts[top] - 1)) * spread / np.sqrt(counts[top])
     return Best(
-        **_named(settings, arms[top]),
+        **_named(settings, arms[top].tolist()),
         reward=float(means[top]),
         low=float(means[top] - error),
         high=float(means[top] + error),

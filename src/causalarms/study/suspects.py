@@ -74,9 +74,8 @@ class SuspectValue(NamedTuple):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return self._asdict() | {
-            "why": self.why, "command": self.command, "message": self.message
-        }  # fmt: skip
+        plain = {name: None if value != value else value for name, value in self._asdict().items()}
+        return plain | {"why": self.why, "command": self.command, "message": self.message}
 
 
 def suspects(ledger: Ledger, left_out: Iterable[SuspectValue]) -> list[SuspectValue]:
