@@ -400,8 +400,9 @@ class Study(Reader):
     def _warn_of(self, number: int) -> None:
         """Of what was just told or corrected."""
         with self._lock:
-            found = remarks(self._ledger, number, 1)
-        for message, kind in found:
+            ledger = self._ledger
+        # Without the lock: results that others add meanwhile come after this one and do no harm.
+        for message, kind in remarks(ledger, number, 1):
             self._warn(message, kind)
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
