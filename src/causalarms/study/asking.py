@@ -69,6 +69,7 @@ def choose(
         if chosen and time.perf_counter() > until:
             break
         suggestion = learner.choose(number, pending)
+        # The next one takes it into account, as if another worker had asked before.
         pending.append(suggestion.intervention)
         data: dict[str, Any] = {
             "trial": number,
@@ -79,6 +80,7 @@ def choose(
         }
         if suggestion.why:
             data["why"] = learner.by_name(suggestion.why)
+        # Exploring policies predict nothing, and JSON has no nan.
         for name, value in (
             ("mean", learner.settings.sign * suggestion.mean),
             ("width", suggestion.width),

@@ -104,6 +104,7 @@ def _path(first_hash: bytes) -> Path:
 
 
 def _remove_oldest(folder: Path) -> None:
+    # Another process may remove one meanwhile: the OSError ends this, and the next write goes on.
     found = [(path.stat(), path) for path in folder.glob("*.state")]
     total = sum(status.st_size for status, _ in found)
     for status, path in sorted(found, key=lambda pair: pair[0].st_mtime_ns):

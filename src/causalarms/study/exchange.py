@@ -76,6 +76,7 @@ def import_log(source: str | Path, path: str | Path) -> None:
             entry = Entry(number, str(text), bytes.fromhex(str(digest)))
         except ValueError:
             raise StudyError(f"{source}, line {number + 1}: {digest!r} is not a hash") from None
+        # Hashes and order before a file is made: an edited export must not become a study.
         hash_ = check(entry, number - 1, hash_)
         ledger.apply(decode(entry.text, number))
         entries.append(entry)

@@ -38,7 +38,6 @@ def explain_by(
     """The same from what was believed then, with remarks about values left out of it."""
     record = ledger.trial(number)
     settings = ledger.settings
-    assert settings is not None
     asked = record.asked
     bits = record.asked_intervention
     a = np.array([bits], dtype=np.uint8)

@@ -231,6 +231,7 @@ class Ending(NamedTuple):
         try:
             with kept.open("a", encoding="utf-8") as file:
                 file.write(result + "\n")
+                # As safe as in the study: this may be the only copy of the result.
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:
@@ -282,13 +283,13 @@ def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
         "values": rounds.values,
         "source": as_text(source, "the source", empty=True),
     }
+    # The tables are the large part; the few other entries are encoded when the event is written.
     encoded = {name: canonical_rows(data[name]) for name in ("interventions", "values")}
     return Import(data | key_entry(key, data, encoded), encoded)
 
 
 def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[Warning]]]:
     """What to say of results that were just written, the first of them as this trial."""
-    assert ledger.settings is not None
     found: list[tuple[str, type[Warning]]] = []
     numbers = range(first, first + n_rounds)
     with_gaps = [n for n in numbers if None in (ledger.trials[n].values or ())]

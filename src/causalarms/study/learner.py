@@ -58,7 +58,6 @@ class Learner:
 
     def follow(self, ledger: Ledger, until: float = float("inf")) -> Policy:
         """The policy after all results of the ledger, or after those learned `until` then."""
-        assert ledger.settings is not None
         if ledger.revision != self._revision:
             self._start_over(ledger.settings, ledger.revision)
         began = time.perf_counter()
@@ -85,6 +84,7 @@ class Learner:
 
     def choose(self, trial: int, pending: Sequence[Bits]) -> Suggestion:
         """What to play in a new trial; the same whoever asks and however often."""
+        # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
         return self.policy.suggest(rng, pending=pending, allowed=self.settings.constraints)
 
@@ -134,10 +134,12 @@ class Learner:
 
     def _learn(self, record: Record) -> None:
         values = np.array(record.values, dtype=float)
+        # Policies maximise; what a study minimises is learned with its sign changed.
         values[self.settings.reward_index] *= self.settings.sign
         self._unsaved += 1
         self.problem = None
         try:
+            # Odd values may overflow; the policy answers with an error, not with a warning.
             with np.errstate(all="ignore"):
                 self.policy.tell(played(record), values, made=record.number)
         except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:

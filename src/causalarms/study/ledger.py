@@ -97,7 +97,7 @@ class Ledger:
     """All trials, and what else the log says. `revision` grows when the past is corrected."""
 
     def __init__(self) -> None:
-        self.settings: Settings | None = None
+        self._settings: Settings | None = None
         self.trials: list[Record] = []
         self.order: list[int] = []  # trials with a result, as results came in
         self.pending: dict[int, None] = {}
@@ -107,10 +107,17 @@ class Ledger:
         self.keys: Keys = {}  # of requests that were done
         self.revision = 0  # the last event that changed what was learned before it
 
+    @property
+    def settings(self) -> Settings:
+        """Of the `created` event, with the changes since; StudyError if there is no such event."""
+        if self._settings is None:
+            raise StudyError("the study was never finished being created: remove its file")
+        return self._settings
+
     def copy(self) -> Ledger:
         """The trials as they are now, whatever happens to them later."""
         twin = Ledger()
-        twin.settings, twin.revision = self.settings, self.revision
+        twin._settings, twin.revision = self._settings, self.revision
         twin.trials, twin.order = self.trials.copy(), self.order.copy()
         twin.pending, twin.acknowledged = self.pending.copy(), self.acknowledged.copy()
         twin.notes, twin.recoveries = self.notes.copy(), self.recoveries.copy()
@@ -119,7 +126,7 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Take in one event; CorruptStudyError if it cannot follow those before it."""
-        if (self.settings is None) != (event.kind == kinds.CREATED):
+        if (self._settings is None) != (event.kind == kinds.CREATED):
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
         try:
             _APPLY[event.kind](self, event)
@@ -162,7 +169,7 @@ class Ledger:
         if event.data["format"] != FORMAT:
             found = event.data["format"]
             raise StudyError(f"settings format {found!r:.20}, this one reads {FORMAT}")
-        self.settings = Settings.from_dict(event.data["settings"])
+        self._settings = Settings.from_dict(event.data["settings"])
 
     def _asked(self, event: Event) -> None:
         data = event.data
@@ -170,6 +177,7 @@ class Ledger:
             raise StudyError(f"trial {data['trial']} instead of {len(self.trials)}")
         bits = self._bits(data["intervention"])
         number = data["trial"]
+        # A log repeats the same few names and reasons in every event.
         asked = {
             intern(name): intern(value) if type(value) is str else value
             for name, value in data.items()
@@ -236,8 +244,7 @@ class Ledger:
         return replace(record, intervention=self._bits(event.data["played"]))
 
     def _changed(self, event: Event) -> None:
-        assert self.settings is not None
-        self.settings = Settings.from_dict(self.settings.as_dict() | event.data["settings"])
+        self._settings = Settings.from_dict(self.settings.as_dict() | event.data["settings"])
         self.revision = event.number
 
     def _acknowledged(self, event: Event) -> None:
@@ -250,7 +257,6 @@ class Ledger:
     def _lost(self, event: Event) -> None:
         if event.data["trial"] != len(self.trials):
             raise StudyError(f"trial {event.data['trial']} instead of {len(self.trials)}")
-        assert self.settings is not None
         bits = (0,) * self.settings.n_nodes
         self.trials.append(Record(len(self.trials), kinds.LOST, bits, done_at=event.at))
 
@@ -261,7 +267,6 @@ class Ledger:
         )
 
     def _bits(self, given: Any) -> Bits:
-        assert self.settings is not None
         counts = self.settings.named.regimes.tolist()
         if len(given) != len(counts) or any(
             type(regime) is not int or not 0 <= regime < count
@@ -272,6 +277,7 @@ class Ledger:
 
     def _all_bits(self, given: Any) -> list[Bits]:
         """Of many rounds; equal ones are checked once and are one object."""
+        # Interventions repeat: a table of 100,000 rounds may have only a few different ones.
         known: dict[Bits, Bits] = {}
         if set(map(type, chain.from_iterable(given))) != {int}:
             return [self._bits(bits) for bits in given]  # says which is wrong
@@ -282,7 +288,7 @@ class Ledger:
 
     def _all_values(self, given: Any) -> list[Values]:
         """Of many rounds, checked at once if all values are ordinary."""
-        assert self.settings is not None
+        # Ten times as fast as one by one, which is done only to say which value is wrong.
         if set(map(type, chain.from_iterable(given))) <= {float, type(None)}:
             table = np.array(given, dtype=float)  # ValueError if rows differ in length
             if table.shape[1:] == (self.settings.n_nodes,) and not np.isinf(table).any():
@@ -290,7 +296,6 @@ class Ledger:
         return [self._values(values) for values in given]
 
     def _values(self, given: Any) -> Values:
-        assert self.settings is not None
         if len(given) != self.settings.n_nodes:
             raise StudyError(f"{len(given)} values for {self.settings.n_nodes} nodes")
         values = tuple(None if value is None else float(value) for value in given)

@@ -81,6 +81,7 @@ class Log:
         if self._applying:  # Ctrl+C came in between: nobody knows what was applied
             self._forget()
             self.number, self.hash, self._applying = 0, ROOT, False
+        # The note of the last event also shows events that were cut off the end of the log.
         head, head_hash = self.store.head()
         if head == self.number and (head == 0 or head_hash == self.hash):
             return
@@ -97,6 +98,7 @@ class Log:
         """Events that are new here, once the last known one is still what it was."""
         if not self.number:
             return self.store.entries()
+        # One event more than is needed: if it is another one, the file was replaced meanwhile.
         found = self.store.entries(self.number - 1)
         if not found or (found[0].number, found[0].hash) != (self.number, self.hash):
             raise ChangedStudyError(
@@ -154,7 +156,8 @@ class _Writing:
 
     def __enter__(self) -> None:
         log = self._log
-        log.catch_up()  # a large event of others is read before anybody has to wait for it
+        # Twice: a large event of others is read before anybody has to wait for it.
+        log.catch_up()
         try:
             self._transaction.__enter__()
             log.catch_up()
@@ -170,6 +173,7 @@ class _Writing:
             self._transaction.__exit__(*sys.exc_info())
             raise
         log = self._log
+        # Not before: what could not be written must not be remembered either.
         if kind is None:
             for event, hash_ in log._written:
                 log._apply(event, hash_)

@@ -73,8 +73,6 @@ class Reader:
     @property
     def settings(self) -> Settings:
         """What the study was created with, and changed to since."""
-        if self._ledger.settings is None:
-            raise StudyError("the study was never finished being created: remove its file")
         return self._ledger.settings
 
     @property
@@ -205,7 +203,6 @@ class Reader:
             rounds = rounds_known(now.ledger, number)
             policy = self._follow(now).policy
             if policy.n_told != rounds:
-                assert now.ledger.settings is not None
                 policy = Learner(now.ledger.settings).after(now.ledger, rounds)
             return explain(now.ledger, number, policy)
 
@@ -242,6 +239,7 @@ class Reader:
     def _now(self) -> Moment:
         with self._lock:
             self._refresh()
+            # Copying the ledger takes time that grows with the study: once per state of the log.
             if self._moment is None or self._moment.number != self._log.number:
                 self._moment = Moment(self._log.number, self._log.hash, self._ledger.copy())
             return self._moment
@@ -250,11 +248,11 @@ class Reader:
         """Learn the log up to a moment, or for so long; from a cached state the first time."""
         learner = self._learner
         if learner is None:
-            assert moment.ledger.settings is not None
             learner = Learner(moment.ledger.settings, moment.ledger.revision)
             self._resume(learner, moment)
             self._learner = learner
         learner.follow(moment.ledger, until)
+        # Readers keep it, too: `study best` in a shell is a new process every time.
         if learner.worth_keeping and self._has_cache and not learner.behind(moment.ledger):
             cache.keep(self._log.first_hash, learner.state(moment.number, moment.hash))
         return learner

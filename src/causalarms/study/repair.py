@@ -111,9 +111,7 @@ def _check_events(
         hash_ = check(entry, verdict.events, hash_)
         event = decode(entry.text, entry.number)
         # Suggestions before a recovery were made from results that are gone.
-        if replay and event.kind == kinds.ASKED and event.number > max(recovered, default=0):
-            if ledger.settings is None:
-                raise CorruptStudyError("the first event did not create a study", 1)
+        if replay and event.kind == kinds.ASKED and event.number > max(recovered, default=1):
             learner = learner or replay(ledger.settings)
             _compare(learner, ledger, event, verdict)
         ledger.apply(event)
@@ -159,6 +157,7 @@ def backup(source: Store | str | Path, copy: str | Path) -> Verdict:
             store.read(lambda connection: connection.backup(target))
     else:
         SqliteStore.create(copy, store.entries())
+    # A backup is looked at when the original is gone; that it is whole must be known before.
     verdict = verify_file(copy)
     if not verdict.ok:
         resolved(copy).unlink()
@@ -260,6 +259,7 @@ def _readable(path: Path) -> tuple[int, list[_Row]]:
             opened.execute("PRAGMA writable_schema = ON")  # or a file cut short is refused whole
             with suppress(sqlite3.Error, TypeError, ValueError):
                 last = int(opened.execute("SELECT number FROM head").fetchone()[0])
+            # One query per event: damage ends a query, and one over all would miss the rest.
             for number in range(1, len(content) // MIN_EVENT_BYTES + 2):
                 with suppress(sqlite3.Error):
                     query = "SELECT * FROM events WHERE number = ?"

@@ -81,7 +81,6 @@ class Beliefs:
 def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beliefs:
     """What the policy believes; `first`: it has learned so many rounds of the ledger."""
     settings = ledger.settings
-    assert settings is not None
     records, n = ledger.learnable(policy.learns_from_gaps)[:first], settings.n_nodes
     return Beliefs(
         settings,
@@ -212,6 +211,7 @@ def _best_average(beliefs: Beliefs) -> Best:
     reward = beliefs.values[:, settings.reward_index]
     counts = np.bincount(which)
     means = np.bincount(which, reward) / counts
+    # What was played is not always allowed: rounds may be imported, or rules changed since.
     allowed = settings.constraints
     net = np.where(allowed.allows(arms), settings.sign * means - allowed.cost(arms), -np.inf)
     top = int(np.argmax(net))
@@ -237,7 +237,6 @@ def _best_average(beliefs: Beliefs) -> Best:
 def columns(ledger: Ledger) -> dict[str, list[Any]]:
     """One entry per trial; values of a node are in `column_of` it, levels in `do:FACTOR`."""
     settings = ledger.settings
-    assert settings is not None
     gaps, trials = learns_from_gaps(settings), ledger.trials
     table: dict[str, list[Any]] = {
         "trial": [r.number for r in trials],
@@ -267,7 +266,6 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
 
 def missing_values(ledger: Ledger) -> dict[str, Any]:
     """How many values were not measured, in how many trials, and whether those are learned from."""
-    assert ledger.settings is not None
     gaps = [r for r in ledger.with_values() if r.n_missing]
     return {
         "values": sum(r.n_missing for r in gaps),
@@ -319,7 +317,6 @@ def frame(ledger: Ledger) -> Any:
 def alarms(ledger: Ledger, policy: Policy) -> list[dict[str, Any]]:
     """The policy's alarms with the trial that raised each."""
     settings = ledger.settings
-    assert settings is not None
     learned = ledger.learnable(policy.learns_from_gaps)
     return [
         {

@@ -117,6 +117,7 @@ class Settings:
     @cached_property
     def digest(self) -> str:
         """The same for equal settings."""
+        # Names may hold characters that no file can; `encode` refuses them when they are written.
         text = canonical(self.as_dict())
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -260,6 +261,7 @@ def _checked(given: Settings) -> Settings:
         knowledge=_checked_knowledge(given.knowledge, nodes),
     )
     _ = settings.known_edges  # refuses knowledge that contradicts itself
+    # A level that no rule allows is a slip in the rules: better said now than never played.
     movable = named.names if settings.intervenable is None else settings.intervenable
     refuse_unreachable(settings.constraints, named, set(movable))
     return settings

@@ -288,8 +288,12 @@ class _Transaction:
                 if Path(f"{store.path}-journal").exists():
                     store._undo_cut_off_write(locks)
                 store._writer = connection = store._connection("rw", locks)
+                # SQLite's default, said here because another program may have changed it.
                 connection.execute("PRAGMA journal_mode = DELETE")
+                # FULL would not sync the folder: after a power cut the journal could be back and
+                # undo a commit that was acknowledged.
                 connection.execute("PRAGMA synchronous = EXTRA")
+                # Before the log is read: what is decided from it must still be true when written.
                 connection.execute("BEGIN IMMEDIATE")
                 store._appended, store._last = [], store.head()
         except BaseException:
@@ -303,9 +307,11 @@ class _Transaction:
                 assert locks is not None
                 assert connection is not None
                 with explained(store.path):
+                    # Only now: readers need not wait while somebody decides what to write.
                     locks.take(CONTENT, exclusive=True)
                     store._commit(connection)
                     store._writer = None
+                    # A new connection, by the path: this one would read its own deleted file.
                     connection.close()
                     store._read_back(locks)
         finally:

@@ -46,6 +46,7 @@ class OneProcess:
         return self._turns
 
 
+# A fork copies this process as it is: its locks must be free and its transactions ended.
 _registry_lock = threading.RLock()  # of the set, and one fork at a time
 _stores: WeakSet[OneProcess] = WeakSet()
 _held: list[threading.RLock] = []  # by the fork under way

@@ -134,6 +134,7 @@ class Study(Reader):
         )  # fmt: skip
         refuse_odd_names(settings)
         learner = refuse_what_cannot_run(settings, changes=changes)  # before there is a file
+        # In memory first: the file is then made with its first event, in one transaction.
         study = cls(MemoryStore(), clock)
         study._write(log.CREATED, {"format": FORMAT, "settings": settings.as_dict()})
         if path is not None:
@@ -232,6 +233,7 @@ class Study(Reader):
                     found.append(None)
                     self._log.write(ending.kind, ending.data(record))
         except StudyFileError as error:
+            # The file is not what it was. What was measured must not be lost with it.
             found = []
             for ending in endings:
                 kept = ending.keep(self.store, self.settings)
@@ -384,6 +386,7 @@ class Study(Reader):
                 learner.follow(self._ledger)
                 workers = asking.workers_of(wanted, self._ledger)[:1]
                 chosen = asking.choose(learner, self._ledger, workers, until)
+            # A suggestion must be what the log before it gives, or no replay could check it.
             elif self._log.number != now.number:
                 return False
             for data in chosen:

@@ -89,7 +89,6 @@ def suspects(ledger: Ledger, left_out: Iterable[SuspectValue]) -> list[SuspectVa
 
 def left_out(ledger: Ledger, policy: Policy) -> list[SuspectValue]:
     """Values from whose trials the policy does not learn for now, in the user's sign."""
-    assert ledger.settings is not None
     if not policy.left_out:
         return []
     learned, nodes, found = ledger.learnable(policy.learns_from_gaps), ledger.settings.nodes, []
@@ -103,9 +102,9 @@ def left_out(ledger: Ledger, policy: Policy) -> list[SuspectValue]:
 
 def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[SuspectValue]:
     """The far values of some trials, or of all; the cost of one does not grow with the study."""
-    assert ledger.settings is not None
     found = []
     places = _places(ledger, numbers)
+    # Most results are ordinary, which a rough bound for many of them at once can tell.
     if len(places) > BLOCK:
         places = _worth_a_look(_rows(ledger, 0, len(ledger.order)), places)
     for place, own, others in _results(ledger, places):
@@ -139,11 +138,11 @@ def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
     middle = float(seen[len(seen) // 2])
     distance = np.abs(seen - middle)
     spread = _spread(np.sort(distance), middle)
-    limit = (
-        FAR_SPREADS * spread * (1.0 + MIN_OTHERS / len(seen))
-    )  # few values say little of the spread
+    # Few values say little of the spread: the limit is up to twice as wide for them.
+    limit = FAR_SPREADS * spread * (1.0 + MIN_OTHERS / len(seen))
     if not abs(value - middle) > limit > 0.0:
         return None
+    # A change of the system gives several such values: then it is not a typing error.
     if (np.abs(seen - value) <= NEAR_SPREADS * spread).sum() >= MIN_NEIGHBOURS:
         return None
     ordinary = seen[distance <= limit]
@@ -197,7 +196,6 @@ def _results(ledger: Ledger, places: Sequence[int]) -> Iterator[tuple[int, Float
 
 
 def _rows(ledger: Ledger, start: int, stop: int) -> FloatArray:
-    assert ledger.settings is not None
     missing = (None,) * ledger.settings.n_nodes
     found = [ledger.trials[n].values or missing for n in ledger.order[start:stop]]
     return np.array(found, dtype=float).reshape(-1, len(missing))
