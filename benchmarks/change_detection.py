@@ -36,7 +36,7 @@ from causalarms.simulation.monte_carlo import monte_carlo
 from causalarms.simulation.simulate import simulate
 from causalarms.simulation.summary import detection, summarise
 from causalarms.simulation.world import World, switching_world
-from causalarms.study.settings import chosen_policy
+from causalarms.study.learner import chosen_policy
 from shared import run_part, table
 
 N_NODES = 10

@@ -25,7 +25,7 @@ from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.rewards import intervention_of
 from causalarms.simulation.simulate import OPTIMAL_WITHIN, simulate
-from causalarms.study.settings import chosen_policy
+from causalarms.study.learner import chosen_policy
 from shared import table
 
 ROUNDS = (10, 20, 30, 100, 300)

@@ -31,8 +31,9 @@ from causalarms.rng import stream
 from causalarms.service.app import Options
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.server import serve
-from causalarms.study.events import ROOT, Event, chain, encode
-from causalarms.study.trials import Trial
+from causalarms.service.threads import warm_up as warm_up_service
+from causalarms.study.ledger import Trial
+from causalarms.study.log import ROOT, Event, chain, encode
 from shared import run_part
 
 SEM = random_sem(4, seed=3)

@@ -35,7 +35,7 @@ from causalarms.simulation.results import ResultStore
 from causalarms.simulation.simulate import simulate
 from causalarms.simulation.summary import mean, ratio_of_means
 from causalarms.simulation.world import World, deviating_world, switching_world
-from causalarms.study.settings import chosen_policy
+from causalarms.study.learner import chosen_policy
 from shared import table
 
 FIRST_SEED, FIRST_CHOICE = 60_000, 50_000  # constants were chosen on seeds from 50_000

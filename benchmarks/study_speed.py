@@ -27,8 +27,8 @@ from causalarms.errors import StudyError
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.service.remote import RemoteStudy
+from causalarms.study.ledger import Trial
 from causalarms.study.sqlite import FileLocks, SqliteStore
-from causalarms.study.trials import Trial
 from serve_load import served
 from shared import run_part
 

@@ -5,6 +5,10 @@ And what the tests in a browser share; it is loaded by those only.
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,6 +20,10 @@ settings.register_profile(
     "causalarms", deadline=None, derandomize=True, database=None, max_examples=40
 )
 settings.load_profile("causalarms")
+
+# No test may read or fill the cache of whoever runs it; other processes inherit this.
+os.environ["CAUSALARMS_CACHE"] = tempfile.mkdtemp(prefix="causalarms-cache-")
+atexit.register(shutil.rmtree, os.environ["CAUSALARMS_CACHE"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from page_server import PageServer
 from causalarms.service import threads
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
-from causalarms.study.explanation import explain
+from causalarms.study.explain import explain
 
 NODES = ["heat", "flow", "yield"]
 

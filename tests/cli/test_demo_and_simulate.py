@@ -10,7 +10,7 @@ import pytest
 from command import run
 
 from causalarms.simulation import Experiment
-from causalarms.study.settings import chosen_policy
+from causalarms.study.learner import chosen_policy
 
 
 def test_demo_writes_what_it_says(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from causalarms.cli.terminal import print_data
 from causalarms.errors import CausalArmsError, DataError, StudyError
 from causalarms.files import printable, read_at_most, write_atomically
 from causalarms.graphs.graph import Graph
-from causalarms.study import history
+from causalarms.study import report
 from causalarms.study import study as study_module
 from causalarms.tables.read import read_table
 from causalarms.tables.write import FIRST, LAST, column_of, csv_text, plain
@@ -135,7 +135,7 @@ def test_no_column_of_a_table_disappears(tmp_path: Path) -> None:
     old_study(tmp_path / "old.db", NAMES, "a").close()
     with Study.open(tmp_path / "old.db") as study:  # such studies still open
         study.tell(study.ask(), list(range(8)))
-        columns = history.columns(study.ledger())
+        columns = report.columns(study.ledger())
         assert len(columns) == len(FIRST) + len(LAST) + 2 * len(NAMES)
         found = [columns[column_of(name)] for name in NAMES]
         assert found == [[float(i)] for i in range(8)]

@@ -75,7 +75,6 @@ def test_every_command_takes_an_address(url: str, study: Path, tmp_path: Path) -
         ("create", url, "--nodes", "a,b", "--reward", "b"),
         ("recover", url, tmp_path / "r.db"),
         ("import", url, tmp_path / "log.json"),
-        ("verify", url, "--drop-snapshot"),
         ("ask", url),
         ("graph", url),
         ("predict", url),

@@ -9,7 +9,7 @@ import pytest
 
 from causalarms.errors import StudyError
 from causalarms.study.sqlite import SqliteStore
-from causalarms.study.store import Entry, MemoryStore, Snapshot, Store
+from causalarms.study.store import Entry, MemoryStore, Store
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -28,14 +28,12 @@ def entry(number: int) -> Entry:
 def write_and_fail(store: Store) -> None:
     with store.writing():
         store.append(entry(2))
-        store.keep_snapshot(Snapshot(1, b"h", b"s", b"d"))
         raise RuntimeError
 
 
 def test_empty(store: Store) -> None:
     assert store.entries() == []
     assert store.head() == (0, b"")
-    assert store.snapshot() is None
 
 
 def test_what_is_appended_is_there_in_order(store: Store) -> None:
@@ -56,7 +54,6 @@ def test_an_error_leaves_nothing_of_a_transaction(store: Store) -> None:
         write_and_fail(store)
     assert store.entries() == [entry(1)]
     assert store.head() == (1, entry(1).hash)
-    assert store.snapshot() is None
     with store.writing():
         store.append(entry(2))
     assert len(store.entries()) == 2
@@ -71,26 +68,6 @@ def test_a_gap_is_refused(store: Store) -> None:
 def test_writing_needs_a_transaction(store: Store) -> None:
     with pytest.raises(StudyError, match="inside a transaction"):
         store.append(entry(1))
-    with pytest.raises(StudyError, match="inside a transaction"):
-        store.keep_snapshot(Snapshot(1, b"h", b"s", b"d"))
-
-
-def test_the_newest_snapshot_replaces_the_one_before(store: Store) -> None:
-    with store.writing():
-        store.append(entry(1))
-        store.keep_snapshot(Snapshot(1, b"h", b"old", b"d"))
-    with store.writing():
-        store.keep_snapshot(Snapshot(1, b"h", b"new", b"d"))
-    assert store.snapshot() == Snapshot(1, b"h", b"new", b"d")
-
-
-def test_a_dropped_snapshot_is_gone(store: Store) -> None:
-    with store.writing():
-        store.append(entry(1))
-        store.keep_snapshot(Snapshot(1, b"h", b"s", b"d"))
-    store.drop_snapshot()
-    assert store.snapshot() is None
-    assert store.entries() == [entry(1)]
 
 
 def test_a_file_outlives_its_store(tmp_path: Path) -> None:

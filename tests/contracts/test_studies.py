@@ -135,7 +135,7 @@ def test_closed_and_unknown_trials(make: Place) -> None:
             assert (refused.value.trial, refused.value.state) == (number, state)
     with pytest.raises(UnknownTrialError, match="there is no trial 4; the study has 4"):
         study.tell(4, VALUES)
-    with pytest.raises(StudyError, match="is no trial"):
+    with pytest.raises(StudyError, match="is not a trial"):
         study.tell("3", VALUES)  # type: ignore[arg-type]
     with pytest.raises(NoResultError, match="trial 3 is asked"):
         study.correct(3, None)

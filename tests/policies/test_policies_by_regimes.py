@@ -18,7 +18,7 @@ from causalarms.sem.regimes import existing
 from causalarms.sem.rewards import all_interventions
 from causalarms.simulation.simulate import simulate
 from causalarms.simulation.world import switching_world
-from causalarms.study.state_codec import pack, unpack
+from causalarms.study.cache import pack, unpack
 
 MIXED = [1, 3, 2, 2]
 SEM = random_sem(4, seed=8, regimes=MIXED)

@@ -10,8 +10,8 @@ import pytest
 from served import Served, served, until
 
 from causalarms.study import Study
-from causalarms.study.events import Event
-from causalarms.study.trials import Ledger
+from causalarms.study.ledger import Ledger
+from causalarms.study.log import Event
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from causalarms.rng import stream
 from causalarms.sem import random_sem
 from causalarms.service import server, threads
 from causalarms.study import Study
-from causalarms.study.explanation import explain
+from causalarms.study.explain import explain
 
 SEM = random_sem(3, seed=3)
 ROUNDS = 16

@@ -95,7 +95,7 @@ def test_telling_twice_or_to_nobody_is_refused() -> None:
         study.tell(5, [1, 2, 3])
     with pytest.raises(StudyError, match="there is no trial -1"):
         study.fail(-1)
-    with pytest.raises(StudyError, match="is no trial"):
+    with pytest.raises(StudyError, match="is not a trial"):
         study.tell("0", [1, 2, 3])  # type: ignore[arg-type]
     assert study.store.entries() == before
 
@@ -253,7 +253,7 @@ def test_wrong_settings_are_refused_without_a_file(tmp_path: Path) -> None:
         ({"nodes": "abc"}, "list of names"),
         ({"nodes": ["yield"]}, "at least two nodes"),
         ({"nodes": ["yield", "yield"]}, "used twice"),
-        ({"seed": -1}, "whole number"),
+        ({"seed": -1}, "an integer from 0 on"),
         ({"noise_mean": float("nan")}, "not finite"),
         ({"intervenable": ["hat"]}, "did you mean 'heat'"),
         ({"intervenable": []}, "nothing to try"),

@@ -16,8 +16,8 @@ from causalarms import Study
 from causalarms.cli.study import study as command
 from causalarms.cli.study_files import page
 from causalarms.errors import CausalArmsWarning, FarValueWarning
-from causalarms.study.far_values import COMPANY, FEWEST, WINDOW, far_from, far_values
-from causalarms.study.trials import Record
+from causalarms.study.ledger import Record
+from causalarms.study.suspects import MIN_NEIGHBOURS, MIN_OTHERS, WINDOW, far_from, far_values
 
 OTHERS = np.random.default_rng(0).normal(10.0, 1.0, 40)
 
@@ -37,8 +37,8 @@ def test_the_range_is_that_of_the_others() -> None:
 
 
 def test_a_few_values_say_nothing() -> None:
-    assert far_from(1000.0, OTHERS[: FEWEST - 1]) is None
-    assert far_from(1000.0, OTHERS[:FEWEST]) is not None
+    assert far_from(1000.0, OTHERS[: MIN_OTHERS - 1]) is None
+    assert far_from(1000.0, OTHERS[:MIN_OTHERS]) is not None
 
 
 @pytest.mark.parametrize("n_far", [1, 2, 4])
@@ -53,7 +53,7 @@ def test_values_that_have_company_are_ordinary() -> None:
     """The system has changed, or an intervention is played that was not played before."""
     for n in range(6):
         others = np.concatenate([OTHERS, 100.0 + OTHERS[:n]])
-        assert (far_from(110.0, others) is None) == (n >= COMPANY)
+        assert (far_from(110.0, others) is None) == (n >= MIN_NEIGHBOURS)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,6 @@ def test_history_show_and_report_list_it_until_it_is_corrected(tmp_path: Path) -
     assert "far     yield = 1000 in trial 20, others" in shown
     facts = json.loads(run.invoke(command, ["show", str(path), "--json"]).stdout)
     assert facts["far_values"][0]["trial"] == 20
-    assert facts["snapshot_ignored"] is None
     again = run.invoke(command, ["correct", str(path), "20", *wrong, "--json"])
     assert "'yield' is 1000" in json.loads(again.stdout)["warnings"][0]
     correct = [f"{node}={value}" for node, value in right.items()]

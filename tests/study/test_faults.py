@@ -183,7 +183,7 @@ def test_every_flipped_byte_is_found_or_harmless(path: Path, tmp_path: Path) -> 
             recovered += 1
     assert found > 10
     assert recovered > 10
-    assert harmless > 0  # free space, or the snapshot
+    assert harmless > 0  # free space
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.6, 0.95])

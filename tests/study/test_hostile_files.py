@@ -15,8 +15,8 @@ from study_rounds import SETTINGS, play
 
 from causalarms import Study
 from causalarms.errors import CausalArmsError, StudyError
-from causalarms.study.events import ROOT, chain
 from causalarms.study.exchange import FORMAT
+from causalarms.study.log import ROOT, chain
 from causalarms.study.store import Entry, MemoryStore
 
 SOURCE = Path(__file__).parents[2] / "src" / "causalarms" / "study"

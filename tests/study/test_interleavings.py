@@ -38,7 +38,7 @@ STEPS = st.lists(
 
 
 def replayed(study: Study) -> Study:
-    """A study that reads the same log from its first event, without a snapshot."""
+    """A study that reads the same log from its first event, without a cached state."""
     store = MemoryStore()
     with store.writing():
         for entry in study.store.entries():
@@ -97,7 +97,7 @@ def take(study: Study, path: Path, step: str, number: object) -> Study:
 @given(STEPS)
 def test_state_is_the_replay_of_the_log(steps: list[tuple[str, object]]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learner, "SNAPSHOT_AFTER_ROUNDS", 5)  # snapshots all the time
+        patch.setattr(learner, "KEEP_AFTER_ROUNDS", 5)  # states are cached all the time
         path = Path(folder) / "s.db"
         study = Study.create(path, **(SETTINGS | {"horizon": 150}))
         for step, number in steps:

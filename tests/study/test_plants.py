@@ -13,7 +13,7 @@ import pytest
 from causalarms import Study, random_sem
 from causalarms.errors import StudyError
 from causalarms.sem.rewards import all_interventions, index_of
-from causalarms.study.best import Best
+from causalarms.study.report import Best
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))

@@ -13,8 +13,9 @@ from study_rounds import NODES, SEM, SETTINGS, play, state_of
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, StudyError
 from causalarms.rng import stream
+from causalarms.study.learner import policy_of
+from causalarms.study.ledger import Record
 from causalarms.study.store import MemoryStore
-from causalarms.study.trials import Record
 
 VALUES = [1.0, 2.0, 3.0]
 
@@ -85,7 +86,7 @@ def test_the_policy_learns_from_what_was_played(tmp_path: Path) -> None:
         values = SEM.sample(np.array([bits], dtype=np.uint8), stream(3, "noise", number))[0]
         rounds.append((bits, values.tolist()))
         honest.tell(trial, values, dict(zip(NODES, bits, strict=True)))
-    policy = honest.settings.make_policy()
+    policy = policy_of(honest.settings)
     for bits, row in rounds:
         policy.tell(bits, row)
     live, alone = honest.policy.state(), policy.state()

@@ -150,7 +150,11 @@ def test_a_typing_error_is_left_out_told_and_taken_back_when_corrected() -> None
             warnings.simplefilter("ignore", FarValueWarning)
             study.tell(trial, dict(zip(NODES, x.tolist(), strict=True)))
     (out,) = study.left_out()
-    assert out[:] == (12, "yield", 1000.0)
+    assert (out.trial, out.node, out.value) == (12, "yield", 1000.0)
+    (suspect,) = study.suspects()
+    assert (suspect.trial, suspect.node, suspect.learned) == (12, "yield", False)
+    assert suspect.why.startswith("far outside the ")
+    assert suspect.as_dict()["why"] == suspect.why
     assert "trial 12: 'yield' = 1000 left out as a probable typing error" in out.message
     assert out.message in study.explain(18)["text"]
     assert "left out" not in study.explain(10)["text"]

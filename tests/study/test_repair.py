@@ -195,7 +195,7 @@ def test_a_symbolic_link_is_the_study_it_points_to(path: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("format_", [2, None])
 def test_settings_of_another_format_are_refused(path: Path, format_: int | None) -> None:
-    from causalarms.study.events import ROOT, chain
+    from causalarms.study.log import ROOT, chain
     from causalarms.study.sqlite import SqliteStore
     from causalarms.study.store import Entry
 

@@ -17,7 +17,7 @@ from study_rounds import SETTINGS, play, result
 from causalarms import Study
 from causalarms.errors import ClosedTrialError, StudyError
 from causalarms.policies.csl_ucb import CSLUCB
-from causalarms.study.trials import Ledger, Record
+from causalarms.study.ledger import Ledger, Record
 
 
 def readers(study: Study, folder: Path) -> list[Callable[[], object]]:

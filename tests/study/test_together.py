@@ -9,8 +9,8 @@ from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, ClosedTrialError, StudyError, UnknownTrialError
-from causalarms.study import events
-from causalarms.study.endings import Ending, told, without_result
+from causalarms.study import log
+from causalarms.study.inputs import Ending, told, without_result
 
 
 def test_asking_for_many_is_what_asking_one_after_the_other_is(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_trials_end_together_and_those_that_cannot_say_why(tmp_path: Path) -> No
     before = study.seen
     endings = [
         told(study.settings, 1, result(trials[1])),
-        without_result(events.FAILED, 0, "again"),
-        without_result(events.ABANDONED, 3, "no time"),
-        without_result(events.FAILED, 9, ""),
+        without_result(log.FAILED, 0, "again"),
+        without_result(log.ABANDONED, 3, "no time"),
+        without_result(log.FAILED, 9, ""),
         told(study.settings, 2, result(trials[2]), {"heat": 1 - trials[2].intervention["heat"]}),
     ]
     first, closed, third, unknown, last = study.finish(endings)
@@ -65,7 +65,7 @@ def test_trials_end_together_and_those_that_cannot_say_why(tmp_path: Path) -> No
 def test_a_trial_ends_once() -> None:
     study = Study.create(None, **SETTINGS)
     study.ask()
-    twice = [Ending(events.FAILED, 0), Ending(events.ABANDONED, 0)]
+    twice = [Ending(log.FAILED, 0), Ending(log.ABANDONED, 0)]
     with pytest.raises(StudyError, match="once"):
         study.finish(twice)
     assert study.ledger().trials[0].state == "asked"
@@ -74,13 +74,13 @@ def test_a_trial_ends_once() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (Ending(events.TOLD, 1, [1.0, 2.0]), "2 values for 3 nodes"),
-        (Ending(events.TOLD, 1), "a number per node"),
-        (Ending(events.TOLD, 1, [1.0, 2.0, 3.0], [0, 7, 0]), "'stir'"),
-        (Ending(events.NOTE, 1), "told, failed or abandoned"),
-        (Ending(events.FAILED, 1, [1.0, 2.0, 3.0]), "trial 1 is failed"),
-        (Ending(events.ABANDONED, 1, played=[0, 0, 0]), "trial 1 is abandoned"),
-        (Ending(events.FAILED, 1, reason="\ud800"), "the reason"),
+        (Ending(log.TOLD, 1, [1.0, 2.0]), "2 values for 3 nodes"),
+        (Ending(log.TOLD, 1), "a number per node"),
+        (Ending(log.TOLD, 1, [1.0, 2.0, 3.0], [0, 7, 0]), "'stir'"),
+        (Ending(log.NOTE, 1), "told, failed or abandoned"),
+        (Ending(log.FAILED, 1, [1.0, 2.0, 3.0]), "trial 1 is failed"),
+        (Ending(log.ABANDONED, 1, played=[0, 0, 0]), "trial 1 is abandoned"),
+        (Ending(log.FAILED, 1, reason="\ud800"), "the reason"),
     ],
 )
 def test_a_wrong_ending_is_refused_and_spoils_nothing(
@@ -103,7 +103,7 @@ def test_results_that_the_file_cannot_take_are_kept_beside_it(tmp_path: Path) ->
     Study.create(path, **SETTINGS | {"seed": 8}).ask(3)
     found = study.finish(
         [told(study.settings, t.number, result(t)) for t in trials[:2]]
-        + [without_result(events.FAILED, 2, "")]
+        + [without_result(log.FAILED, 2, "")]
     )
     assert all(isinstance(error, ChangedStudyError) for error in found)
     assert ["is kept in" in str(error) for error in found] == [True, True, False]

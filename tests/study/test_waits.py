@@ -23,11 +23,11 @@ from causalarms.errors import StudyError
 from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.study import asking
-from causalarms.study import far_values as far
 from causalarms.study import study as study_module
-from causalarms.study.events import Event, canonical, canonical_rows, encode
+from causalarms.study import suspects as far
 from causalarms.study.learner import Learner
-from causalarms.study.trials import Ledger
+from causalarms.study.ledger import Ledger
+from causalarms.study.log import Event, canonical, canonical_rows, encode
 
 CHEAP = SETTINGS | {"policy": "random"}
 LATE = 20.0  # seconds after which a test gives up
@@ -274,8 +274,8 @@ def test_no_check_of_an_import_is_made_while_others_wait(
 
         monkeypatch.setattr(module, name, watched)
 
-    watch(sys.modules["causalarms.study.importing"], "far_values")
-    watch(sys.modules["causalarms.study.importing"], "canonical_rows")
+    watch(sys.modules["causalarms.study.inputs"], "far_values")
+    watch(sys.modules["causalarms.study.inputs"], "canonical_rows")
     watch(study_module, "as_past_rounds")
     study.add_observations({node: [1.0, 2.0, 3.0] for node in NODES})
     assert held == [False] * 4
@@ -294,7 +294,7 @@ def test_large_events_of_others_are_read_before_others_have_to_wait(
         held.append(two.store._writer is not None)  # type: ignore[attr-defined]
         ordinary(ledger, event)
 
-    monkeypatch.setitem(sys.modules["causalarms.study.trials"]._APPLY, "imported", imported)
+    monkeypatch.setitem(sys.modules["causalarms.study.ledger"]._APPLY, "imported", imported)
     two.tell(trial, result(trial))
     assert held == [False]
 

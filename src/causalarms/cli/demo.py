@@ -32,7 +32,7 @@ from causalarms.simulation.experiment import Contestant, Experiment, trace_recor
 from causalarms.simulation.simulate import Trace
 from causalarms.simulation.simulate import simulate as play
 from causalarms.simulation.world import World
-from causalarms.study.settings import chosen_policy
+from causalarms.study.learner import chosen_policy
 
 if TYPE_CHECKING:
     from rich.console import Console

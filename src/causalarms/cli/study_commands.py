@@ -26,7 +26,7 @@ from causalarms.errors import StudyError
 if TYPE_CHECKING:
     from causalarms.sem.factors import NamedFactors
     from causalarms.study import Study, Trial
-    from causalarms.study.trials import Record
+    from causalarms.study.ledger import Record
 
 BARS = "▁▂▃▄▅▆▇█"
 MAX_BARS = 60
@@ -222,7 +222,7 @@ def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
 @JSON
 def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> None:
     """Show the learned edges of every regime."""
-    from causalarms.study.beliefs import edges, unknown
+    from causalarms.study.report import edges, unknown
 
     with open_study(file, read_only=True) as study:
         found, named = study.graph(), study.settings.named
@@ -255,11 +255,10 @@ def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> No
 def alarms(file: StudyPlace, as_json: bool) -> None:
     """Show mechanisms that seem to have changed."""
     with open_study(file, read_only=True) as study:
-        found, policy = study.alarms(), study.settings.policy
+        found, watches, policy = study.alarms(), study.watches, study.settings.policy
     if as_json:
         print_json(found)
     elif not found:
-        watches = policy.endswith("-cd")
         say("no alarm" if watches else f"no alarm: policy {policy} does not watch for any")
     else:
         keys = ["alarm", "trial", "regime", "node", "changed_after", "acknowledged", "note"]
@@ -299,7 +298,7 @@ def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
 @JSON
 def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
     """Show all trials; every value with --json or `export`."""
-    from causalarms.study.history import columns
+    from causalarms.study.report import columns
 
     with open_study(file, read_only=True) as study:
         ledger, settings = study.ledger(), study.settings
@@ -344,8 +343,8 @@ def _record(trial: Trial) -> dict[str, Any]:
 
 def summary(study: Study) -> dict[str, Any]:
     """Everything the screen shows, as plain values; edges by falling weight."""
-    from causalarms.study.beliefs import edges as edges_of
-    from causalarms.study.history import missing_values
+    from causalarms.study.report import edges as edges_of
+    from causalarms.study.report import missing_values
 
     ledger, settings = study.ledger(), study.settings
     states: dict[str, int] = {}
@@ -384,7 +383,6 @@ def summary(study: Study) -> dict[str, Any]:
             for n in ledger.pending
         ],
         "problem": study.problem,
-        "snapshot_ignored": study.snapshot_ignored,
         "far_values": [far.as_dict() for far in study.far_values()],
         "left_out": [out.as_dict() for out in study.left_out()],
     }
@@ -406,7 +404,7 @@ def sparkline(values: list[float]) -> str:
 
 
 def _print_screen(record: dict[str, Any]) -> None:
-    from causalarms.study.history import missing_in_words
+    from causalarms.study.report import missing_in_words
 
     counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
     say(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")

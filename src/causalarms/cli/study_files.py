@@ -221,7 +221,7 @@ def import_(
 def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_json: bool) -> None:
     """Write the whole log (JSON), or the table of trials (CSV, Parquet)."""
     from causalarms.study.exchange import log_text
-    from causalarms.study.history import columns
+    from causalarms.study.report import columns
 
     with open_study(file, read_only=True) as study:
         if path is not None:
@@ -260,21 +260,19 @@ def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
 @click.option(
     "--replay", is_flag=True, help="Also check every suggestion; this learns the log again."
 )
-@click.option("--quick", is_flag=True, help="Do not compare the snapshot with what the log gives.")
-@click.option("--drop-snapshot", is_flag=True, help="Delete the snapshot first; nothing is lost.")
 @JSON
-def verify(file: StudyPlace, replay: bool, quick: bool, drop_snapshot: bool, as_json: bool) -> None:
-    """Check every event; exit code 1 if one, or the snapshot, cannot be trusted."""
+def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
+    """Check every event; exit code 1 if one cannot be trusted."""
     from causalarms.study import repair
 
-    if drop_snapshot:
-        with open_study(file) as study:
-            study.drop_snapshot()
     if isinstance(file, Address):
         with open_study(file) as study:
-            verdict = study.verify(replay=replay, quick=quick)
+            verdict = study.verify(replay=replay)
     else:
-        verdict = repair.verify_file(file, replay=replay, quick=quick)
+        learner = None
+        if replay:
+            from causalarms.study.learner import Learner as learner  # noqa: N813
+        verdict = repair.verify_file(file, replay=learner)
     if as_json:
         print_json(verdict.as_dict())
     else:

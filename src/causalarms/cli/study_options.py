@@ -83,9 +83,9 @@ def worker_of(study: Study, place: StudyPlace, given: str | None) -> str:
     if given is not None:
         return given
     if isinstance(place, Path):
-        from causalarms.study.study import MAIN
+        from causalarms.study.study import DEFAULT_WORKER
 
-        return MAIN
+        return DEFAULT_WORKER
     name: str = getattr(study, "caller_name", "")
     if not name:
         raise StudyError(f"say who asks: --worker NAME; {place} serves several workers")

@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 from causalarms.errors import StudyError
 from causalarms.service.threads import OneThread
-from causalarms.study import events as kinds
-from causalarms.study.events import Event
-from causalarms.study.log import Log
+from causalarms.study import log as kinds
+from causalarms.study.ledger import Ledger, Record
+from causalarms.study.log import Event, Log
 from causalarms.study.settings import Settings
 from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import Entry
-from causalarms.study.trials import Ledger, Record
 
 POLL_SECONDS = 0.1  # until what other processes wrote is noticed
 EVENTS_THAT_CHANGE_THE_BELIEF = (

@@ -14,14 +14,21 @@ from causalarms.service.live import EventStream, while_connected
 from causalarms.service.operation import Answer, Call, RefusedError
 from causalarms.service.threads import WriteResult
 from causalarms.service.views import VERSION, far_value, study_summary, trial_row, values_of
-from causalarms.study import Study, events
-from causalarms.study.best import predict
-from causalarms.study.endings import told, without_result
-from causalarms.study.events import decode
-from causalarms.study.importing import Import, prepare_import, remarks
-from causalarms.study.inputs import PastRounds, as_intervention, as_values
+from causalarms.study import Study, log
+from causalarms.study.inputs import (
+    Import,
+    PastRounds,
+    as_intervention,
+    as_values,
+    prepare_import,
+    remarks,
+    told,
+    without_result,
+)
+from causalarms.study.ledger import PENDING, Record
+from causalarms.study.log import decode
+from causalarms.study.report import predict
 from causalarms.study.settings import Settings
-from causalarms.study.trials import PENDING, Record
 
 if TYPE_CHECKING:
     from causalarms.service.app import Service
@@ -354,7 +361,7 @@ def _rounds(given: list[records.Observation], settings: Settings) -> PastRounds:
 
 
 def _check_form(result: records.Result) -> None:
-    has_values = result.state == events.TOLD
+    has_values = result.state == log.TOLD
     if has_values != (result.values is not None):
         problem = "needs values" if has_values else "must have no values"
         detail = f"a result with the state {result.state!r} {problem}"
@@ -376,11 +383,11 @@ def _is_the_same_result(study: Study, number: int, result: records.Result) -> bo
     # The ledger holds the correction; what was told first is only in the log.
     if record.corrected:
         data = _told(study, record)
-        kind, values = events.TOLD, tuple(data["values"])
+        kind, values = log.TOLD, tuple(data["values"])
         bits = tuple(data.get("played", record.asked_intervention))
     if kind != result.state:
         return False
-    if result.state != events.TOLD:
+    if result.state != log.TOLD:
         return reason == result.reason
     named, nodes = study.settings.named, study.nodes
     played = record.asked_intervention
@@ -394,7 +401,7 @@ def _told(study: Study, record: Record) -> dict[str, Any]:
         # A cheap test first: decoding every event of a large log takes seconds.
         if f'"trial":{record.number}' in entry.text:
             event = decode(entry.text, entry.number)
-            if event.kind == events.TOLD and event.data["trial"] == record.number:
+            if event.kind == log.TOLD and event.data["trial"] == record.number:
                 return event.data
     raise AssertionError("a corrected trial was told")
 

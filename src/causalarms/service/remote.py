@@ -16,16 +16,15 @@ from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
 from causalarms.service.wire import Reply, Wire
 from causalarms.study.asking import Wanted
-from causalarms.study.best import Best
-from causalarms.study.endings import Ending
-from causalarms.study.events import Event, encode
-from causalarms.study.explanation import rounds_known
-from causalarms.study.inputs import PastRounds, as_intervention, as_values
-from causalarms.study.left_out import LeftOutValue
+from causalarms.study.explain import rounds_known
+from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_values
+from causalarms.study.ledger import Trial
+from causalarms.study.log import Event, encode
 from causalarms.study.reader import trial_number
-from causalarms.study.store import Entry, OneProcess, Snapshot
-from causalarms.study.study import MAIN, Study
-from causalarms.study.trials import Trial
+from causalarms.study.report import Best
+from causalarms.study.store import Entry, OneProcess
+from causalarms.study.study import DEFAULT_WORKER, Study
+from causalarms.study.suspects import SuspectValue
 
 PATIENCE = 30.0  # seconds to wait for a service that is being restarted
 POLL_SECONDS = 0.02
@@ -74,8 +73,8 @@ class RemoteStudy(Study):
     def import_from(cls, *arguments: Any, **named: Any) -> NoReturn:
         raise RemoteStudyError("studies are restored where their file is: Study.import_from")
 
-    def ask(self, n: int = 1, worker: str = MAIN) -> Any:
-        if worker == MAIN and self.caller_name:
+    def ask(self, n: int = 1, worker: str = DEFAULT_WORKER) -> Any:
+        if worker == DEFAULT_WORKER and self.caller_name:
             # A worker's token asks under its own name only.
             worker = self.caller_name
         n = Wanted(worker, n).n
@@ -193,9 +192,9 @@ class RemoteStudy(Study):
         found: list[dict[str, Any]] = self._fresh("/alarms")["alarms"]
         return found
 
-    def left_out(self) -> list[LeftOutValue]:
+    def left_out(self) -> list[SuspectValue]:
         found = self._fresh("/checks")["left_out"]
-        return [LeftOutValue(out["trial"], out["node"], out["value"]) for out in found]
+        return [SuspectValue(out["trial"], out["node"], out["value"]) for out in found]
 
     @property
     def problem(self) -> str | None:
@@ -208,10 +207,6 @@ class RemoteStudy(Study):
     @property
     def weighs_graphs(self) -> bool:
         return bool(self._fresh("/graph")["weighs_graphs"])
-
-    @property
-    def snapshot_ignored(self) -> str | None:
-        return None
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         number = trial_number(trial)
@@ -318,15 +313,6 @@ class RemoteStore(OneProcess):
 
     def append(self, entry: Entry) -> None:
         raise RemoteStudyError("only the service itself writes to the log")
-
-    def snapshot(self) -> Snapshot | None:
-        return None
-
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
-        raise RemoteStudyError("only the service itself keeps snapshots")
-
-    def drop_snapshot(self) -> None:
-        raise RemoteStudyError("snapshots are dropped where the study's file is")
 
     def close(self) -> None:
         self._wire.close()

@@ -22,8 +22,8 @@ from causalarms.service.views import (
     trial_row,
 )
 from causalarms.study import Study
-from causalarms.study.events import decode
-from causalarms.study.trials import PENDING
+from causalarms.study.ledger import PENDING
+from causalarms.study.log import decode
 
 PAGE = Path(__file__).with_name("page")
 MAX_TRIALS = 2000

@@ -31,15 +31,15 @@ from causalarms.service.views import (
     checks_view,
     compute_views,
 )
-from causalarms.study import Study, events
+from causalarms.study import Study, log
 from causalarms.study.asking import Wanted
-from causalarms.study.endings import Ending
-from causalarms.study.explanation import explain, explain_by, rounds_known
-from causalarms.study.learner import Learner
+from causalarms.study.explain import explain, explain_by, rounds_known
+from causalarms.study.inputs import Ending
+from causalarms.study.learner import Learner, policy_of
+from causalarms.study.ledger import Ledger, Trial
 from causalarms.study.reader import Moment
 from causalarms.study.settings import FORMAT
 from causalarms.study.store import MemoryStore
-from causalarms.study.trials import Ledger, Trial
 
 if TYPE_CHECKING:
     from causalarms.service.follower import LogFollower, LogSnapshot
@@ -98,7 +98,7 @@ class StudyThreads:
             + (f" and learning from {results} results" if results else "")
             + ": this takes about half a minute the first time"
         )
-        compiles = settings.make_policy().has_model
+        compiles = policy_of(settings).has_model
         with waiting(message) if compiles else nullcontext():
             # Compiled code is shared by all studies of the process, also by those made later.
             warm_up(self._study)
@@ -259,7 +259,7 @@ class FollowedStudy(Study):
 def warm_up(study: Study) -> None:
     """Play some rounds in memory, so that every kernel is compiled."""
     twin = ServedStudy(MemoryStore())
-    twin._write(events.CREATED, {"format": FORMAT, "settings": study.settings.as_dict()})
+    twin._write(log.CREATED, {"format": FORMAT, "settings": study.settings.as_dict()})
     # Values do not matter, only that every code path is compiled for this number of nodes.
     noise = stream(0, "practice")
     for _ in range(WARM_UP_ROUNDS):

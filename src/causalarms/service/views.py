@@ -14,13 +14,17 @@ from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.pictures.layout import layered_layout
 from causalarms.service import records
 from causalarms.study import Study
-from causalarms.study.beliefs import Beliefs
-from causalarms.study.beliefs import graph as graph_of
-from causalarms.study.best import best as best_of
-from causalarms.study.far_values import WINDOW, FarValue, far_values
-from causalarms.study.history import missing_in_words, missing_values, not_as_asked
-from causalarms.study.model_fit import verdicts
-from causalarms.study.trials import Ledger, Record
+from causalarms.study.ledger import Ledger, Record
+from causalarms.study.report import (
+    Beliefs,
+    missing_in_words,
+    missing_values,
+    model_fits,
+    not_as_asked,
+)
+from causalarms.study.report import best as best_of
+from causalarms.study.report import graph as graph_of
+from causalarms.study.suspects import WINDOW, SuspectValue, far_values
 
 if TYPE_CHECKING:
     from causalarms.service.follower import LogSnapshot
@@ -31,7 +35,7 @@ VERSION = version("causalarms")
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
-Far = dict[int, list[FarValue]]  # by trial
+Far = dict[int, list[SuspectValue]]  # by trial
 
 
 class Views(NamedTuple):
@@ -232,7 +236,7 @@ def checks_view(views: Views) -> records.Checks:
     """The slowest view: computed after the others."""
     answer = records.Checks(views.as_of, "", [], views.left_out, views.problem)
     try:
-        found = verdicts(views.beliefs, graph_of(views.beliefs))
+        found = model_fits(views.beliefs, graph_of(views.beliefs))
     except TooEarlyError as error:
         answer.why = str(error)
         return answer
@@ -307,7 +311,7 @@ def values_of(snapshot: LogSnapshot, record: Record) -> records.Numbers | None:
     return dict(zip(snapshot.settings.nodes, record.values, strict=True))
 
 
-def far_value(far: FarValue) -> records.FarValue:
+def far_value(far: SuspectValue) -> records.FarValue:
     return records.FarValue(far.trial, far.node, far.value, far.low, far.high)
 
 

@@ -2,7 +2,7 @@
 
 Choosing takes most of the time of an ask, and a suggestion must be what the log before it gives. So
 a slice of trials is chosen from the log as it is now. It is written if nobody else wrote meanwhile,
-and otherwise chosen again, each time a smaller one. Where others write all the time, one trial is
+and otherwise chosen again, each time a smaller one. If others write all the time, one trial is
 chosen while they wait; then it is their turn.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 
 from causalarms.errors import StudyError, shown
 from causalarms.limits import MAX_PENDING_TRIALS
-from causalarms.study.endings import as_text
+from causalarms.study.inputs import as_text
 from causalarms.study.learner import Learner
-from causalarms.study.trials import Ledger, Record
+from causalarms.study.ledger import Ledger, Record
 
 SLICE_SECONDS = 0.2  # of learning or choosing before others get their turn
 MAX_UNLOCKED_ATTEMPTS = 3  # in which others wrote meanwhile
@@ -69,6 +69,7 @@ def choose(
         if chosen and time.perf_counter() > until:
             break
         suggestion = learner.choose(number, pending)
+        # The next one takes it into account, as if another worker had asked before.
         pending.append(suggestion.intervention)
         data: dict[str, Any] = {
             "trial": number,
@@ -79,6 +80,7 @@ def choose(
         }
         if suggestion.why:
             data["why"] = learner.by_name(suggestion.why)
+        # Exploring policies predict nothing, and JSON has no nan.
         for name, value in (
             ("mean", learner.settings.sign * suggestion.mean),
             ("width", suggestion.width),

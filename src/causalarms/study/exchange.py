@@ -12,11 +12,10 @@ from typing import Any
 from causalarms.errors import DataError, StudyError
 from causalarms.files import Mark, read_text, write_output
 from causalarms.limits import LOG_BYTES
-from causalarms.study.events import ROOT, decode
-from causalarms.study.log import check
+from causalarms.study.ledger import Ledger
+from causalarms.study.log import ROOT, check, decode
 from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import Entry, Store
-from causalarms.study.trials import Ledger
 from causalarms.tables.write import FIRST, columns_text, parquet_bytes
 
 FORMAT = "causalarms.study/1"
@@ -66,7 +65,7 @@ def import_log(source: str | Path, path: str | Path) -> None:
         raise StudyError(str(error)) from error
     records = [_record(line, number, source) for number, line in enumerate(lines)]
     if not records or records[0].get("format") != FORMAT:
-        raise StudyError(f"{source} is no exported study")
+        raise StudyError(f"{source} is not an exported study")
     entries: list[Entry] = []
     hash_, ledger = ROOT, Ledger()
     for number, record in enumerate(records[1:], start=1):
@@ -74,7 +73,8 @@ def import_log(source: str | Path, path: str | Path) -> None:
         try:
             entry = Entry(number, str(text), bytes.fromhex(str(digest)))
         except ValueError:
-            raise StudyError(f"{source}, line {number + 1}: {digest!r} is no hash") from None
+            raise StudyError(f"{source}, line {number + 1}: {digest!r} is not a hash") from None
+        # Hashes and order before a file is made: an edited export must not become a study.
         hash_ = check(entry, number - 1, hash_)
         ledger.apply(decode(entry.text, number))
         entries.append(entry)
@@ -87,7 +87,7 @@ def _record(line: str, number: int, source: str | Path) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise StudyError(f"{source}, line {number + 1} is no JSON: {error}") from error
+        raise StudyError(f"{source}, line {number + 1} is not JSON: {error}") from error
     if not isinstance(record, dict):
-        raise StudyError(f"{source}, line {number + 1} is no record")
+        raise StudyError(f"{source}, line {number + 1} is not a record")
     return record

@@ -1,21 +1,43 @@
-"""Results and past rounds as users give them, turned into plain values or refused."""
+"""What users tell: results, endings of trials and past rounds, as plain values or refused.
+
+Everything is checked before the log is locked, so that nobody waits for somebody else's mistake.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from causalarms.checks import LARGEST, usable, why_unusable
-from causalarms.errors import DataError, ModelError, NodeValueError, StudyError, shown
+from causalarms.errors import (
+    DataError,
+    FarValueWarning,
+    LearningWarning,
+    ModelError,
+    NodeValueError,
+    StudyError,
+    shown,
+)
 from causalarms.sem.factors import ON, NamedFactors
+from causalarms.study.learner import learns_from_gaps
+from causalarms.study.ledger import Ledger, Record
+from causalarms.study.log import ABANDONED, FAILED, TOLD, canonical_rows, key_entry
+from causalarms.study.settings import Settings
+from causalarms.study.store import Store
+from causalarms.study.suspects import far_values, in_words
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import TableRounds, rounds_of
 
 Values = list[float | None]
+
+MAX_TEXT_LENGTH = 10_000
 
 
 class PastRounds(NamedTuple):
@@ -29,17 +51,20 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
 
     None is a value that was not measured; a node that is not mentioned is an error.
     """
-    mapping = _mapping(given)
-    if mapping is not None and len(mapping) == len(nodes):
-        plain = [mapping.get(node) for node in nodes]
-        if all(type(x) is float and -LARGEST <= x <= LARGEST for x in plain):
-            return plain  # nothing to say: many rounds may follow
+    is_row = isinstance(given, list | tuple) or type(given) is np.ndarray
+    mapping = None if is_row else _mapping(given)
     if mapping is None:
-        if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+        is_scalar = isinstance(given, str | bytes) or getattr(given, "ndim", 1) == 0
+        if is_scalar or not isinstance(given, Sequence | np.ndarray):
             raise StudyError(f"values are a number per node, not {shown(given)}")
         if len(given) != len(nodes):
             raise StudyError(f"{len(given)} values for {len(nodes)} nodes ({', '.join(nodes)})")
-        mapping = dict(zip(nodes, given, strict=True))
+        row = given.tolist() if isinstance(given, np.ndarray) else given
+        mapping = dict(zip(nodes, row, strict=True))
+    if len(mapping) == len(nodes):
+        plain = [mapping.get(node) for node in nodes]
+        if all(type(x) is float and -LARGEST <= x <= LARGEST for x in plain):
+            return plain  # the usual case, quickly: many rounds may follow
     for name in mapping:
         if name not in nodes:
             label = name if isinstance(name, str) else shown(name)
@@ -86,20 +111,19 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
     {factor: level} (absent: its first level), names of switches, or a regime per node, as a row or
     by name.
     """
-    if isinstance(given, str) or not isinstance(given, Collection):
-        raise StudyError(f"{shown(given)} is no intervention: say the level of each factor to set")
     try:
         if isinstance(given, Mapping) and _are_regimes(given, named):
             return _from_regimes([given[node] for node in named.nodes], named)
         if isinstance(given, Mapping):
             return list(named.intervention(given))
-        if all(isinstance(name, str) for name in given):
-            return list(named.intervention({name: _turned_on(name, named) for name in given}))
-        if isinstance(given, Sequence | np.ndarray) and len(given) == len(named.nodes):
-            return _from_regimes(list(given), named)
+        if isinstance(given, Collection) and not isinstance(given, str):
+            if all(isinstance(name, str) for name in given):
+                return list(named.intervention({name: _turned_on(name, named) for name in given}))
+            if isinstance(given, Sequence | np.ndarray) and len(given) == len(named.nodes):
+                return _from_regimes(list(given), named)
     except ModelError as error:
         raise StudyError(str(error)) from None
-    raise StudyError(f"{shown(given)} is no intervention: say the level of each factor to set")
+    raise StudyError(f"{shown(given)} is not an intervention: say the level of each factor to set")
 
 
 def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:
@@ -173,3 +197,118 @@ def _number(value: Any, node: str) -> float | None:
             )
         raise NodeValueError(f"node {shown(node)} {why_unusable(number)}", node)
     return number
+
+
+class Ending(NamedTuple):
+    """How a trial ends: told with values, failed, or abandoned."""
+
+    kind: str
+    trial: int
+    values: Values | None = None
+    played: list[int] | None = None  # if it may not be what was asked
+    reason: str = ""
+
+    def data(self, record: Record) -> dict[str, Any]:
+        """Of its event."""
+        if self.values is None:
+            return {"trial": self.trial, "reason": self.reason}
+        return {"trial": self.trial, "values": self.values} | deviation(record, self.played)
+
+    def keep(self, store: Store, settings: Settings) -> str:
+        """Write a result that the study cannot take to FILE-untold.jsonl; say where it is."""
+        if self.values is None:
+            return ""
+        record: dict[str, Any] = {
+            "trial": self.trial, "values": dict(zip(settings.nodes, self.values, strict=True))
+        }  # fmt: skip
+        if self.played is not None:
+            record["played"] = settings.named.levels(self.played)
+        result = json.dumps(record, ensure_ascii=False)
+        path: Path | None = getattr(store, "path", None)
+        if path is None:
+            return f"The result was not kept: {result}"
+        kept = path.with_name(f"{path.name}-untold.jsonl")
+        try:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(result + "\n")
+                # As safe as in the study: this may be the only copy of the result.
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            return f"The result was not kept: {result}"
+        return f"The result of trial {self.trial} is kept in {kept}"
+
+
+def told(settings: Settings, trial: int, values: Any, played: Any = None) -> Ending:
+    plain = as_values(values, settings.nodes)
+    bits = None if played is None else as_intervention(played, settings.named)
+    return Ending(TOLD, trial, plain, bits)
+
+
+def without_result(kind: str, trial: int, reason: str) -> Ending:
+    return Ending(kind, trial, reason=as_text(reason, "the reason", empty=True))
+
+
+def checked(settings: Settings, given: Ending) -> Ending:
+    """Validate an ending built by a caller: an invalid event must never reach the log."""
+    if given.kind == TOLD:
+        return told(settings, given.trial, given.values, given.played)
+    if given.kind not in (FAILED, ABANDONED):
+        raise StudyError(f"a trial ends told, failed or abandoned, not {shown(given.kind)}")
+    if given.values is not None or given.played is not None:
+        raise StudyError(f"trial {given.trial} is {given.kind}: values and played go with told")
+    return without_result(given.kind, given.trial, given.reason)
+
+
+def deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
+    """What an event says of what was played: nothing if that is known already."""
+    return {} if played is None or tuple(played) == record.intervention else {"played": played}
+
+
+class Import(NamedTuple):
+    """The data of an event with past rounds, except for the number of its first trial."""
+
+    data: dict[str, Any]
+    encoded: dict[str, str]  # its tables
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.data["values"])
+
+
+def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
+    """Encode past rounds before the log is locked: a large table takes seconds."""
+    data: dict[str, Any] = {
+        "interventions": rounds.interventions,
+        "values": rounds.values,
+        "source": as_text(source, "the source", empty=True),
+    }
+    # The tables are the large part; the few other entries are encoded when the event is written.
+    encoded = {name: canonical_rows(data[name]) for name in ("interventions", "values")}
+    return Import(data | key_entry(key, data, encoded), encoded)
+
+
+def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[Warning]]]:
+    """What to say of results that were just written, the first of them as this trial."""
+    found: list[tuple[str, type[Warning]]] = []
+    numbers = range(first, first + n_rounds)
+    with_gaps = [n for n in numbers if None in (ledger.trials[n].values or ())]
+    if with_gaps and not learns_from_gaps(ledger.settings):
+        text = f"{len(with_gaps)} of {n_rounds} rows are kept and left out of learning"
+        if n_rounds == 1:
+            missing = (ledger.trials[first].values or ()).index(None)
+            node = ledger.settings.nodes[missing]
+            text = f"trial {first} is kept and left out of learning: {node!r} not measured"
+        found.append((text, LearningWarning))
+    return found + [(text, FarValueWarning) for text in in_words(far_values(ledger, numbers))]
+
+
+def as_text(given: Any, what: str, *, empty: bool = False) -> str:
+    """A text that can be stored; `what` it is, for the message."""
+    if not isinstance(given, str) or len(given) > MAX_TEXT_LENGTH or not (empty or given.strip()):
+        raise StudyError(f"{what} must be a text, not {shown(given)}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{what} holds characters that cannot be stored") from None
+    return given

@@ -1,32 +1,47 @@
-"""The policy of a study: always the replay of its log, sometimes helped by a snapshot."""
+"""The policy of a study: what it is after the log so far.
+
+Only this module builds a policy. Reading, checking and copying a log needs none, so a study whose
+policy is not installed is whole; it only cannot suggest or believe anything.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
-from collections.abc import Sequence
-from functools import cache
-from importlib import import_module
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from causalarms.errors import CausalArmsError, DataError
+from causalarms.errors import CausalArmsError, StudyError, shown
+from causalarms.graphs.inputs import as_noise_mean
 from causalarms.policies.base import Policy, Suggestion
+from causalarms.policies.registry import (
+    PRESETS,
+    accepted_settings,
+    make_policy,
+    policy_factory,
+    policy_names,
+)
 from causalarms.rng import stream
-from causalarms.study.limits import Bits, Limits
-from causalarms.study.settings import Settings
-from causalarms.study.state_codec import pack, unpack
-from causalarms.study.store import Snapshot
-from causalarms.study.trials import Ledger, Record
+from causalarms.sem.regimes import all_two
+from causalarms.study.cache import CachedState, made_by
+from causalarms.study.ledger import Ledger, Record
+from causalarms.study.settings import MASKS, Settings
 
-SNAPSHOT_AFTER_SECONDS = 0.2  # of learning that reopening would have to repeat
-SNAPSHOT_AFTER_ROUNDS = 500
-OWN = "study."  # prefix of what a snapshot holds besides the policy's state
-OWN_NAMES = ("version", "revision", "followed", "problem")
-MESSAGE_LENGTH = 300  # compiled code may answer with pages
+Bits = npt.NDArray[np.uint8]
+
+KEEP_AFTER_SECONDS = 0.2  # of learning that reopening would have to repeat
+KEEP_AFTER_ROUNDS = 500
+MAX_REMEMBERED = 100  # settings of which `learns_from_gaps` is known
+
+
+DEFAULT_POLICY = "posterior"
+
+
+class MissingPolicyError(StudyError):
+    """The policy of a study is not installed here."""
 
 
 class Problem(NamedTuple):
@@ -37,31 +52,27 @@ class Problem(NamedTuple):
 
 
 class Learner:
-    """Feeds told rounds to the policy when somebody needs to know what it thinks."""
+    """Feeds told rounds to the policy when somebody needs to know what it believes."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, revision: int = 0) -> None:
         self.problem: Problem | None = None  # of the round learned last
-        self.snapshot_ignored: str | None = None  # what is wrong with the one that was found
-        self.snapshot_outdated: str | None = None  # why one that was right is of no use now
-        self._spent = 0.0  # seconds of learning since the last snapshot
-        self._unsaved = 0  # rounds since the last snapshot
-        self._followed = 0  # how many of the ledger's results are dealt with
-        self._start_over(settings, 0)
+        self._spent = 0.0  # seconds of learning since the state was kept
+        self._unsaved = 0  # rounds since then
+        self._start_over(settings, revision)
 
     def follow(self, ledger: Ledger, until: float = float("inf")) -> Policy:
         """The policy after all results of the ledger, or after those learned `until` then."""
-        assert ledger.settings is not None
         if ledger.revision != self._revision:
             self._start_over(ledger.settings, ledger.revision)
-        if len(ledger.order) == self._followed:
-            return self.policy
-        try:
-            self._catch_up(ledger, until)
-        except Exception as error:
-            if not self._restored:
-                raise
-            self._ignore_snapshot(error, ledger)  # a state no rounds can follow
-            self._catch_up(ledger, until)
+        began = time.perf_counter()
+        for number in ledger.order[self._followed :]:
+            record = ledger.trials[number]
+            if record.learnable(self.policy.learns_from_gaps):
+                self._learn(record)
+            self._followed += 1
+            if time.perf_counter() > until:
+                break
+        self._spent += time.perf_counter() - began
         return self.policy
 
     def behind(self, ledger: Ledger) -> int:
@@ -69,150 +80,178 @@ class Learner:
         followed = self._followed if ledger.revision == self._revision else 0
         return len(ledger.order) - followed
 
-    def _catch_up(self, ledger: Ledger, until: float) -> None:
-        began = time.perf_counter()
-        for number in ledger.order[self._followed :]:
-            record = ledger.trials[number]
-            if self.limits.learnable(record):
-                self._learn(record)
-            self._followed += 1
-            if time.perf_counter() > until:
-                break
-        self._spent += time.perf_counter() - began
-
     def after(self, ledger: Ledger, rounds: int) -> Policy:
         """The policy after the first so many rounds it learns from."""
-        records = [ledger.trials[number] for number in ledger.order]
-        for record in [r for r in records if self.limits.learnable(r)][:rounds]:
+        for record in ledger.learnable(self.policy.learns_from_gaps)[:rounds]:
             self._learn(record)
         return self.policy
 
     def choose(self, trial: int, pending: Sequence[Bits]) -> Suggestion:
         """What to play in a new trial; the same whoever asks and however often."""
+        # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
-        return self.limits.choose(self.policy, rng, pending)
+        return self.policy.suggest(rng, pending=pending, allowed=self.settings.constraints)
 
     def pending(self, ledger: Ledger) -> list[Bits]:
         """Interventions without a result, oldest first."""
         return [played(ledger.trials[number]) for number in ledger.pending]
-
-    @property
-    def wants_snapshot(self) -> bool:
-        return self._spent > SNAPSHOT_AFTER_SECONDS or self._unsaved >= SNAPSHOT_AFTER_ROUNDS
-
-    def snapshot(self, number: int, hash_: bytes) -> Snapshot | None:
-        """The state after event `number`; None where the policy's cannot be kept."""
-        self._spent, self._unsaved = 0.0, 0
-        try:
-            state = pack(self.state())
-        except (CausalArmsError, TypeError, ValueError):
-            return None
-        return Snapshot(number, hash_, state, _digest(state, hash_))
-
-    def state(self) -> dict[str, Any]:
-        """All that a snapshot holds."""
-        own = {
-            "version": made_by(),
-            "revision": self._revision,
-            "followed": self._followed,
-            "problem": list(self.problem) if self.problem else None,
-        }
-        return self.policy.state() | {OWN + name: value for name, value in own.items()}
-
-    def restore(self, snapshot: Snapshot, ledger: Ledger, hash_: bytes | None) -> bool:
-        """Start from a snapshot if it fits the log, whose event at its number has this hash.
-
-        Otherwise say why not, and learn the log from its beginning.
-        """
-        assert ledger.settings is not None
-        self._start_over(ledger.settings, ledger.revision)
-        try:
-            if hash_ != snapshot.hash:
-                raise DataError(f"event {snapshot.number} of the log is not the one it was made at")
-            if _digest(snapshot.state, snapshot.hash) != snapshot.digest:
-                raise DataError("its content does not fit its digest")
-            state = unpack(snapshot.state)
-            own = {name: state.pop(OWN + name) for name in OWN_NAMES}
-            self.snapshot_outdated = _outdated(own, ledger)
-            if self.snapshot_outdated is None:
-                self._take(state, own, ledger)
-        except Exception as error:  # whatever compiled code may say to what is in it
-            self._ignore_snapshot(error, ledger)
-        return self._restored
-
-    def _ignore_snapshot(self, error: Exception, ledger: Ledger) -> None:
-        assert ledger.settings is not None
-        self._start_over(ledger.settings, ledger.revision)
-        kind = "" if isinstance(error, DataError) else f"{type(error).__name__}: "
-        self.snapshot_ignored = f"{kind}{error}"[:MESSAGE_LENGTH]
-
-    def _take(self, state: dict[str, Any], own: dict[str, Any], ledger: Ledger) -> None:
-        """Become what a snapshot holds; any exception where it cannot be."""
-        followed = own["followed"]
-        if type(followed) is not int or not 0 <= followed <= len(ledger.order):
-            raise DataError(f"the log has no {followed!r:.40} results")
-        learned = [n for n in ledger.order[:followed] if self.limits.learnable(ledger.trials[n])]
-        self.problem = _problem(own["problem"], learned[-1] if learned else None)
-        self.policy.check_state(state, len(learned))
-        with np.errstate(all="ignore"):
-            self.policy.restore(state)
-            self.policy.suggest(stream(self.settings.seed, "probe"))  # what is computed when asked
-        self._followed, self._restored = followed, True
-
-    def _start_over(self, settings: Settings, revision: int) -> None:
-        self.settings = settings
-        self.limits = Limits(settings)
-        self.policy = settings.make_policy()
-        self.problem = None
-        self._revision = revision
-        self._followed = 0
-        self._restored = False  # from a snapshot
-
-    def _learn(self, record: Record) -> None:
-        values = np.array(record.values, dtype=float)
-        values[self.settings.reward_index] *= self.settings.sign
-        self._unsaved += 1
-        self.problem = None
-        try:
-            with np.errstate(all="ignore"):
-                self.policy.tell(played(record), values, made=record.number)
-        except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
-            # the round is in the log and in the policy's data; the policy goes on without a new fit
-            self.problem = Problem(record.number, self.by_name(str(error)))
 
     def by_name(self, message: str) -> str:
         """Policies number their nodes; people know their names."""
         nodes = self.settings.nodes
         return re.sub(r"'x(\d+)'", lambda found: repr(nodes[int(found[1])]), message)
 
+    @property
+    def made_for(self) -> str:
+        """What a cached state must have been made for to be used here."""
+        return f"{self.settings.policy} {self.settings.digest} {made_by()}"
+
+    @property
+    def worth_keeping(self) -> bool:
+        """Whether learning again would take long enough to keep the state."""
+        return self._spent > KEEP_AFTER_SECONDS or self._unsaved >= KEEP_AFTER_ROUNDS
+
+    def state(self, event: int, hash_: bytes) -> CachedState:
+        """For the cache: what is known after this event, up to which the log was followed."""
+        self._spent, self._unsaved = 0.0, 0
+        problem = None if self.problem is None else list(self.problem)
+        return CachedState(
+            self.made_for, event, hash_.hex(), self._followed, problem, self.policy.state()
+        )
+
+    def resume(self, cached: CachedState) -> None:
+        """Go on from a state that fits the log; learn the log again if the policy refuses it."""
+        try:
+            self.policy.restore(cached.state)
+        except Exception:  # a policy of another package may have changed its state
+            self._start_over(self.settings, self._revision)
+            return
+        self._followed = cached.followed
+        self.problem = None if cached.problem is None else Problem(*cached.problem)
+
+    def _start_over(self, settings: Settings, revision: int) -> None:
+        self.settings = settings
+        self.policy = policy_of(settings)
+        self.problem = None
+        self._revision = revision
+        self._followed = 0  # how many of the ledger's results are dealt with
+
+    def _learn(self, record: Record) -> None:
+        values = np.array(record.values, dtype=float)
+        # Policies maximise; what a study minimises is learned with its sign changed.
+        values[self.settings.reward_index] *= self.settings.sign
+        self._unsaved += 1
+        self.problem = None
+        try:
+            # Odd values may overflow; the policy answers with an error, not with a warning.
+            with np.errstate(all="ignore"):
+                self.policy.tell(played(record), values, made=record.number)
+        except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
+            # The round is in the log and in the policy's data: it goes on without a new fit.
+            self.problem = Problem(record.number, self.by_name(str(error)))
+
+
+def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]:
+    """The policy of a new study, and its settings: the best there is unless another is named.
+
+    If mechanisms may change (`changes`), the variant of the policy that watches for it is taken.
+    The defaults of the policy are written down: the study stays what it is if they change.
+    """
+    if type(changes) is not bool:
+        raise StudyError(f"changes is True or False, not {shown(changes)}")
+    name = DEFAULT_POLICY if name is None else name
+    if changes and isinstance(name, str) and f"{name}-cd" in PRESETS:
+        name = f"{name}-cd"
+    settings = {} if settings is None else settings
+    if isinstance(name, str) and name in PRESETS and isinstance(settings, Mapping):
+        settings = {**PRESETS[name].defaults, **settings}
+    return name, settings
+
+
+def policy_of(settings: Settings) -> Policy:
+    """A policy that knows nothing yet; StudyError if these settings cannot run."""
+    name = settings.policy
+    if name not in policy_names():
+        raise MissingPolicyError(
+            f"policy {shown(name)} of this study is not installed here. Install the package that "
+            "has it, or go on with another: study.change_settings(policy='posterior', "
+            "policy_settings={}). The log is whole: history, export, verify and backup work "
+            "without it"
+        )
+    try:
+        return _made(settings)
+    except StudyError:
+        raise
+    except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise StudyError(f"the settings are refused: {error}") from error
+    except MemoryError as error:
+        raise StudyError(
+            f"a study of {settings.n_nodes:,} nodes does not fit into memory: {error}"
+        ) from error
+
+
+def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> Learner:
+    """A learner of settings that are not in a log yet; an error before there is anything to lose.
+
+    `changes`: the policy must watch for changes of mechanisms.
+    """
+    if settings.policy not in policy_names():
+        try:
+            policy_factory(settings.policy)  # says which names are near
+        except CausalArmsError as error:
+            raise StudyError(f"the settings are refused: {error}") from error
+    learner = Learner(settings)
+    if changes and not learner.policy.watches:
+        raise StudyError(
+            f"policy {shown(settings.policy)} cannot watch for changes; 'posterior-cd' does"
+        )
+    return learner
+
+
+def learns_from_gaps(settings: Settings) -> bool:
+    """Whether the policy learns from results with missing values; one that is missing does not."""
+    if settings.digest not in _learns_from_gaps:
+        try:
+            found = policy_of(settings).learns_from_gaps
+        except StudyError:
+            return False
+        if len(_learns_from_gaps) >= MAX_REMEMBERED:
+            _learns_from_gaps.clear()
+        _learns_from_gaps[settings.digest] = found
+    return _learns_from_gaps[settings.digest]
+
+
+_learns_from_gaps: dict[str, bool] = {}  # by digest: building a policy may take a second
+
 
 def played(record: Record) -> Bits:
     return np.array(record.intervention, dtype=np.uint8)
 
 
-@cache
-def made_by() -> str:
-    """Whose numbers a state holds: others may round the last digit otherwise."""
-    packages = " ".join(f"{name} {version(name)}" for name in ("causalarms", "numpy", "numba"))
-    return f"{packages} {import_module('llvmlite.binding').get_host_cpu_name()}"
+def _made(settings: Settings) -> Policy:
+    known = settings.known_edges
+    if known and not _uses_knowledge(settings.policy):
+        able = [name for name in policy_names() if _uses_knowledge(name)]
+        raise StudyError(
+            f"policy {shown(settings.policy)} cannot use knowledge of edges; {', '.join(able)} can"
+        )
+    regimes = settings.named.regimes
+    mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))
+    if mean is not None:
+        mean[:, settings.reward_index] *= settings.sign
+    policy = make_policy(
+        settings.policy,
+        n_nodes=settings.n_nodes,
+        reward=settings.reward_index,
+        noise_mean=mean,
+        horizon=settings.horizon,
+        **({} if all_two(regimes) else {"regimes": regimes}),
+        **known,
+        **settings.policy_settings,
+    )
+    policy.kept(settings.constraints)  # refuse constraints that it cannot keep
+    return policy
 
 
-def _outdated(own: dict[str, Any], ledger: Ledger) -> str | None:
-    if own["version"] != made_by():
-        return f"it was made by {own['version']!r:.80}, this is {made_by()!r}"
-    if own["revision"] != ledger.revision:
-        return "a result or a setting was changed since"
-    return None
-
-
-def _problem(given: Any, trial: int | None) -> Problem | None:
-    if given is None:
-        return None
-    number, message = given
-    if number != trial or type(number) is not int or not isinstance(message, str):
-        raise DataError(f"trial {number!r:.40} was not the one learned last")
-    return Problem(number, message)
-
-
-def _digest(state: bytes, hash_: bytes) -> bytes:
-    return hashlib.sha256(hash_ + state).digest()
+def _uses_knowledge(policy: str) -> bool:
+    return set(MASKS) <= set(accepted_settings(policy_factory(policy)))

@@ -1,23 +1,55 @@
-"""The log of a store, verified event by event as it is read."""
+"""The log of a study: events as canonical JSON, chained by hashes, verified as they are read.
+
+The hash of an event is SHA-256 over the hash of the event before it and the stored text, so a
+changed, removed or inserted event is found at its place. It guards against accidents, not against
+somebody who rewrites the whole file: there is no key in it.
+"""
 
 from __future__ import annotations
 
 import gc
+import hashlib
+import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from causalarms.errors import ChangedStudyError, CorruptStudyError
-from causalarms.study.events import ROOT, Event, chain, decode, encode
+from causalarms.errors import ChangedStudyError, CorruptStudyError, RepeatedKeyError, StudyError
 from causalarms.study.store import Entry, Store
 
+CREATED, ASKED, TOLD, FAILED, ABANDONED = "created", "asked", "told", "failed", "abandoned"
+IMPORTED, ACKNOWLEDGED, CHANGED = "imported", "alarm acknowledged", "settings changed"
+NOTE, CORRECTED = "note", "corrected"
+LOST, RECOVERED = "lost", "recovered"  # written by `recover` only
+KINDS = (
+    CREATED, ASKED, TOLD, FAILED, ABANDONED, IMPORTED, ACKNOWLEDGED, CHANGED, NOTE, CORRECTED,
+    LOST, RECOVERED,
+)  # fmt: skip
+
+ROOT = hashlib.sha256(b"causalarms study 1").digest()  # what the first event is chained to
+
+ROWS_PER_STEP = 1000
+
+KEY_ENTRY = "once"  # of an event's data: the key of the request that wrote it, and its digest
+MAX_KEY_LENGTH = 200
+
+Keys = dict[str, tuple[int, str]]  # key -> event and digest
 Clock = Callable[[], datetime]
 
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+class Event(NamedTuple):
+    """Numbered from 1; `at` is the writer's clock, for people: the order is that of numbers."""
+
+    number: int
+    kind: str
+    at: str
+    data: dict[str, Any]
 
 
 class Log:
@@ -33,6 +65,7 @@ class Log:
         self.store = store
         self.number = 0  # of the last event applied
         self.hash = ROOT
+        self.first_hash = ROOT  # of event 1, which names a study
         self._apply_to_owner = apply
         self._forget = forget  # all that was applied
         self._applying = False
@@ -48,6 +81,7 @@ class Log:
         if self._applying:  # Ctrl+C came in between: nobody knows what was applied
             self._forget()
             self.number, self.hash, self._applying = 0, ROOT, False
+        # The note of the last event also shows events that were cut off the end of the log.
         head, head_hash = self.store.head()
         if head == self.number and (head == 0 or head_hash == self.hash):
             return
@@ -64,6 +98,7 @@ class Log:
         """Events that are new here, once the last known one is still what it was."""
         if not self.number:
             return self.store.entries()
+        # One event more than is needed: if it is another one, the file was replaced meanwhile.
         found = self.store.entries(self.number - 1)
         if not found or (found[0].number, found[0].hash) != (self.number, self.hash):
             raise ChangedStudyError(
@@ -83,7 +118,7 @@ class Log:
     def write(
         self, kind: str, data: dict[str, Any], encoded: Mapping[str, str] | None = None
     ) -> Event:
-        """Append one event, inside `writing`; `encoded` as in `events.encode`."""
+        """Append one event, inside `writing`; `encoded` as in `encode`."""
         at = self._clock().isoformat(timespec="milliseconds")
         number, previous = self._end
         event = Event(number + 1, kind, at, data)
@@ -106,6 +141,8 @@ class Log:
             self._applying = False  # refused as a whole
             raise
         self.number, self.hash = event.number, hash_
+        if event.number == 1:
+            self.first_hash = hash_
         self._applying = False
 
 
@@ -119,7 +156,8 @@ class _Writing:
 
     def __enter__(self) -> None:
         log = self._log
-        log.catch_up()  # a large event of others is read before anybody has to wait for it
+        # Twice: a large event of others is read before anybody has to wait for it.
+        log.catch_up()
         try:
             self._transaction.__enter__()
             log.catch_up()
@@ -135,6 +173,7 @@ class _Writing:
             self._transaction.__exit__(*sys.exc_info())
             raise
         log = self._log
+        # Not before: what could not be written must not be remembered either.
         if kind is None:
             for event, hash_ in log._written:
                 log._apply(event, hash_)
@@ -163,3 +202,123 @@ def check(entry: Entry, last: int, previous: bytes) -> bytes:
             f"event {entry.number} is damaged: its hash does not fit its text", entry.number
         )
     return entry.hash
+
+
+# -- events as text --------------------------------------------------------------------------------
+
+
+def canonical(value: Any) -> str:
+    """One text per value: sorted keys, no spaces, no numbers that are not finite.
+
+    >>> canonical({"b": 1.0, "a": None})
+    '{"a":null,"b":1.0}'
+    """
+    return ENCODER.encode(value)
+
+
+def canonical_rows(rows: Sequence[Any]) -> str:
+    """As `canonical`, in small steps: the threads of a service need not wait for a large table."""
+    steps = range(0, len(rows), ROWS_PER_STEP)
+    return f"[{','.join(canonical(rows[at : at + ROWS_PER_STEP])[1:-1] for at in steps)}]"
+
+
+def canonical_parts(value: Mapping[str, Any], encoded: Mapping[str, str] | None = None) -> str:
+    """As `canonical`; `encoded` are entries whose canonical text is known already."""
+    if not encoded:
+        return canonical(value)
+    parts = (
+        f"{canonical(name)}:{encoded[name] if name in encoded else canonical(value[name])}"
+        for name in sorted(value)
+    )
+    return f"{{{','.join(parts)}}}"
+
+
+def encode(event: Event, encoded: Mapping[str, str] | None = None) -> str:
+    """The stored text; names and remarks may hold characters that no file can.
+
+    `encoded` are entries of the data, as above.
+    """
+    data = {"data": canonical_parts(event.data, encoded)} if encoded else None
+    text = canonical_parts(event._asdict(), data)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = text[error.start : error.end]
+        raise StudyError(f"the character {found!r} cannot be stored: leave it out") from None
+    return text
+
+
+def decode(text: str, number: int) -> Event:
+    """The event of a stored text that must be the one with this number."""
+    try:
+        record = DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptStudyError(f"event {number} is not JSON: {error}", number) from error
+    if not (
+        isinstance(record, dict)
+        and set(record) == set(Event._fields)
+        and record["number"] == number
+        and record["kind"] in KINDS
+        and isinstance(record["at"], str)
+        and isinstance(record["data"], dict)
+    ):
+        raise CorruptStudyError(f"event {number} is not an event of this package", number)
+    return Event(**record)
+
+
+def chain(previous: bytes, text: str) -> bytes:
+    return hashlib.sha256(previous + text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+# -- request keys ----------------------------------------------------------------------------------
+#
+# Whoever repeats a request gives it the same key, and it is not done twice. The key and a digest of
+# the request stand inside the event that the request wrote, so that they last as long as the log
+# and every process on the file knows them.
+
+
+def key_entry(
+    key: str | None, request: dict[str, Any], encoded: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What an event says of the request that wrote it; nothing if it has no key.
+
+    `encoded` as in `encode`.
+    """
+    if key is None:
+        return {}
+    if not isinstance(key, str) or not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
+        raise StudyError(f"a key is a text of at most {MAX_KEY_LENGTH} characters, not {key!r:.80}")
+    digest = hashlib.sha256(
+        canonical_parts(request, encoded).encode("utf-8", "surrogatepass")
+    ).hexdigest()[:32]
+    return {KEY_ENTRY: {"key": key, "digest": digest}}
+
+
+def already_done(keys: Keys, data: dict[str, Any]) -> bool:
+    """Whether this very request is in the log; RepeatedKeyError if its key was of another."""
+    if KEY_ENTRY not in data:
+        return False
+    key, digest = data[KEY_ENTRY]["key"], data[KEY_ENTRY]["digest"]
+    event, known = keys.get(key, (0, digest))
+    if known != digest:
+        raise RepeatedKeyError(
+            f"the key {key!r} belongs to event {event}, which says something else: give a new "
+            "request a new key"
+        )
+    return event > 0
+
+
+def record_key(keys: Keys, event: Event) -> None:
+    if KEY_ENTRY in event.data:
+        found = event.data[KEY_ENTRY]
+        keys[str(found["key"])] = (event.number, str(found["digest"]))

@@ -1,4 +1,4 @@
-"""What can be read from a study: its policy after the log so far, and all that follows from it."""
+"""What can be read from a study: its trials, its policy after the log so far, and its beliefs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from causalarms.errors import StudyError, shown
 from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.policies.stopping import StopRule
-from causalarms.study import beliefs, best, exchange, history, repair
-from causalarms.study.explanation import explain, rounds_known
-from causalarms.study.far_values import FarValue, far_values
+from causalarms.study import cache, exchange, repair, report
+from causalarms.study.explain import explain, rounds_known
 from causalarms.study.inputs import as_interventions
-from causalarms.study.learner import Learner
-from causalarms.study.left_out import LeftOutValue, left_out
+from causalarms.study.learner import Learner, policy_of
+from causalarms.study.ledger import Ledger, Trial
 from causalarms.study.log import Clock, Log, now
 from causalarms.study.settings import Settings
-from causalarms.study.snapshot_check import restore_newest
 from causalarms.study.store import Store
-from causalarms.study.trials import Ledger, Trial
+from causalarms.study.suspects import SuspectValue, far_values, left_out, suspects
 
 
 class Moment(NamedTuple):
@@ -35,7 +33,7 @@ class Moment(NamedTuple):
 
 
 class Reader:
-    """Always as of now: every look first reads what others wrote.
+    """Every read first catches up with events written by other processes.
 
     Every method may be called from any thread. Calls that learn take turns on one object; those
     that only read or write the log do not wait for them. A forked child opens the study again. What
@@ -49,13 +47,14 @@ class Reader:
         self._log = Log(store, lambda event: self._ledger.apply(event), clock, self._forget)
         self._learning = threading.RLock()  # taken before `_lock`, never inside it
         self._learner: Learner | None = None
-        self._believed: tuple[Ledger, beliefs.Beliefs] | None = None  # computed once per state
+        self._believed: tuple[Ledger, report.Beliefs] | None = None  # computed once per state
 
     @property
     def _lock(self) -> threading.RLock:
         return self.store.lock  # refused in a forked child
 
     def close(self) -> None:
+        """No further use of this object."""
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -69,22 +68,66 @@ class Reader:
     ) -> None:
         self.close()
 
+    # -- the log: needs no policy ------------------------------------------------------------------
+
     @property
     def settings(self) -> Settings:
-        if self._ledger.settings is None:
-            raise StudyError("the study was never finished being created: remove its file")
+        """What the study was created with, and changed to since."""
         return self._ledger.settings
 
     @property
     def nodes(self) -> tuple[str, ...]:
+        """The names of the measured quantities."""
         return self.settings.nodes
+
+    @property
+    def seen(self) -> int:
+        """The number of the newest event that was read."""
+        return self._log.number
+
+    def ledger(self) -> Ledger:
+        """All trials as of now: a copy that later events do not change."""
+        return self._now().ledger
+
+    def history(self) -> Any:
+        """One row per trial: a pandas or polars frame if installed, else a `PlainTable`."""
+        return report.frame(self.ledger())
+
+    def far_values(self) -> list[SuspectValue]:
+        """Values far outside all others of their node, which may be typing errors."""
+        return far_values(self.ledger())
+
+    def event_of(self, key: str) -> int:
+        """The event that the request with this `key` wrote; 0 if there is none."""
+        with self._lock:
+            return self._ledger.keys.get(key, (0, ""))[0]
+
+    def verify(self, *, replay: bool = False) -> repair.Verdict:
+        """Check the whole log again; `replay`: also that it gives the same suggestions."""
+        return repair.verify_store(self.store, replay=Learner if replay else None)
+
+    def backup(self, copy: str | Path) -> repair.Verdict:
+        """Copy the study as it is now to the new file `copy`, also while others write to it.
+
+        The verdict is on the copy.
+        """
+        return repair.backup(self.store, copy)
+
+    def export(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the whole log (.json) or the table of trials (.csv, .parquet) to `path`.
+
+        Without `force` only an earlier export is replaced; a study never is.
+        """
+        return exchange.export(self.store, report.columns(self.ledger()), path, force=force)
+
+    # -- what the policy believes ------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:
         """A copy of the policy after everything told so far."""
         with self.learning():
             learner = self._follow(self._now())
-            twin = learner.settings.make_policy()
+            twin = policy_of(learner.settings)
             twin.restore(learner.policy.state())
             return twin
 
@@ -95,9 +138,82 @@ class Reader:
             found = self._follow(self._now()).problem
         return None if found is None else f"trial {found.trial}: {found.message}"
 
-    def ledger(self) -> Ledger:
-        """All trials as of now: a copy that later events do not change."""
-        return self._now().ledger
+    @property
+    def watches(self) -> bool:
+        """Whether the policy looks for changes of mechanisms."""
+        with self.learning():
+            return self._follow(self._now()).policy.watches
+
+    @property
+    def weighs_graphs(self) -> bool:
+        """Whether what is shown includes doubts about the graph."""
+        belief = self.beliefs().belief
+        return belief is not None and belief.weighs_graphs
+
+    def best(self) -> report.Best:
+        """The best intervention known, how sure that is, and what being wrong would cost."""
+        with self.learning():
+            return report.best(self.beliefs())
+
+    def should_stop(self, rule: StopRule) -> bool:
+        """Whether settling on `best()` now is good enough by the `rule`, net of costs."""
+        with self.learning():
+            found = report.best(self.beliefs(), tolerance=rule.tolerance)
+        return rule.holds(found.expected_loss, found.probability)
+
+    def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
+        """Expected value of every node with a 95 % interval, for each of the `interventions`.
+
+        Each is {factor: level} or a list of factors that are on; factors that are not named are at
+        their first level. None: all factors at their first level.
+        """
+        bits = as_interventions(interventions, self.settings.named)
+        with self.learning():
+            return report.predict(self.beliefs(), bits)
+
+    def graph(self) -> Graph:
+        """Who causes whom, as far as the rounds so far show."""
+        with self.learning():
+            return report.graph(self.beliefs())
+
+    def alarms(self) -> list[dict[str, Any]]:
+        """Mechanisms the policy believes to have changed."""
+        with self.learning():
+            now = self._now()
+            return report.alarms(now.ledger, self._follow(now).policy)
+
+    def suspects(self) -> list[SuspectValue]:
+        """Values that may be typing errors: trial, node, value, why, and if they are learned from.
+
+        They are far outside all others of their node, or the policy leaves their trial out.
+        """
+        return suspects(self.ledger(), self.left_out())
+
+    def left_out(self) -> list[SuspectValue]:
+        """Probable typing errors, from whose trials nothing is learned for now."""
+        with self.learning():
+            now = self._now()
+            return left_out(now.ledger, self._follow(now).policy)
+
+    def explain(self, trial: Trial | int) -> dict[str, Any]:
+        """Why this `trial` was asked: what was predicted, what it teaches, what matters."""
+        number = trial_number(trial)
+        with self.learning():
+            now = self._now()
+            rounds = rounds_known(now.ledger, number)
+            policy = self._follow(now).policy
+            if policy.n_told != rounds:
+                policy = Learner(now.ledger.settings).after(now.ledger, rounds)
+            return explain(now.ledger, number, policy)
+
+    def beliefs(self) -> report.Beliefs:
+        """The mechanisms as the rounds so far show them."""
+        with self.learning():
+            now = self._now()
+            if self._believed is None or self._believed[0] is not now.ledger:
+                policy = self._follow(now).policy
+                self._believed = (now.ledger, report.believe(now.ledger, policy))
+            return self._believed[1]
 
     @contextmanager
     def learning(self) -> Iterator[None]:
@@ -116,115 +232,6 @@ class Reader:
                 self._learner = None
                 raise
 
-    @property
-    def seen(self) -> int:
-        """The number of the newest event that was read."""
-        return self._log.number
-
-    def event_of(self, key: str) -> int:
-        """The event that a request with this key wrote; 0 where there is none."""
-        with self._lock:
-            return self._ledger.keys.get(key, (0, ""))[0]
-
-    def best(self) -> best.Best:
-        """The best intervention known, how sure that is, and what being wrong would cost."""
-        with self.learning():
-            return best.best(self.beliefs())
-
-    def should_stop(self, rule: StopRule) -> bool:
-        """Whether settling on `best()` now is good enough by the rule, net of costs and limits."""
-        with self.learning():
-            found = best.best(self.beliefs(), tolerance=rule.tolerance)
-        return rule.holds(found.expected_loss, found.probability)
-
-    def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
-        """Expected value of every node with a 95 % interval, per intervention."""
-        bits = as_interventions(interventions, self.settings.named)
-        with self.learning():
-            return best.predict(self.beliefs(), bits)
-
-    def graph(self) -> Graph:
-        """Who causes whom, as far as the rounds so far show."""
-        with self.learning():
-            return beliefs.graph(self.beliefs())
-
-    def alarms(self) -> list[dict[str, Any]]:
-        """Mechanisms the policy believes to have changed."""
-        with self.learning():
-            now = self._now()
-            return history.alarms(now.ledger, self._follow(now).policy)
-
-    def far_values(self) -> list[FarValue]:
-        """Values far outside all others of their node, which may be typing errors."""
-        return far_values(self.ledger())
-
-    def left_out(self) -> list[LeftOutValue]:
-        """Values that are probably typing errors, from whose trials nothing is learned for now."""
-        with self.learning():
-            now = self._now()
-            return left_out(now.ledger, self._follow(now).policy)
-
-    @property
-    def watches(self) -> bool:
-        """Whether the policy looks for changes of mechanisms."""
-        with self.learning():
-            return self._follow(self._now()).policy.watches
-
-    @property
-    def weighs_graphs(self) -> bool:
-        """Whether what is shown includes doubts about the graph."""
-        belief = self.beliefs().belief
-        return belief is not None and belief.weighs_graphs
-
-    def history(self) -> Any:
-        """One row per trial: a pandas or polars frame where installed, else a `PlainTable`."""
-        return history.frame(self.ledger())
-
-    def explain(self, trial: Trial | int) -> dict[str, Any]:
-        """Why this intervention: what was predicted, what it teaches, what matters, what else."""
-        number = trial_number(trial)
-        with self.learning():
-            now = self._now()
-            rounds = rounds_known(now.ledger, number)
-            policy = self._follow(now).policy
-            if policy.n_told != rounds:
-                assert now.ledger.settings is not None
-                policy = Learner(now.ledger.settings).after(now.ledger, rounds)
-            return explain(now.ledger, number, policy)
-
-    def verify(self, *, replay: bool = False, quick: bool = False) -> repair.Verdict:
-        """Check the whole log again, and whether the snapshot is what it gives unless `quick`.
-
-        `replay` also asks whether the log gives the same suggestions.
-        """
-        return repair.verify_store(self.store, replay=replay, quick=quick)
-
-    def backup(self, copy: str | Path) -> repair.Verdict:
-        """Copy the study as it is now, also while others write to it; the verdict on the copy."""
-        return repair.backup(self.store, copy)
-
-    @property
-    def snapshot_ignored(self) -> str | None:
-        """What is wrong with the snapshot that was found, if it was not used for that."""
-        with self.learning():
-            return self._follow(self._now()).snapshot_ignored
-
-    def export(self, path: str | Path, *, force: bool = False) -> Path:
-        """The whole log (.json), or the table of trials (.csv, .parquet).
-
-        Without `force` no file is replaced that is no earlier export; a study never is.
-        """
-        return exchange.export(self.store, history.columns(self.ledger()), path, force=force)
-
-    def beliefs(self) -> beliefs.Beliefs:
-        """The mechanisms as the rounds so far show them."""
-        with self.learning():
-            now = self._now()
-            if self._believed is None or self._believed[0] is not now.ledger:
-                policy = self._follow(now).policy
-                self._believed = (now.ledger, beliefs.believe(now.ledger, policy))
-            return self._believed[1]
-
     def _refresh(self) -> None:
         self._log.catch_up()
         _ = self.settings
@@ -232,19 +239,36 @@ class Reader:
     def _now(self) -> Moment:
         with self._lock:
             self._refresh()
+            # Copying the ledger takes time that grows with the study: once per state of the log.
             if self._moment is None or self._moment.number != self._log.number:
                 self._moment = Moment(self._log.number, self._log.hash, self._ledger.copy())
             return self._moment
 
     def _follow(self, moment: Moment, until: float = float("inf")) -> Learner:
-        """Learn the log up to a moment, or for so long; from a snapshot the first time."""
-        if self._learner is None:
-            assert moment.ledger.settings is not None
-            learner = Learner(moment.ledger.settings)
-            restore_newest(learner, self.store, moment.ledger, moment.number)
+        """Learn the log up to a moment, or for so long; from a cached state the first time."""
+        learner = self._learner
+        if learner is None:
+            learner = Learner(moment.ledger.settings, moment.ledger.revision)
+            self._resume(learner, moment)
             self._learner = learner
-        self._learner.follow(moment.ledger, until)
-        return self._learner
+        learner.follow(moment.ledger, until)
+        # Readers keep it, too: `study best` in a shell is a new process every time.
+        if learner.worth_keeping and self._has_cache and not learner.behind(moment.ledger):
+            cache.keep(self._log.first_hash, learner.state(moment.number, moment.hash))
+        return learner
+
+    @property
+    def _has_cache(self) -> bool:
+        return getattr(self.store, "path", None) is not None  # others do not outlive the process
+
+    def _resume(self, learner: Learner, moment: Moment) -> None:
+        """Start from the cached state if this very log, up to its event, gave it."""
+        cached = cache.load(self._log.first_hash, learner.made_for) if self._has_cache else None
+        if cached is None or not moment.ledger.revision <= cached.event <= moment.number:
+            return
+        found = self.store.entries(cached.event - 1, 1)
+        if found and found[0].hash.hex() == cached.hash:
+            learner.resume(cached)
 
     def _forget(self) -> None:
         """All that was read; the log gives it again."""
@@ -253,5 +277,5 @@ class Reader:
 
 def trial_number(trial: Trial | int) -> int:
     if isinstance(trial, bool) or not isinstance(trial, Trial | int):
-        raise StudyError(f"{shown(trial)} is no trial: give the trial or its number")
+        raise StudyError(f"{shown(trial)} is not a trial: give the trial or its number")
     return int(trial)

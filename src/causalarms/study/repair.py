@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 import sqlite3
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from causalarms.errors import CorruptStudyError, StudyError, StudyFileError
 from causalarms.files import SQLITE, Mark, write_output
-from causalarms.study import events
-from causalarms.study.events import ROOT, Event, canonical, chain, decode, encode
-from causalarms.study.learner import Learner
-from causalarms.study.log import check, now
-from causalarms.study.snapshot_check import UNCHECKED, check_snapshot
+from causalarms.study import log as kinds
+from causalarms.study.ledger import Ledger
+from causalarms.study.log import ROOT, Event, canonical, chain, check, decode, encode, now
+from causalarms.study.settings import Settings
 from causalarms.study.sqlite import SqliteStore, connect, free_path, new_file, resolved
 from causalarms.study.store import Entry, Store
-from causalarms.study.trials import Ledger
 
 MIN_EVENT_BYTES = 120  # in the file, with its hashes
 MAX_TRIALS = 10**7  # a number beyond is damaged
@@ -47,7 +45,15 @@ class Verdict:
         return asdict(self)
 
 
-def verify_file(path: str | Path, *, replay: bool = False, quick: bool = False) -> Verdict:
+class Replay(Protocol):
+    """A `learner.Learner`; it is handed in, because checking a log needs no policy."""
+
+    def follow(self, ledger: Ledger) -> Any: ...
+    def pending(self, ledger: Ledger) -> Any: ...
+    def choose(self, trial: int, pending: Any) -> Any: ...
+
+
+def verify_file(path: str | Path, *, replay: Callable[[Settings], Replay] | None = None) -> Verdict:
     """As `verify_store`; a damaged file that cannot be opened gives a verdict as well."""
     try:
         store = SqliteStore(path, read_only=True)
@@ -57,13 +63,13 @@ def verify_file(path: str | Path, *, replay: bool = False, quick: bool = False) 
             _check_events(_beginning(resolved(path)), verdict, ledger)
         verdict.first_bad = verdict.events + 1
         return _counted(verdict, ledger)
-    return verify_store(store, replay=replay, quick=quick)
+    return verify_store(store, replay=replay)
 
 
-def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> Verdict:
-    """Every hash, every event and their order, SQLite's pages, and the snapshot unless `quick`.
+def verify_store(store: Store, *, replay: Callable[[Settings], Replay] | None = None) -> Verdict:
+    """Every hash, every event and their order, and SQLite's pages.
 
-    With `replay` every suggestion as well.
+    With `replay` (`learner.Learner`) every suggestion is compared with what the log gives.
     """
     verdict, ledger, damage = Verdict(), Ledger(), None
     try:
@@ -73,7 +79,7 @@ def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> 
         except CorruptStudyError as error:
             damage, path = error, getattr(store, "path", None)
             entries = _beginning(path) if path else []
-        _check_events(entries, verdict, ledger, replay=replay)
+        _check_events(entries, verdict, ledger, replay)
         if damage is not None:
             raise CorruptStudyError(f"event {verdict.events + 1} cannot be read: {damage}")
         if verdict.events < max(head, 1):
@@ -85,11 +91,6 @@ def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> 
         verdict.first_bad = getattr(error, "event", None) or verdict.events + 1
         return _counted(verdict, ledger)
     _check_pages(store, verdict)
-    fits, said = (True, UNCHECKED) if quick else check_snapshot(store, ledger, entries)
-    if not fits and verdict.ok:
-        verdict.ok, verdict.message = False, said
-    elif said:
-        verdict.remarks.append(said)
     if verdict.ok and ledger.recoveries:
         verdict.message = "every event fits the one before it, but this study is not unbroken"
         verdict.remarks += [str(found["text"]) for found in ledger.recoveries]
@@ -97,19 +98,21 @@ def verify_store(store: Store, *, replay: bool = False, quick: bool = False) -> 
 
 
 def _check_events(
-    entries: list[Entry], verdict: Verdict, ledger: Ledger, *, replay: bool = False
+    entries: list[Entry],
+    verdict: Verdict,
+    ledger: Ledger,
+    replay: Callable[[Settings], Replay] | None = None,
 ) -> None:
     """Apply one by one; an error leaves the verdict at the last good one."""
-    recovered = [e.number for e in entries if f'"kind":"{events.RECOVERED}"' in e.text]
-    learner, hash_, before = None, ROOT, ""
+    recovered = [e.number for e in entries if f'"kind":"{kinds.RECOVERED}"' in e.text]
+    learner: Replay | None = None
+    hash_, before = ROOT, ""
     for entry in entries:
         hash_ = check(entry, verdict.events, hash_)
         event = decode(entry.text, entry.number)
-        # before a recovery suggestions rest on what is gone
-        if replay and event.kind == events.ASKED and event.number > max(recovered, default=0):
-            if ledger.settings is None:
-                raise CorruptStudyError("the first event did not create a study", 1)
-            learner = learner or Learner(ledger.settings)
+        # Suggestions before a recovery were made from results that are gone.
+        if replay and event.kind == kinds.ASKED and event.number > max(recovered, default=1):
+            learner = learner or replay(ledger.settings)
             _compare(learner, ledger, event, verdict)
         ledger.apply(event)
         if event.at < before:
@@ -118,7 +121,7 @@ def _check_events(
         before, verdict.events, verdict.head = event.at, event.number, hash_.hex()
 
 
-def _compare(learner: Learner, ledger: Ledger, event: Event, verdict: Verdict) -> None:
+def _compare(learner: Replay, ledger: Ledger, event: Event, verdict: Verdict) -> None:
     learner.follow(ledger)
     trial = event.data["trial"]
     choice = learner.choose(int(trial), learner.pending(ledger))
@@ -141,7 +144,7 @@ def _check_pages(store: Store, verdict: Verdict) -> None:
 
 def _counted(verdict: Verdict, ledger: Ledger) -> Verdict:
     verdict.trials = len(ledger.trials)
-    verdict.told = sum(record.state == events.TOLD for record in ledger.trials)
+    verdict.told = sum(record.state == kinds.TOLD for record in ledger.trials)
     verdict.last_told = ledger.order[-1] if ledger.order else None
     return verdict
 
@@ -154,6 +157,7 @@ def backup(source: Store | str | Path, copy: str | Path) -> Verdict:
             store.read(lambda connection: connection.backup(target))
     else:
         SqliteStore.create(copy, store.entries())
+    # A backup is looked at when the original is gone; that it is whole must be known before.
     verdict = verify_file(copy)
     if not verdict.ok:
         resolved(copy).unlink()
@@ -210,7 +214,7 @@ def recover(
         Verdict(),
         len(log.taken),
         lost,
-        [r.number for r in log.ledger.trials if r.state == events.LOST],
+        [r.number for r in log.ledger.trials if r.state == kinds.LOST],
         [n for n in log.ledger.pending if lost and log.asked_by[n] < lost[-1]],
         [n for n in whole if n > 1 and n - 1 not in whole],
         str(saved),
@@ -221,7 +225,7 @@ def recover(
     data = {
         "source": path.name, "text": text, "lost": lost, "broken_links": rescue.broken_links
     }  # fmt: skip
-    log.write(events.RECOVERED, now().isoformat(timespec="milliseconds"), data)
+    log.write(kinds.RECOVERED, now().isoformat(timespec="milliseconds"), data)
     SqliteStore.create(rescued, log.entries)
     return rescue._replace(verdict=verify_file(rescued))
 
@@ -255,6 +259,7 @@ def _readable(path: Path) -> tuple[int, list[_Row]]:
             opened.execute("PRAGMA writable_schema = ON")  # or a file cut short is refused whole
             with suppress(sqlite3.Error, TypeError, ValueError):
                 last = int(opened.execute("SELECT number FROM head").fetchone()[0])
+            # One query per event: damage ends a query, and one over all would miss the rest.
             for number in range(1, len(content) // MIN_EVENT_BYTES + 2):
                 with suppress(sqlite3.Error):
                     query = "SELECT * FROM events WHERE number = ?"
@@ -264,8 +269,8 @@ def _readable(path: Path) -> tuple[int, list[_Row]]:
             text, end = event[0].decode("utf-8", "surrogateescape"), event.end()
             hashes = content[end : end + len(ROOT)], content[end + len(ROOT) : end + 2 * len(ROOT)]
             rows.append((int(event[1]), text, *hashes))
-    kinds = [int, str, bytes, bytes]
-    good = [_Row(*row) for row in rows if [type(value) for value in row] == kinds]
+    types = [int, str, bytes, bytes]
+    good = [_Row(*row) for row in rows if [type(value) for value in row] == types]
     # the note may be damaged, too
     return (last if last <= len(content) // MIN_EVENT_BYTES else 0), good
 
@@ -319,19 +324,19 @@ class _NewLog:
         self.asked_by: dict[int, int] = {}  # trial -> event of the damaged file
 
     def take(self, event: Event) -> None:
-        key = {events.ASKED: "trial", events.IMPORTED: "first"}.get(event.kind, "")
+        key = {kinds.ASKED: "trial", kinds.IMPORTED: "first"}.get(event.kind, "")
         first = event.data.get(key)
         if isinstance(first, int):
             for number in range(len(self.ledger.trials), min(first, MAX_TRIALS)):
-                self.write(events.LOST, event.at, {"trial": number})
+                self.write(kinds.LOST, event.at, {"trial": number})
             self.asked_by[first] = event.number
         try:
             self.write(event.kind, event.at, event.data)
         except CorruptStudyError:
-            if event.kind != events.TOLD:
+            if event.kind != kinds.TOLD:
                 return
             text = f"what was played is lost, what was told is {canonical(event.data)}"
-            self.write(events.NOTE, event.at, {"text": text})
+            self.write(kinds.NOTE, event.at, {"text": text})
         self.taken.append(event.number)
 
     def write(self, kind: str, at: str, data: dict[str, Any]) -> None:

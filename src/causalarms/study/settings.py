@@ -1,8 +1,13 @@
-"""What a study was created with: nodes, reward, policy, limits. Checked in one place."""
+"""What a study was created with: nodes, reward, policy, limits. Checked in one place.
+
+Settings are plain values. Whether a policy of this name exists, and takes its settings, is asked
+when it is built (`learner.py`), so that any log can be read.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
-from causalarms.graphs.inputs import as_noise_mean
-from causalarms.policies.base import Policy
-from causalarms.policies.registry import PRESETS, make_policy, policy_names
+from causalarms.graphs.inputs import as_noise_mean, edge_constraints
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import NamedFactors
-from causalarms.sem.regimes import all_two, as_name, checked_name, node_index, node_names
+from causalarms.sem.regimes import as_name, checked_name, node_index, node_names
 from causalarms.study.constraints import (
     checked_costs,
     checked_forbidden,
@@ -25,14 +28,14 @@ from causalarms.study.constraints import (
     constraints_of,
     refuse_unreachable,
 )
-from causalarms.study.events import canonical
-from causalarms.study.knowledge import MASKS, checked_knowledge, known_edges, refuse_knowledge
+from causalarms.study.log import canonical
 from causalarms.tables.write import PREFIX
 
 FORMAT = 1  # of the `created` event
 DIRECTIONS = ("maximize", "minimize")
-BEST = "posterior"
-WATCHING = "-cd"  # ends the names of policies that watch for changes
+KNOWLEDGE_KINDS = ("tiers", "forbidden", "required")
+MASKS = ("allowed", "required")  # settings of a policy that can use knowledge
+CONSTRAINTS = ("max_interventions", "forbidden", "required")
 MIN_HORIZON = 500
 ROUNDS_PER_NODE = 100  # csl-ucb at N = 10 settles within 1000 rounds (docs/baselines.md)
 
@@ -96,13 +99,24 @@ class Settings:
 
     @property
     def known_edges(self) -> dict[str, Any]:
-        """`allowed` and `required` edges, (R, N, N) each, as learners take them; or nothing."""
-        return known_edges(self.knowledge, self.nodes, self.named)
+        """`allowed` and `required` edges, (R, N, N) each, as learners take them; or nothing.
+
+        A node that a level sets has no parents in the regimes of that level.
+        """
+        set_nodes = self.named.set_regimes
+        if not self.knowledge and not set_nodes.any():
+            return {}
+        shape = (len(set_nodes), self.n_nodes, self.n_nodes)
+        masks = edge_constraints(self.nodes, **self.knowledge)
+        free = ~set_nodes[:, None, :]
+        return dict(zip(MASKS, (np.broadcast_to(m, shape) & free for m in masks), strict=True))
 
     @cached_property
-    def learns_from_gaps(self) -> bool:
-        """Whether the policy learns from results with missing values."""
-        return self.make_policy().learns_from_gaps
+    def digest(self) -> str:
+        """The same for equal settings."""
+        # Names may hold characters that no file can; `encode` refuses them when they are written.
+        text = canonical(self.as_dict())
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
         record = dataclasses.asdict(self)
@@ -117,7 +131,7 @@ class Settings:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Settings:
         """Checked settings from plain values; StudyError says what is wrong with them."""
-        known = {f.name for f in dataclasses.fields(cls)}
+        known = [f.name for f in dataclasses.fields(cls)]
         for name in record:
             if name not in known:
                 raise StudyError(f"unknown setting {shown(name)}; there are {', '.join(known)}")
@@ -131,25 +145,6 @@ class Settings:
             raise StudyError(
                 f"a study of {len(record['nodes']):,} nodes does not fit into memory: {error}"
             ) from error
-
-    def make_policy(self) -> Policy:
-        """A policy that knows nothing yet."""
-        regimes = self.named.regimes
-        mean = as_noise_mean(self.noise_mean, self.nodes, int(regimes.max()))
-        if mean is not None:
-            mean[:, self.reward_index] *= self.sign
-        policy = make_policy(
-            self.policy,
-            n_nodes=self.n_nodes,
-            reward=self.reward_index,
-            noise_mean=mean,
-            horizon=self.horizon,
-            **({} if all_two(regimes) else {"regimes": regimes}),
-            **self.known_edges,
-            **self.policy_settings,
-        )
-        policy.kept(self.constraints)  # refuse what it cannot keep
-        return policy
 
 
 def refuse_odd_names(settings: Settings) -> None:
@@ -172,7 +167,7 @@ def refuse_odd_names(settings: Settings) -> None:
 
 
 def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
-    """A factor off/on per node, of these where they are named."""
+    """A factor off/on per node, of the intervenable ones if they are named."""
     try:
         names = node_names(_names("nodes", nodes), len(nodes), as_name)
         if intervenable is None:
@@ -191,24 +186,16 @@ def _names(what: str, given: Any) -> Sequence[Any]:
     return given
 
 
-def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]:
-    """The policy of a new study, and its settings: the best there is where nothing else is said.
-
-    The defaults of the policy are written down: the study stays what it is if they change.
-    """
-    if type(changes) is not bool:
-        raise StudyError(f"changes is True or False, not {shown(changes)}")
-    name = BEST if name is None else name
-    if changes and isinstance(name, str) and not name.endswith(WATCHING):
-        if name + WATCHING not in policy_names():
+def checked_limits(constraints: Any) -> dict[str, Any]:
+    """The `constraints` of a new study as settings."""
+    if constraints is not None and not isinstance(constraints, Mapping):
+        raise StudyError(f"constraints are names with values, not {shown(constraints)}")
+    for name in constraints or ():
+        if name not in CONSTRAINTS:
             raise StudyError(
-                f"policy {shown(name)} cannot watch for changes; {BEST + WATCHING!r} does"
+                f"there is no constraint {shown(name)}; there are {', '.join(CONSTRAINTS)}"
             )
-        name = name + WATCHING
-    settings = {} if settings is None else settings
-    if isinstance(name, str) and name in PRESETS and isinstance(settings, Mapping):
-        settings = {**PRESETS[name].defaults, **settings}
-    return name, settings
+    return dict(constraints or {})
 
 
 def _checked(given: Settings) -> Settings:
@@ -224,7 +211,7 @@ def _checked(given: Settings) -> Settings:
     if type(horizon) is not int or not 1 <= horizon <= 10**9:
         raise StudyError(f"horizon is a number of rounds, not {shown(horizon)}")
     if type(given.seed) is not int or not 0 <= given.seed < 2**63:
-        raise StudyError(f"seed is a whole number from 0 on, not {shown(given.seed)}")
+        raise StudyError(f"seed is an integer from 0 on, not {shown(given.seed)}")
     if not isinstance(given.policy, str) or given.policy == "oracle":
         raise StudyError(f"policy {shown(given.policy)} cannot run a study: it knows the truth")
     if given.factors is None:
@@ -244,14 +231,39 @@ def _checked(given: Settings) -> Settings:
         required=checked_required(given.required, named),
         costs=checked_costs(given.costs, named),
         noise_mean=None if mean is None else mean.tolist(),
-        knowledge=checked_knowledge(given.knowledge, nodes),
+        knowledge=_checked_knowledge(given.knowledge, nodes),
     )
-    if settings.known_edges:
-        refuse_knowledge(settings.policy)
+    _ = settings.known_edges  # refuses knowledge that contradicts itself
+    # A level that no rule allows is a slip in the rules: better said now than never played.
     movable = named.names if settings.intervenable is None else settings.intervenable
     refuse_unreachable(settings.constraints, named, set(movable))
-    settings.make_policy()  # refuse wrong settings of the policy now
     return settings
+
+
+def _checked_knowledge(given: Any, nodes: tuple[str, ...]) -> dict[str, list[list[str]]]:
+    """By name and without empty entries; `Settings.known_edges` sees contradictions."""
+    kinds = ", ".join(KNOWLEDGE_KINDS)
+    if not isinstance(given, Mapping):
+        raise StudyError(f"knowledge is {kinds} with lists of nodes, not {shown(given)}")
+    for kind in given:
+        if kind not in KNOWLEDGE_KINDS:
+            raise StudyError(f"there is no knowledge {shown(kind)}; there are {kinds}")
+    plain: dict[str, list[list[str]]] = {}
+    for kind in KNOWLEDGE_KINDS:
+        groups = given.get(kind)
+        groups = () if groups is None else groups
+        if isinstance(groups, str) or not isinstance(groups, Sequence):
+            raise StudyError(f"knowledge {kind!r} is a list of lists of nodes, not {shown(groups)}")
+        for group in groups:
+            if isinstance(group, str) or not isinstance(group, Sequence):
+                raise StudyError(
+                    f"knowledge {shown(kind)} is a list of lists of nodes, not of {shown(group)}"
+                )
+            if kind != "tiers" and len(group) != 2:
+                raise StudyError(f"an edge is a pair [parent, child], not {shown(group)}")
+        if groups:
+            plain[kind] = [[nodes[node_index(node, nodes)] for node in group] for group in groups]
+    return plain
 
 
 def _plain(settings: Any) -> dict[str, Any]:

@@ -35,8 +35,8 @@ from causalarms.errors import (
     StudyFileError,
 )
 from causalarms.files import refuse_neighbour
-from causalarms.study.events import ROOT
-from causalarms.study.store import Entry, OneProcess, Snapshot
+from causalarms.study.log import ROOT
+from causalarms.study.store import Entry, OneProcess
 
 try:
     import fcntl
@@ -54,8 +54,6 @@ TABLES = (
     "CREATE TABLE events (number INTEGER PRIMARY KEY, text TEXT NOT NULL, hash BLOB NOT NULL,"
     " previous BLOB)",
     "CREATE TABLE head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB)",
-    "CREATE TABLE snapshot (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB,"
-    " state BLOB, digest BLOB)",
     "INSERT INTO head VALUES (1, 0, x'')",
 )
 MEANING: dict[int, tuple[type[StudyError], str]] = {  # of SQLite's error codes
@@ -134,7 +132,7 @@ class FileLocks:
 
 
 class SqliteStore(OneProcess):
-    """Several processes and threads may have the same file open; readers hardly ever wait."""
+    """Several processes and threads may use one file; readers wait only while pages change."""
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = resolved(path)
@@ -145,7 +143,6 @@ class SqliteStore(OneProcess):
         self._transaction: _Transaction | None = None
         self._last = (0, b"")  # number and hash of the event that the next one follows
         self._appended: list[Entry] = []
-        self._kept: list[Snapshot | None] = []  # what becomes of the snapshot; None: dropped
         try:
             kind = self.path.stat().st_mode
         except OSError as error:
@@ -199,21 +196,6 @@ class SqliteStore(OneProcess):
             raise StudyError(f"event {entry.number} cannot follow event {last}")
         self._appended.append(entry)
 
-    def snapshot(self) -> Snapshot | None:
-        rows = self._rows("SELECT number, hash, state, digest FROM snapshot")
-        if any([type(value) for value in row] != [int, bytes, bytes, bytes] for row in rows):
-            raise CorruptStudyError(f"{self.path}: the snapshot is damaged")
-        return Snapshot(*rows[0]) if rows else None
-
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
-        if self._writer is None:
-            raise StudyError("a snapshot is kept inside a transaction only")
-        self._kept = [snapshot]
-
-    def drop_snapshot(self) -> None:
-        with self.lock, self.writing():
-            self._kept = [None]
-
     def close(self) -> None:
         self._closed = True
 
@@ -251,16 +233,10 @@ class SqliteStore(OneProcess):
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         _insert(connection, self._appended, self._last[1] or ROOT)
-        for snapshot in self._kept:
-            connection.execute("DELETE FROM snapshot")
-            if snapshot is not None:
-                connection.execute("INSERT INTO snapshot VALUES (1, ?, ?, ?, ?)", snapshot)
         connection.execute("COMMIT")
 
     def _read_back(self, locks: FileLocks) -> None:
         """What was written must be there for whoever opens the path now."""
-        if not self._appended:
-            return
         last = self._appended[-1]
         with closing(self._connection("ro", locks)) as connection:
             query = "SELECT events.hash, head.hash FROM events, head WHERE events.number = ?"
@@ -312,10 +288,14 @@ class _Transaction:
                 if Path(f"{store.path}-journal").exists():
                     store._undo_cut_off_write(locks)
                 store._writer = connection = store._connection("rw", locks)
+                # SQLite's default, said here because another program may have changed it.
                 connection.execute("PRAGMA journal_mode = DELETE")
+                # FULL would not sync the folder: after a power cut the journal could be back and
+                # undo a commit that was acknowledged.
                 connection.execute("PRAGMA synchronous = EXTRA")
+                # Before the log is read: what is decided from it must still be true when written.
                 connection.execute("BEGIN IMMEDIATE")
-                store._appended, store._kept, store._last = [], [], store.head()
+                store._appended, store._last = [], store.head()
         except BaseException:
             self.end()
             raise
@@ -323,13 +303,15 @@ class _Transaction:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         store, locks, connection = self._store, self._locks, self._store._writer
         try:
-            if kind is None and (store._appended or store._kept):
+            if kind is None and store._appended:
                 assert locks is not None
                 assert connection is not None
                 with explained(store.path):
+                    # Only now: readers need not wait while somebody decides what to write.
                     locks.take(CONTENT, exclusive=True)
                     store._commit(connection)
                     store._writer = None
+                    # A new connection, by the path: this one would read its own deleted file.
                     connection.close()
                     store._read_back(locks)
         finally:

@@ -1,4 +1,4 @@
-"""What a store of events is: an append-only list with one writer at a time, and one snapshot."""
+"""What a store of events is: an append-only list with one writer at a time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,6 @@ class Entry(NamedTuple):
     number: int
     text: str
     hash: bytes
-
-
-class Snapshot(NamedTuple):
-    """A policy's state after event `number`, whose hash it carries."""
-
-    number: int
-    hash: bytes
-    state: bytes
-    digest: bytes
 
 
 class OneProcess:
@@ -55,6 +46,7 @@ class OneProcess:
         return self._turns
 
 
+# A fork copies this process as it is: its locks must be free and its transactions ended.
 _registry_lock = threading.RLock()  # of the set, and one fork at a time
 _stores: WeakSet[OneProcess] = WeakSet()
 _held: list[threading.RLock] = []  # by the fork under way
@@ -110,15 +102,6 @@ class Store(Protocol):
     def append(self, entry: Entry) -> None:
         """Only inside `writing`."""
 
-    def snapshot(self) -> Snapshot | None:
-        """The newest snapshot."""
-
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
-        """Replace the snapshot, only inside `writing`."""
-
-    def drop_snapshot(self) -> None:
-        """Be without one; the log is replayed instead."""
-
     def close(self) -> None:
         """No further use."""
 
@@ -130,7 +113,6 @@ class MemoryStore(OneProcess):
         super().__init__("the study in memory")
         self.read_only = False
         self._entries: list[Entry] = []
-        self._snapshot: Snapshot | None = None
         self._writing = False
 
     def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
@@ -143,13 +125,12 @@ class MemoryStore(OneProcess):
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        before, snapshot = len(self._entries), self._snapshot
+        before = len(self._entries)
         self._writing = True
         try:
             yield
         except BaseException:
             del self._entries[before:]
-            self._snapshot = snapshot
             raise
         finally:
             self._writing = False
@@ -160,17 +141,6 @@ class MemoryStore(OneProcess):
         if entry.number != len(self._entries) + 1:
             raise StudyError(f"event {entry.number} cannot follow event {len(self._entries)}")
         self._entries.append(entry)
-
-    def snapshot(self) -> Snapshot | None:
-        return self._snapshot
-
-    def keep_snapshot(self, snapshot: Snapshot) -> None:
-        if not self._writing:
-            raise StudyError("a snapshot is kept inside a transaction only")
-        self._snapshot = snapshot
-
-    def drop_snapshot(self) -> None:
-        self._snapshot = None
 
     def close(self) -> None:
         pass

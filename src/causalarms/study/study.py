@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from causalarms.errors import (
-    FarValueWarning,
     LearningWarning,
     NoResultError,
     StudyError,
@@ -23,24 +22,40 @@ from causalarms.errors import (
     UnknownAlarmError,
     shown,
 )
-from causalarms.study import asking, events, exchange
+from causalarms.study import asking, exchange, log
 from causalarms.study.asking import Wanted
-from causalarms.study.endings import Ending, as_text, checked, deviation, told, without_result
-from causalarms.study.far_values import far_values, in_words
-from causalarms.study.importing import Import, prepare_import, remarks
-from causalarms.study.inputs import PastRounds, as_intervention, as_past_rounds, as_values
-from causalarms.study.learner import Learner
-from causalarms.study.log import Clock, now
-from causalarms.study.once import done_before, once
+from causalarms.study.inputs import (
+    Ending,
+    Import,
+    PastRounds,
+    as_intervention,
+    as_past_rounds,
+    as_text,
+    as_values,
+    checked,
+    deviation,
+    prepare_import,
+    remarks,
+    told,
+    without_result,
+)
+from causalarms.study.learner import chosen_policy, refuse_what_cannot_run
+from causalarms.study.ledger import Record, Trial
+from causalarms.study.log import Clock, already_done, key_entry, now
 from causalarms.study.reader import Reader, trial_number
-from causalarms.study.settings import FORMAT, Settings, chosen_policy, refuse_odd_names, switches
+from causalarms.study.settings import (
+    FORMAT,
+    Settings,
+    checked_limits,
+    refuse_odd_names,
+    switches,
+)
 from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import MemoryStore
-from causalarms.study.trials import Record, Trial
 
 PACKAGE = Path(__file__).parents[1]
-MAIN = "main"  # the worker who gave no name
-CONSTRAINTS = ("max_interventions", "forbidden", "required")
+DEFAULT_WORKER = "main"  # who asks without a name
+FROZEN = ("nodes", "reward", "direction", "seed", "factors")  # results were measured under them
 
 
 class Study(Reader):
@@ -76,32 +91,35 @@ class Study(Reader):
         knowledge: Mapping[str, Any] | None = None,
         clock: Clock = now,
     ) -> Self:
-        """A new study in a new file (None: in memory).
+        """A new study in a new file at `path` (None: in memory).
+
+        `nodes` are the names of what is measured. One of them is the `reward`, whose `direction` is
+        "maximize" or "minimize".
 
         `factors` are what you set: {name: {"levels": [...], "acts_on": [nodes], "sets": [levels]}}.
         Without levels a factor is off or on; without acts_on it acts on the node of its name. A
         level in `sets` sets the nodes: nothing else causes them then. Without factors every node
         (of `intervenable`) has a switch. With both, factors that are not intervenable stay where
-        they are. `changes`: mechanisms may change while you experiment; they are watched, and one
-        that changed is learned anew. `constraints` may hold "max_interventions" (factors away from
-        their first level), "forbidden" (lists of factors not to be moved together, or
-        {factor: level or levels} never all at once) and "required" ({factor: level}, all together
-        or not at all). `costs` are of a factor, or {level: cost} of its levels.
+        they are.
+
+        `constraints` may hold "max_interventions" (factors away from their first level),
+        "forbidden" (lists of factors not to be moved together, or {factor: level or levels} never
+        all at once) and "required" ({factor: level}, all together or not at all). `costs` are of a
+        factor, or {level: cost} of its levels, in units of the reward.
+
         `policy` is the best there is for systems nobody knows ("posterior", in any units) unless
-        you name another; some of the others stop exploring by the `horizon`, the number of rounds
-        you expect to run (default: 100 per node, at least 500); running longer is fine.
-        `knowledge` is what is known of edges: "tiers" (lists of nodes, earliest first; no edge goes
-        back), "forbidden" and "required" (pairs of parent and child).
+        you name another, with its `policy_settings`. Some of the others stop exploring by the
+        `horizon`, the number of rounds you expect to run (default: 100 per node, at least 500);
+        running longer is fine. `noise_mean` is the mean of every node's noise, for policies that
+        need it. `seed` makes the suggestions repeatable.
+
+        `changes`: mechanisms may change while you experiment; they are watched, and one that
+        changed is learned again. `knowledge` is what is known of edges: "tiers" (lists of nodes,
+        earliest first; no edge goes back), "forbidden" and "required" (pairs of parent and child).
+        `clock` gives the time that events carry.
         """
         policy, policy_settings = chosen_policy(policy, policy_settings, changes=changes)
-        if constraints is not None and not isinstance(constraints, Mapping):
-            raise StudyError(f"constraints are names with values, not {shown(constraints)}")
-        limits = dict(constraints or {})
-        for name in limits:
-            if name not in CONSTRAINTS:
-                raise StudyError(
-                    f"there is no constraint {shown(name)}; there are {', '.join(CONSTRAINTS)}"
-                )
+        limits = checked_limits(constraints)
         if factors is None:
             factors, intervenable = switches(nodes, intervenable), None
         settings = Settings.from_dict(
@@ -114,18 +132,22 @@ class Study(Reader):
             }
         )  # fmt: skip
         refuse_odd_names(settings)
-        Learner(settings)  # refuse what cannot run before there is a file
+        learner = refuse_what_cannot_run(settings, changes=changes)  # before there is a file
+        # In memory first: the file is then made with its first event, in one transaction.
         study = cls(MemoryStore(), clock)
-        study._write(events.CREATED, {"format": FORMAT, "settings": settings.as_dict()})
-        if path is None:
-            return study
-        study = cls(SqliteStore.create(path, study.store.entries()), clock)
-        study._refresh()
+        study._write(log.CREATED, {"format": FORMAT, "settings": settings.as_dict()})
+        if path is not None:
+            study = cls(SqliteStore.create(path, study.store.entries()), clock)
+            study._refresh()
+        study._learner = learner
         return study
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False, clock: Clock = now) -> Self:
-        """A study that exists; its log is verified from the first event to the last."""
+        """The study in the file at `path`; its log is verified from the first event to the last.
+
+        A study opened `read_only` refuses to write. `clock` gives the time that new events carry.
+        """
         study = cls(SqliteStore(path, read_only=read_only), clock)
         try:
             study._refresh()
@@ -134,8 +156,14 @@ class Study(Reader):
             raise
         return study
 
-    def ask(self, n: int = 1, worker: str = MAIN) -> Any:
-        """The next trial (n = 1), or a list of n; a worker with pending trials gets those first.
+    @classmethod
+    def import_from(cls, exported: str | Path, path: str | Path) -> Self:
+        """The same study again, in a new file at `path`, from its `exported` log (.json)."""
+        exchange.import_log(exported, path)
+        return cls.open(path)
+
+    def ask(self, n: int = 1, worker: str = DEFAULT_WORKER) -> Any:
+        """The next trial (`n` = 1), or a list of `n`; a `worker` gets its pending trials first.
 
         Trials are chosen and written a few at a time, so that others can tell meanwhile. If asking
         is interrupted (Ctrl+C, a kill), the trials written so far are pending: the worker gets them
@@ -145,7 +173,7 @@ class Study(Reader):
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
-        """As `ask`, for several workers at once: how many trials each wants."""
+        """As `ask`, for several workers at once; `wanted` says how many trials each wants."""
         if not isinstance(wanted, Mapping):
             raise StudyError(f"say how many trials each worker wants, not {shown(wanted)}")
         requests = [Wanted(worker, n) for worker, n in wanted.items()]
@@ -154,7 +182,7 @@ class Study(Reader):
         return {request.worker: self.trials_of(request) for request in requests}
 
     def ask_turn(self, wanted: Sequence[Wanted]) -> bool:
-        """Ask for a short time; whether everybody has all trials now."""
+        """Ask for a short time; whether everybody in `wanted` has all trials now."""
         with self.learning():
             undisturbed = self._ask_some(wanted)
             collisions = self._collisions + (-1 if undisturbed else 1)
@@ -163,29 +191,31 @@ class Study(Reader):
                 return not asking.workers_of(wanted, self._ledger)
 
     def trials_of(self, wanted: Wanted) -> list[Trial]:
-        """What a worker was given by `ask_turn` so far."""
+        """What the worker in `wanted` was given by `ask_turn` so far."""
         return [self._trial(record) for record in wanted.found.values()]
 
     def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
-        """The result of a pending trial: a dict, Series, row or sequence with every node.
+        """The result of a pending `trial` (or its number).
 
-        `played` says what was set where that is not what was asked: factor -> level, or names of
-        the factors that were on (those not named: at their first level). The policy learns from it.
+        `values` is a dict, Series, row or sequence with every node; None is a value that was not
+        measured. `played` says what was set if that is not what was asked: factor -> level, or
+        names of the factors that were on (those not named: at their first level). The policy learns
+        from it.
         """
         self._finish(told(self.settings, trial_number(trial), values, played))
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
-        """The trial was carried out and gave no result."""
-        self._finish(without_result(events.FAILED, trial_number(trial), reason))
+        """The `trial` was carried out and gave no result, for this `reason`."""
+        self._finish(without_result(log.FAILED, trial_number(trial), reason))
 
     def abandon(self, trial: Trial | int, reason: str = "") -> None:
-        """The trial will not be carried out."""
-        self._finish(without_result(events.ABANDONED, trial_number(trial), reason))
+        """The `trial` will not be carried out, for this `reason`."""
+        self._finish(without_result(log.ABANDONED, trial_number(trial), reason))
 
     def finish(self, endings: Sequence[Ending]) -> list[StudyError | None]:
         """End several trials in one transaction; of each the error for which it was refused.
 
-        A trial may be named once only. An error that leaves this is of all: nothing was written.
+        `endings` name a trial once only. An error that leaves this is of all: nothing was written.
         """
         endings = [checked(self.settings, ending) for ending in endings]
         if len({ending.trial for ending in endings}) < len(endings):
@@ -202,6 +232,7 @@ class Study(Reader):
                     found.append(None)
                     self._log.write(ending.kind, ending.data(record))
         except StudyFileError as error:
+            # The file is not what it was. What was measured must not be lost with it.
             found = []
             for ending in endings:
                 kept = ending.keep(self.store, self.settings)
@@ -218,13 +249,14 @@ class Study(Reader):
         ignore: Sequence[str] = (),
         key: str | None = None,
     ) -> int:
-        """Rounds nobody asked for, of a frame, a dict of columns or a file; how many there were.
+        """Rounds nobody asked for, of a `frame`, a dict of columns or a file; how many there were.
 
         A column per node, and what was set: columns `do:FACTOR` of levels (0/1 of a switch); or a
         column of the names of factors that were on, separated by `;` (`intervened`, found by itself
-        where it is called so); or a second table `interventions` with columns like the factors.
-        Other columns are refused unless they are in `ignore`, or the table is that of an exported
-        study. A request that is repeated with its `key` is not done again.
+        if it is called so); or a second table `interventions` with columns like the factors. Other
+        columns are refused unless they are in `ignore`, or the table is that of an exported study.
+        `source` is a remark on where they are from. A request that is repeated with its `key` is
+        not done again.
         """
         rounds = as_past_rounds(
             frame, self.settings.named, interventions, intervened=intervened, ignore=ignore
@@ -234,7 +266,7 @@ class Study(Reader):
         return self.add_rounds(rounds, source, key=key)
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
-        """As `add_observations`, of rounds that were read already."""
+        """As `add_observations` with its `source` and `key`, of `rounds` that were read already."""
         prepared = prepare_import(rounds, source, key)
         first = self.write_import(prepared)
         if first is not None:
@@ -245,12 +277,12 @@ class Study(Reader):
         return prepared.n_rounds
 
     def write_import(self, prepared: Import) -> int | None:
-        """The first trial of rounds that are written now; None if they were written before."""
+        """Write `prepared` rounds; their first trial, or None if they were written before."""
         with self._lock, self._log.writing():
-            if done_before(self._ledger.keys, prepared.data):
+            if already_done(self._ledger.keys, prepared.data):
                 return None
             first = len(self._ledger.trials)
-            self._log.write(events.IMPORTED, {"first": first} | prepared.data, prepared.encoded)
+            self._log.write(log.IMPORTED, {"first": first} | prepared.data, prepared.encoded)
         return first
 
     def correct(
@@ -262,10 +294,11 @@ class Study(Reader):
         *,
         key: str | None = None,
     ) -> None:
-        """Replace a told or imported result (None: withdraw it); both stay in the log.
+        """Replace the result of a told or imported `trial`; both stay in the log.
 
-        `played` as in `tell`; without it, what was played stays as it was told. A request that is
-        repeated with its `key` is not done again.
+        `values` as in `tell`; None withdraws the result. The `reason` is kept with it. `played` as
+        in `tell`; without it, what was played stays as it was told. A request that is repeated with
+        its `key` is not done again.
         """
         plain = None if values is None else as_values(values, self.nodes)
         if plain is None and played is not None:
@@ -277,9 +310,9 @@ class Study(Reader):
             "values": plain,
             "reason": as_text(reason, "the reason", empty=True),
         }
-        data |= once(key, data | {"played": bits})
+        data |= key_entry(key, data | {"played": bits})
         with self._lock, self._log.writing():
-            if done_before(self._ledger.keys, data):
+            if already_done(self._ledger.keys, data):
                 return
             record = self._ledger.trial(number)
             if record.values is None:
@@ -288,53 +321,51 @@ class Study(Reader):
                     number,
                     record.state,
                 )
-            self._log.write(events.CORRECTED, data | deviation(record, bits))
+            self._log.write(log.CORRECTED, data | deviation(record, bits))
         self._warn_of(number)
 
     def change_settings(self, **changes: Any) -> None:
-        """Go on with another horizon, policy, intervenable, ...; the past is learned anew."""
-        frozen = sorted(set(changes) & {"nodes", "reward", "direction", "seed", "factors"})
-        if frozen:
-            raise StudyError(f"{frozen[0]} cannot change: results were measured under it")
+        """Go on with other settings; the past is learned again.
+
+        `changes` are settings of `create` by name: horizon, policy, policy_settings, intervenable,
+        max_interventions, forbidden, required, costs, noise_mean, knowledge.
+        """
+        for name in FROZEN:
+            if name in changes:
+                raise StudyError(f"{name} cannot change: results were measured under it")
         new = Settings.from_dict(self.settings.as_dict() | changes)
-        Learner(new)
+        refuse_what_cannot_run(new)
         plain = {name: new.as_dict()[name] for name in changes}
-        self._write(events.CHANGED, {"settings": plain})
+        self._write(log.CHANGED, {"settings": plain})
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
-        """A remark for the log; one that is repeated with its `key` is not written again."""
+        """Write a remark (`text`) into the log, of one `trial` if it is named.
+
+        A request that is repeated with its `key` is not done again.
+        """
         data: dict[str, Any] = {"text": as_text(text, "the note")}
         if trial is not None:
             data["trial"] = trial_number(trial)
-        data |= once(key, data)
+        data |= key_entry(key, data)
         with self._lock, self._log.writing():
-            if done_before(self._ledger.keys, data):
+            if already_done(self._ledger.keys, data):
                 return
             if trial is not None:
                 self._ledger.trial(data["trial"])
-            self._log.write(events.NOTE, data)
+            self._log.write(log.NOTE, data)
 
     def acknowledge(self, alarm: int, note: str = "", *, known: int | None = None) -> None:
-        """Say that an alarm (its number in `alarms()`) was seen; `known`: how many there are."""
+        """Say that an `alarm` (its number in `alarms()`) was seen, with a `note`.
+
+        `known` is how many alarms there are, if the caller has just looked.
+        """
         count = len(self.alarms()) if known is None else known
         if type(alarm) is not int or not 0 <= alarm < count:
             words = f"there is no alarm {shown(alarm)}; there are {count}"
             raise UnknownAlarmError(words, alarm)
         self._write(
-            events.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
+            log.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
         )
-
-    def drop_snapshot(self) -> None:
-        """Forget the stored state and learn the log anew; nothing that was told is lost."""
-        with self.learning():
-            self.store.drop_snapshot()
-            self._learner = None
-
-    @classmethod
-    def import_from(cls, exported: str | Path, path: str | Path) -> Self:
-        """The same study again, in a new file, from its exported log."""
-        exchange.import_log(exported, path)
-        return cls.open(path)
 
     def _ask_some(self, wanted: Sequence[Wanted]) -> bool:
         """Learn, choose and write for one slice of time; False if others wrote meanwhile."""
@@ -342,24 +373,23 @@ class Study(Reader):
         workers = asking.workers_of(wanted, now.ledger)
         if not workers:
             return True
+        # Each collision halves the slice: who writes often is given more turns.
         until = time.perf_counter() + asking.SLICE_SECONDS / 2**self._collisions
         learner = self._follow(now, until)
         if learner.behind(now.ledger):
             return True
-        snapshot = learner.snapshot(now.number, now.hash) if learner.wants_snapshot else None
         locked = self._collisions >= asking.MAX_UNLOCKED_ATTEMPTS
         chosen = [] if locked else asking.choose(learner, now.ledger, workers, until)
         with self._lock, self._log.writing():
-            if snapshot is not None:
-                self.store.keep_snapshot(snapshot)
             if locked and learner.behind(self._ledger) <= asking.MAX_ROUNDS_LOCKED:
                 learner.follow(self._ledger)
                 workers = asking.workers_of(wanted, self._ledger)[:1]
                 chosen = asking.choose(learner, self._ledger, workers, until)
+            # A suggestion must be what the log before it gives, or no replay could check it.
             elif self._log.number != now.number:
                 return False
             for data in chosen:
-                self._log.write(events.ASKED, data)
+                self._log.write(log.ASKED, data)
         return True
 
     def _finish(self, ending: Ending) -> None:
@@ -371,8 +401,11 @@ class Study(Reader):
 
     def _warn_of(self, number: int) -> None:
         """Of what was just told or corrected."""
-        self._warn_of_left_out(number)
-        self._warn_of_far_values([number])
+        with self._lock:
+            ledger = self._ledger
+        # Without the lock: results that others add meanwhile come after this one and do no harm.
+        for message, kind in remarks(ledger, number, 1):
+            self._warn(message, kind)
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
         with self._lock, self._log.writing():
@@ -389,26 +422,9 @@ class Study(Reader):
             self.settings.named.switched(record.intervention),
         )
 
-    def _warn_of_left_out(self, number: int) -> None:
-        with self._lock:
-            record = self._ledger.trials[number]
-        if (
-            record.values is not None
-            and None in record.values
-            and not self.settings.learns_from_gaps
-        ):
-            node = self.nodes[record.values.index(None)]
-            self._warn(f"trial {number} is kept and left out of learning: {node!r} not measured")
-
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
         """What the user should know of a result that was kept, at the line of the user."""
         level, frame = 1, sys._getframe()
         while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
             level, frame = level + 1, frame.f_back
         warnings.warn(message, kind, stacklevel=level)
-
-    def _warn_of_far_values(self, numbers: Sequence[int]) -> None:
-        with self._lock:
-            found = far_values(self._ledger, numbers)
-        for message in in_words(found):
-            self._warn(message, FarValueWarning)

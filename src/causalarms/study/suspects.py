@@ -1,7 +1,7 @@
-"""Values far outside everything seen: a slipped decimal point more often than a discovery.
+"""Values that may be typing errors: far outside everything seen, or left out by the policy.
 
-A value is far where it lies `FACTOR` spreads from the median of the node's other values, and hardly
-any of them is near it. The spread is a high quantile of distances from the median, so that neither
+A value is far if it lies `FAR_SPREADS` spreads from the median of the node's other values, and few
+of them are near it. The spread is a high quantile of distances from the median, so that neither
 units nor offsets matter and far values seen before do not widen it. A change of the system, or an
 intervention played for the first time, is answered a few times only: then others are near. Besides
 the results just before and after it, the first ones of the study are looked at: they are the most
@@ -10,23 +10,25 @@ varied, and a policy that has settled on one intervention does not make all othe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.study.trials import Ledger
+from causalarms.policies.base import Policy
+from causalarms.study.ledger import Ledger
 
 FloatArray = npt.NDArray[np.float64]
 
-FACTOR = 5.0  # benchmarks/bad_values.py far: with tails of t_3 one honest value in 1500 is far
-SHARE = 0.9  # of values whose distance from the median makes the spread
-FEWEST = 10  # other values, below which nothing can be said
-NEAR = 2.0  # spreads
-COMPANY = 3  # so many others near it make a value ordinary
+FAR_SPREADS = 5.0  # benchmarks/far_values.py: with tails of t_3 one honest value in 1500 is far
+SPREAD_QUANTILE = 0.9  # of values whose distance from the median makes the spread
+MIN_OTHERS = 10  # other values, below which nothing can be said
+NEAR_SPREADS = 2.0  # within which another value is near
+MIN_NEIGHBOURS = 3  # so many others near it make a value ordinary
 ROUNDING = 1e-9  # of the median: a spread below is none
-MOST_WARNINGS = 5  # at a time
+MAX_WARNINGS = 5  # at a time
 BLOCK = 25  # results that are compared with nearly the same ones
 WINDOW = 100  # results of the beginning, before and after, whatever the number of rounds
 
@@ -38,53 +40,88 @@ class Seen(NamedTuple):
     high: float
 
 
-class FarValue(NamedTuple):
-    """A value to be looked at."""
+class SuspectValue(NamedTuple):
+    """A value that may be a typing error."""
 
     trial: int
     node: str
     value: float
-    low: float
-    high: float
+    low: float = math.nan  # range of the other results, if the value is far outside of it
+    high: float = math.nan
+    learned: bool = False  # whether the policy learns from its trial
 
     @property
-    def message(self) -> str:
-        return (
-            f"trial {self.trial}: {self.node!r} is {self.value:g}, far outside the {self.low:g} to "
-            f"{self.high:g} of the other results; it is recorded as told. If it is a typing error, "
-            f"give all values again: study.correct({self.trial}, {{...}}) or {self.command}"
-        )
+    def why(self) -> str:
+        if math.isnan(self.low):
+            return "a probable typing error"
+        return f"far outside the {self.low:g} to {self.high:g} of the other results"
 
     @property
     def command(self) -> str:
         return f"causalarms study correct FILE {self.trial} NODE=VALUE ..."
 
+    @property
+    def message(self) -> str:
+        if not self.learned:
+            return (
+                f"trial {self.trial}: {self.node!r} = {self.value:g} left out as a probable typing "
+                f"error; it counts once others like it come, or corrected: {self.command}"
+            )
+        return (
+            f"trial {self.trial}: {self.node!r} is {self.value:g}, {self.why}; it is recorded as "
+            "told. If it is a typing error, give all values again: "
+            f"study.correct({self.trial}, {{...}}) or {self.command}"
+        )
+
     def as_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "command": self.command}
+        plain = {name: None if value != value else value for name, value in self._asdict().items()}
+        return plain | {"why": self.why, "command": self.command, "message": self.message}
 
 
-def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[FarValue]:
-    """The far values of some trials, or of all; the cost of one does not grow with the study."""
-    assert ledger.settings is not None
-    found = []
-    places = _places(ledger, numbers)
-    if len(places) > BLOCK:
-        places = _worth_a_look(_rows(ledger, 0, len(ledger.order)), places)
-    for place, own, others in _results(ledger, places):
-        for i in _suspects(own, others):
-            column = others[:, i]
-            seen = far_from(float(own[i]), column[~np.isnan(column)])
-            if seen is not None:
-                node = ledger.settings.nodes[i]
-                found.append(FarValue(ledger.order[place], node, float(own[i]), *seen))
+def suspects(ledger: Ledger, left_out: Iterable[SuspectValue]) -> list[SuspectValue]:
+    """Every value to be looked at, by trial: far outside the others, or left out by the policy."""
+    found = {(far.trial, far.node): far for far in far_values(ledger)}
+    for out in left_out:
+        known = found.get(out[:2], out)
+        found[out[:2]] = known._replace(learned=False)
+    return [found[key] for key in sorted(found)]
+
+
+def left_out(ledger: Ledger, policy: Policy) -> list[SuspectValue]:
+    """Values from whose trials the policy does not learn for now, in the user's sign."""
+    if not policy.left_out:
+        return []
+    learned, nodes, found = ledger.learnable(policy.learns_from_gaps), ledger.settings.nodes, []
+    for round_, node, _ in policy.left_out:
+        record = learned[round_ - 1]
+        value = None if record.values is None else record.values[node]
+        assert value is not None  # only what was told can be suspected
+        found.append(SuspectValue(record.number, nodes[node], float(value)))
     return found
 
 
-def in_words(found: Sequence[FarValue]) -> list[str]:
+def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[SuspectValue]:
+    """The far values of some trials, or of all; the cost of one does not grow with the study."""
+    found = []
+    places = _places(ledger, numbers)
+    # Most results are ordinary, which a rough bound for many of them at once can tell.
+    if len(places) > BLOCK:
+        places = _worth_a_look(_rows(ledger, 0, len(ledger.order)), places)
+    for place, own, others in _results(ledger, places):
+        for i in _may_be_far(own, others):
+            column = others[:, i]
+            seen = far_from(float(own[i]), column[~np.isnan(column)])
+            if seen is not None:
+                trial, node = ledger.order[place], ledger.settings.nodes[i]
+                found.append(SuspectValue(trial, node, float(own[i]), *seen, learned=True))
+    return found
+
+
+def in_words(found: Sequence[SuspectValue]) -> list[str]:
     """A warning for each, but not for hundreds."""
-    more = len(found) - MOST_WARNINGS
+    more = len(found) - MAX_WARNINGS
     rest = [f"and {more} values more: causalarms study show FILE"] if more > 0 else []
-    return [far.message for far in found[:MOST_WARNINGS]] + rest
+    return [far.message for far in found[:MAX_WARNINGS]] + rest
 
 
 def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
@@ -96,15 +133,17 @@ def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
     >>> far_from(14.0, others)
     """
     seen = np.sort(np.asarray(others, dtype=float))
-    if len(seen) < FEWEST:
+    if len(seen) < MIN_OTHERS:
         return None
     middle = float(seen[len(seen) // 2])
     distance = np.abs(seen - middle)
     spread = _spread(np.sort(distance), middle)
-    limit = FACTOR * spread * (1.0 + FEWEST / len(seen))  # few values say little of the spread
+    # Few values say little of the spread: the limit is up to twice as wide for them.
+    limit = FAR_SPREADS * spread * (1.0 + MIN_OTHERS / len(seen))
     if not abs(value - middle) > limit > 0.0:
         return None
-    if (np.abs(seen - value) <= NEAR * spread).sum() >= COMPANY:
+    # A change of the system gives several such values: then it is not a typing error.
+    if (np.abs(seen - value) <= NEAR_SPREADS * spread).sum() >= MIN_NEIGHBOURS:
         return None
     ordinary = seen[distance <= limit]
     return Seen(float(ordinary[0]), float(ordinary[-1]))
@@ -113,7 +152,7 @@ def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
 def _spread(distance: FloatArray, middle: float) -> float:
     """Of distances in ascending order.
 
-    Where most values are the same, the others say it, and at least the value itself: 20, 20, 20 may
+    If most values are the same, the others say it, and at least the value itself: 20, 20, 20 may
     be followed by 21 or 50, and 0, 0, 0 by anything.
     """
     least = ROUNDING * abs(middle)
@@ -121,11 +160,11 @@ def _spread(distance: FloatArray, middle: float) -> float:
     if usual > least:
         return usual
     others = distance[distance > least]
-    return max(_quantile(others) if len(others) >= COMPANY else 0.0, abs(middle))
+    return max(_quantile(others) if len(others) >= MIN_NEIGHBOURS else 0.0, abs(middle))
 
 
 def _quantile(ascending: FloatArray) -> float:
-    return float(ascending[int(SHARE * (len(ascending) - 1))])
+    return float(ascending[int(SPREAD_QUANTILE * (len(ascending) - 1))])
 
 
 def _places(ledger: Ledger, numbers: Iterable[int] | None) -> Sequence[int]:
@@ -145,7 +184,7 @@ def _places(ledger: Ledger, numbers: Iterable[int] | None) -> Sequence[int]:
 def _results(ledger: Ledger, places: Sequence[int]) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """Place, values and those to compare them with: of the beginning, just before, just after.
 
-    nan where nothing was measured.
+    nan if nothing was measured.
     """
     first = _rows(ledger, 0, WINDOW)
     begin = max(places[0] - WINDOW, 0) if places else 0
@@ -157,14 +196,13 @@ def _results(ledger: Ledger, places: Sequence[int]) -> Iterator[tuple[int, Float
 
 
 def _rows(ledger: Ledger, start: int, stop: int) -> FloatArray:
-    assert ledger.settings is not None
     missing = (None,) * ledger.settings.n_nodes
     found = [ledger.trials[n].values or missing for n in ledger.order[start:stop]]
     return np.array(found, dtype=float).reshape(-1, len(missing))
 
 
 def _worth_a_look(rows: FloatArray, places: Sequence[int]) -> list[int]:
-    """Places where a value may be far; in all others none is.
+    """Places at which a value may be far; at all others none is.
 
     Neighbouring places are compared with nearly the same values. Sorted once for a block of places,
     these bound the median and the spread of each.
@@ -184,20 +222,22 @@ def _worth_a_look(rows: FloatArray, places: Sequence[int]) -> list[int]:
         low = values[np.where(known, least // 2, 0), columns]
         high = values[np.where(known, count - (least + 1) // 2, 0), columns]
         distance = np.sort(np.maximum(np.maximum(low - values, values - high), 0.0), axis=0)
-        spread = distance[np.where(known, SHARE * (least - 1), 0).astype(np.int64), columns]
+        spread = distance[
+            np.where(known, SPREAD_QUANTILE * (least - 1), 0).astype(np.int64), columns
+        ]
         own = rows[block]
         away = np.maximum(np.abs(own - low), np.abs(own - high))
-        far = np.where(known, away > FACTOR * spread, ~np.isnan(own))
+        far = np.where(known, away > FAR_SPREADS * spread, ~np.isnan(own))
         found += block[far.any(axis=1)].tolist()
     return found
 
 
-def _suspects(own: FloatArray, others: FloatArray) -> npt.NDArray[np.int64]:
+def _may_be_far(own: FloatArray, others: FloatArray) -> npt.NDArray[np.int64]:
     """Nodes that may be far: the first condition of `far_from` for all nodes at once."""
     count = (~np.isnan(others)).sum(axis=0)
-    nodes = np.flatnonzero((count >= FEWEST) & ~np.isnan(own))
+    nodes = np.flatnonzero((count >= MIN_OTHERS) & ~np.isnan(own))
     others, count, place = others[:, nodes], count[nodes], np.arange(len(nodes))
     middle = np.sort(others, axis=0)[count // 2, place]  # nan comes last
     distance = np.sort(np.abs(others - middle), axis=0)
-    usual = distance[(SHARE * (count - 1)).astype(np.int64), place]
-    return nodes[np.abs(own[nodes] - middle) > FACTOR * usual]
+    usual = distance[(SPREAD_QUANTILE * (count - 1)).astype(np.int64), place]
+    return nodes[np.abs(own[nodes] - middle) > FAR_SPREADS * usual]

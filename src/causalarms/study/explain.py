@@ -15,9 +15,9 @@ import numpy as np
 from causalarms.errors import NotAskedError
 from causalarms.models.belief import Belief, candidates
 from causalarms.policies.base import Policy
-from causalarms.study.beliefs import Beliefs, Bits, FloatArray, believe
-from causalarms.study.left_out import left_out
-from causalarms.study.trials import Ledger
+from causalarms.study.ledger import Ledger
+from causalarms.study.report import Beliefs, Bits, FloatArray, believe
+from causalarms.study.suspects import left_out
 
 TOP = 5
 REASONS = {  # of trials that were asked before policies said why
@@ -38,7 +38,6 @@ def explain_by(
     """The same from what was believed then, with remarks about values left out of it."""
     record = ledger.trial(number)
     settings = ledger.settings
-    assert settings is not None
     asked = record.asked
     bits = record.asked_intervention
     a = np.array([bits], dtype=np.uint8)

@@ -21,9 +21,8 @@ from causalarms.errors import (
     shown,
 )
 from causalarms.sem.factors import Level
-from causalarms.study import events as kinds
-from causalarms.study.events import Event
-from causalarms.study.once import remember
+from causalarms.study import log as kinds
+from causalarms.study.log import Event, Keys, record_key
 from causalarms.study.settings import FORMAT, Settings
 
 PENDING = kinds.ASKED
@@ -71,7 +70,11 @@ class Record:
     @property
     def complete(self) -> bool:
         """Whether any policy can learn from it."""
-        return self.measured and self.n_missing == 0
+        return self.measured and None not in (self.values or ())
+
+    def learnable(self, gaps: bool) -> bool:
+        """Whether a policy can learn from it; `gaps`: it can if some values are missing."""
+        return self.complete or (gaps and self.measured)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Trial:
     intervention: dict[str, int]  # node -> regime, 0 natural
     worker: str
     reason: str  # "explore" or "exploit"
-    predicted: float | None  # reward, where the policy predicts one
+    predicted: float | None  # reward, if the policy predicts one
     levels: dict[str, Level]  # factor -> level
     switch: list[str]  # factors that are not at their first level
 
@@ -94,20 +97,27 @@ class Ledger:
     """All trials, and what else the log says. `revision` grows when the past is corrected."""
 
     def __init__(self) -> None:
-        self.settings: Settings | None = None
+        self._settings: Settings | None = None
         self.trials: list[Record] = []
         self.order: list[int] = []  # trials with a result, as results came in
         self.pending: dict[int, None] = {}
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
         self.notes: list[dict[str, Any]] = []
         self.recoveries: list[dict[str, Any]] = []  # what `recover` found to be gone, newest last
-        self.keys: dict[str, tuple[int, str]] = {}  # of requests: event and digest, see once.py
+        self.keys: Keys = {}  # of requests that were done
         self.revision = 0  # the last event that changed what was learned before it
+
+    @property
+    def settings(self) -> Settings:
+        """Of the `created` event, with the changes since; StudyError if there is no such event."""
+        if self._settings is None:
+            raise StudyError("the study was never finished being created: remove its file")
+        return self._settings
 
     def copy(self) -> Ledger:
         """The trials as they are now, whatever happens to them later."""
         twin = Ledger()
-        twin.settings, twin.revision = self.settings, self.revision
+        twin._settings, twin.revision = self._settings, self.revision
         twin.trials, twin.order = self.trials.copy(), self.order.copy()
         twin.pending, twin.acknowledged = self.pending.copy(), self.acknowledged.copy()
         twin.notes, twin.recoveries = self.notes.copy(), self.recoveries.copy()
@@ -115,12 +125,12 @@ class Ledger:
         return twin
 
     def apply(self, event: Event) -> None:
-        """Take in one event; CorruptStudyError where it cannot follow those before it."""
-        if (self.settings is None) != (event.kind == kinds.CREATED):
+        """Take in one event; CorruptStudyError if it cannot follow those before it."""
+        if (self._settings is None) != (event.kind == kinds.CREATED):
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
         try:
             _APPLY[event.kind](self, event)
-            remember(self.keys, event)
+            record_key(self.keys, event)
         except (CausalArmsError, LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise CorruptStudyError(
                 f"event {event.number} ({event.kind}) makes no sense: {error}", event.number
@@ -140,6 +150,10 @@ class Ledger:
         """Trials with a result, in the order their results came in."""
         return [self.trials[n] for n in self.order if self.trials[n].measured]
 
+    def learnable(self, gaps: bool) -> list[Record]:
+        """The trials a policy learns from, in the order it does; `gaps` as above."""
+        return [r for r in self.with_values() if r.learnable(gaps)]
+
     def check_open(self, number: int) -> Record:
         """The pending trial with this number, or an error that says what it is instead."""
         record = self.trial(number)
@@ -155,7 +169,7 @@ class Ledger:
         if event.data["format"] != FORMAT:
             found = event.data["format"]
             raise StudyError(f"settings format {found!r:.20}, this one reads {FORMAT}")
-        self.settings = Settings.from_dict(event.data["settings"])
+        self._settings = Settings.from_dict(event.data["settings"])
 
     def _asked(self, event: Event) -> None:
         data = event.data
@@ -163,6 +177,7 @@ class Ledger:
             raise StudyError(f"trial {data['trial']} instead of {len(self.trials)}")
         bits = self._bits(data["intervention"])
         number = data["trial"]
+        # A log repeats the same few names and reasons in every event.
         asked = {
             intern(name): intern(value) if type(value) is str else value
             for name, value in data.items()
@@ -223,14 +238,13 @@ class Ledger:
         self.revision = event.number
 
     def _played(self, record: Record, event: Event) -> Record:
-        """The record with what was really played, where the event says that it was another."""
+        """The record with what was really played, if the event says that it was another."""
         if "played" not in event.data:
             return record
         return replace(record, intervention=self._bits(event.data["played"]))
 
     def _changed(self, event: Event) -> None:
-        assert self.settings is not None
-        self.settings = Settings.from_dict(self.settings.as_dict() | event.data["settings"])
+        self._settings = Settings.from_dict(self.settings.as_dict() | event.data["settings"])
         self.revision = event.number
 
     def _acknowledged(self, event: Event) -> None:
@@ -243,7 +257,6 @@ class Ledger:
     def _lost(self, event: Event) -> None:
         if event.data["trial"] != len(self.trials):
             raise StudyError(f"trial {event.data['trial']} instead of {len(self.trials)}")
-        assert self.settings is not None
         bits = (0,) * self.settings.n_nodes
         self.trials.append(Record(len(self.trials), kinds.LOST, bits, done_at=event.at))
 
@@ -254,17 +267,17 @@ class Ledger:
         )
 
     def _bits(self, given: Any) -> Bits:
-        assert self.settings is not None
         counts = self.settings.named.regimes.tolist()
         if len(given) != len(counts) or any(
             type(regime) is not int or not 0 <= regime < count
             for regime, count in zip(given, counts, strict=True)
         ):
-            raise StudyError(f"{shown(given)} is no intervention")
+            raise StudyError(f"{shown(given)} is not an intervention")
         return tuple(given)
 
     def _all_bits(self, given: Any) -> list[Bits]:
         """Of many rounds; equal ones are checked once and are one object."""
+        # Interventions repeat: a table of 100,000 rounds may have only a few different ones.
         known: dict[Bits, Bits] = {}
         if set(map(type, chain.from_iterable(given))) != {int}:
             return [self._bits(bits) for bits in given]  # says which is wrong
@@ -275,7 +288,7 @@ class Ledger:
 
     def _all_values(self, given: Any) -> list[Values]:
         """Of many rounds, checked at once if all values are ordinary."""
-        assert self.settings is not None
+        # Ten times as fast as one by one, which is done only to say which value is wrong.
         if set(map(type, chain.from_iterable(given))) <= {float, type(None)}:
             table = np.array(given, dtype=float)  # ValueError if rows differ in length
             if table.shape[1:] == (self.settings.n_nodes,) and not np.isinf(table).any():
@@ -283,7 +296,6 @@ class Ledger:
         return [self._values(values) for values in given]
 
     def _values(self, given: Any) -> Values:
-        assert self.settings is not None
         if len(given) != self.settings.n_nodes:
             raise StudyError(f"{len(given)} values for {self.settings.n_nodes} nodes")
         values = tuple(None if value is None else float(value) for value in given)

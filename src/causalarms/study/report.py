@@ -1,0 +1,388 @@
+"""What a study shows: the belief of its policy in the user's names and sign, and tables of trials.
+
+`best`, `predict`, `graph`, `explain`, the page and the command line all come from here, so that all
+of them show the belief that also chooses the next trial.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from causalarms.errors import TooEarlyError
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
+from causalarms.graphs.graph import Graph
+from causalarms.models.belief import Belief, Summary, likely_graph, recommend, summary
+from causalarms.policies.base import Policy
+from causalarms.sem.factors import Level, NamedFactors
+from causalarms.study.learner import learns_from_gaps
+from causalarms.study.ledger import Ledger, Record
+from causalarms.study.settings import Settings
+from causalarms.study.suspects import far_values
+from causalarms.tables.read import PlainTable
+from causalarms.tables.write import PREFIX, column_of
+
+FloatArray = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """The belief after some rounds. `belief` maximises; `sign` turns its reward into the user's."""
+
+    settings: Settings
+    values: FloatArray  # (n, N), as told
+    regimes: Bits  # (n, N), as played
+    belief: Belief | None
+    has_model: bool  # whether the policy ever has one
+
+    @property
+    def known(self) -> Belief:
+        """The belief, in the user's sign; TooEarlyError if there is none."""
+        found = self._in_users_sign
+        if found is None:
+            raise TooEarlyError(self.why_nothing)
+        return found
+
+    @cached_property
+    def _in_users_sign(self) -> Belief | None:
+        if self.belief is None or self.settings.sign > 0:
+            return self.belief
+        factors = np.ones(self.settings.n_nodes)
+        factors[self.settings.reward_index] = self.settings.sign
+        return self.belief.scaled(factors)
+
+    @property
+    def why_nothing(self) -> str:
+        n, policy = len(self.values), self.settings.policy
+        if not self.has_model:
+            return f"policy {policy!r} has no model of the system; 'posterior' has one"
+        if not n:
+            return "no round has been told yet: nothing is known"
+        return f"it is too early: after {n} round(s) policy {policy!r} has no model yet"
+
+    def expected(self, rows: Bits) -> Summary:
+        """Expected values of all nodes, (rows, N) each."""
+        return summary(self.known.expected(rows))
+
+
+def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beliefs:
+    """What the policy believes; `first`: it has learned so many rounds of the ledger."""
+    settings = ledger.settings
+    records, n = ledger.learnable(policy.learns_from_gaps)[:first], settings.n_nodes
+    return Beliefs(
+        settings,
+        np.array([r.values for r in records], dtype=float).reshape(-1, n),
+        np.array([r.intervention for r in records], dtype=np.uint8).reshape(-1, n),
+        policy.belief(),
+        policy.has_model,
+    )
+
+
+def graph(beliefs: Beliefs) -> Graph:
+    """The likely edges."""
+    settings = beliefs.settings
+    return likely_graph(beliefs.known, settings.nodes, settings.named.regimes)
+
+
+def edges(graph: Graph, named: NamedFactors) -> list[dict[str, Any]]:
+    """The edges of a study's graph; `when` names the levels at which the child has this parent."""
+    return [e | {"when": _when(graph, named, e["child"], e["regime"])} for e in graph.edges()]
+
+
+def unknown(graph: Graph, named: NamedFactors) -> list[tuple[str, str]]:
+    """(node, when) of the mechanisms without data."""
+    return [(node, _when(graph, named, node, regime)) for regime, node in graph.unknown()]
+
+
+def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
+    return named.regime_name(graph.nodes.index(node), graph.regime_names.index(regime))
+
+
+# -- the best intervention known, and predictions of any, with their uncertainty -------------------
+
+SEARCHED_DRAWS = 40  # whose best interventions are compared if there are too many to compare all
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Best:
+    """Known so far; `basis` says from what. What nobody can know is nan."""
+
+    intervention: dict[str, int]  # node -> regime
+    reward: float
+    low: float  # 95 % interval of the expected reward
+    high: float
+    cost: float
+    probability: float  # that no allowed intervention is better, net of costs
+    expected_loss: float  # net reward per round forgone by playing it for ever, on average
+    basis: str
+    levels: dict[str, Level] = field(default_factory=dict)  # factor -> level
+    switch: list[str] = field(default_factory=list)  # factors that are not at their first level
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+    nodes, named = beliefs.settings.nodes, beliefs.settings.named
+    rows = np.array(interventions, dtype=np.uint8).reshape(-1, len(nodes))
+    mean, low, high = beliefs.expected(rows)
+    return [
+        {
+            "intervention": dict(zip(nodes, map(int, rows[i]), strict=True)),
+            "levels": named.levels(rows[i]),
+            "expected": {
+                node: dict(zip(("mean", "low", "high"), map(float, numbers), strict=True))
+                for node, *numbers in zip(nodes, mean[i], low[i], high[i], strict=True)
+            },
+        }
+        for i in range(len(rows))
+    ]
+
+
+def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
+    """The best intervention of the belief; without a model that of the best average."""
+    if beliefs.belief is None:
+        return _best_average(beliefs)
+    settings = beliefs.settings
+    found = recommend(
+        beliefs.belief, settings.reward_index, settings.constraints, tolerance=tolerance
+    )
+    mean, low, high = (settings.sign * float(number) for number in found.reward)
+    basis = (
+        "averaged over all graphs"
+        if beliefs.belief.weighs_graphs
+        else "given its one learned graph: doubts about it are not included"
+    )
+    return Best(
+        **_named(settings, found.intervention.tolist()),
+        reward=mean,
+        low=min(low, high),
+        high=max(low, high),
+        cost=found.cost,
+        probability=found.probability,
+        expected_loss=found.expected_loss,
+        basis=f"{len(beliefs.values)} rounds, {basis}",
+    )
+
+
+def _named(settings: Settings, row: Sequence[int]) -> dict[str, Any]:
+    """One intervention as `Best` has it: by node, by factor, and what is not at its first level."""
+    return {
+        "intervention": dict(zip(settings.nodes, row, strict=True)),
+        "levels": settings.named.levels(row),
+        "switch": settings.named.switched(row),
+    }
+
+
+def _best_average(beliefs: Beliefs) -> Best:
+    """Without a model: the played intervention with the best average."""
+    settings = beliefs.settings
+    if beliefs.has_model or not len(beliefs.values):
+        raise TooEarlyError(beliefs.why_nothing)
+    arms, which = np.unique(beliefs.regimes, axis=0, return_inverse=True)
+    reward = beliefs.values[:, settings.reward_index]
+    counts = np.bincount(which)
+    means = np.bincount(which, reward) / counts
+    # What was played is not always allowed: rounds may be imported, or rules changed since.
+    allowed = settings.constraints
+    net = np.where(allowed.allows(arms), settings.sign * means - allowed.cost(arms), -np.inf)
+    top = int(np.argmax(net))
+    error = NAN
+    if counts[top] > 1:
+        spread = float(reward[which == top].std(ddof=1))
+        error = float(stats.t.ppf(0.975, counts[top] - 1)) * spread / np.sqrt(counts[top])
+    return Best(
+        **_named(settings, arms[top].tolist()),
+        reward=float(means[top]),
+        low=float(means[top] - error),
+        high=float(means[top] + error),
+        cost=float(allowed.cost(arms[top : top + 1])[0]),
+        probability=NAN,
+        expected_loss=NAN,
+        basis=f"the average of {counts[top]} round(s): {beliefs.why_nothing}",
+    )
+
+
+# -- trials and alarms as tables -------------------------------------------------------------------
+
+
+def columns(ledger: Ledger) -> dict[str, list[Any]]:
+    """One entry per trial; values of a node are in `column_of` it, levels in `do:FACTOR`."""
+    settings = ledger.settings
+    gaps, trials = learns_from_gaps(settings), ledger.trials
+    table: dict[str, list[Any]] = {
+        "trial": [r.number for r in trials],
+        "state": [r.state for r in trials],
+        "worker": [r.worker for r in trials],
+        "reason": [str(r.asked.get("reason", "")) for r in trials],
+        "predicted": [r.asked.get("mean") for r in trials],
+        "learned": [r.learnable(gaps) for r in trials],
+        "corrected": [r.corrected for r in trials],
+    }
+    levels = _levels(trials, settings.named)
+    for at, factor in enumerate(settings.named.factors):
+        shown: list[Any] = [0, 1] if factor.is_switch else list(factor.levels)
+        table[PREFIX + factor.name] = [shown[level] for level in levels[:, at]]
+    for i, node in enumerate(settings.nodes):
+        table[column_of(node)] = [None if r.values is None else r.values[i] for r in trials]
+    table["asked_at"] = [r.asked_at for r in trials]
+    table["done_at"] = [r.done_at for r in trials]
+    table["remark"] = [r.reason for r in trials]
+    far: dict[int, list[str]] = {}
+    for found in far_values(ledger):
+        far.setdefault(found.trial, []).append(found.node)
+    table["far"] = [";".join(far.get(r.number, ())) for r in trials]
+    table["not_as_asked"] = [";".join(not_as_asked(r, settings.named)) for r in trials]
+    return table
+
+
+def missing_values(ledger: Ledger) -> dict[str, Any]:
+    """How many values were not measured, in how many trials, and whether those are learned from."""
+    gaps = [r for r in ledger.with_values() if r.n_missing]
+    return {
+        "values": sum(r.n_missing for r in gaps),
+        "trials": len(gaps),
+        "learned": len(gaps) if gaps and learns_from_gaps(ledger.settings) else 0,
+    }
+
+
+def missing_in_words(missing: dict[str, Any]) -> str:
+    """
+    >>> missing_in_words({"values": 3, "trials": 2, "learned": 2})
+    '3 values of 2 trials were not measured; the others of these trials are learned from'
+    """
+    values, trials, learned = missing["values"], missing["trials"], missing["learned"]
+    what = f"{values} value{'s' * (values != 1)} of {trials} trial{'s' * (trials != 1)}"
+    if learned == trials:
+        of_which = "the others of these trials are learned from"
+    else:
+        of_which = f"{trials - learned} of these trials are left out of learning"
+    return f"{what} {'was' if values == 1 else 'were'} not measured; {of_which}"
+
+
+def _levels(trials: Sequence[Record], named: NamedFactors) -> npt.NDArray[np.int16]:
+    """Which level each factor was at, (trials, factors)."""
+    rows = np.array([r.intervention for r in trials], dtype=np.int64)
+    return named.numbers.levels_of(rows.reshape(len(trials), len(named.nodes)))
+
+
+def not_as_asked(record: Record, named: NamedFactors) -> list[str]:
+    """Factors that were played at another level than the trial asked for."""
+    if record.asked_intervention == record.intervention:
+        return []
+    asked, played = named.levels(record.asked_intervention), named.levels(record.intervention)
+    return [name for name in named.names if asked[name] != played[name]]
+
+
+def frame(ledger: Ledger) -> Any:
+    """A pandas frame if pandas is installed, else polars, else a `PlainTable`."""
+    table = columns(ledger)
+    for library in ("pandas", "polars"):
+        try:
+            module = importlib.import_module(library)
+        except ImportError:
+            continue
+        return module.DataFrame(table)
+    return PlainTable(table)
+
+
+def alarms(ledger: Ledger, policy: Policy) -> list[dict[str, Any]]:
+    """The policy's alarms with the trial that raised each."""
+    settings = ledger.settings
+    learned = ledger.learnable(policy.learns_from_gaps)
+    return [
+        {
+            "alarm": number,
+            "trial": learned[alarm.round - 1].number,
+            "regime": (
+                "all" if alarm.node < 0 else settings.named.regime_name(alarm.node, alarm.regime)
+            ),
+            "node": "all" if alarm.node < 0 else settings.nodes[alarm.node],
+            "changed_after": _after(learned, alarm.change_point),
+            "statistic": alarm.statistic,
+            "threshold": alarm.threshold,
+            "acknowledged": number in ledger.acknowledged,
+            "note": ledger.acknowledged.get(number, ""),
+        }
+        for number, alarm in enumerate(policy.alarms)
+    ]
+
+
+def _after(learned: list[Record], point: int) -> int | None:
+    """The trial of the last round before the estimated change."""
+    return learned[point - 1].number if 0 < point <= len(learned) else None
+
+
+# -- does the model fit? ---------------------------------------------------------------------------
+
+DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
+
+
+class ModelFit(NamedTuple):
+    """What the tests of one mechanism say, in plain words."""
+
+    node: str
+    regime: str
+    rounds: int
+    words: str
+    doubtful: bool
+
+
+def model_fits(beliefs: Beliefs, graph: Graph) -> list[ModelFit]:
+    """One per mechanism with complete rounds since its last change."""
+    starts, named = beliefs.known.starts, beliefs.settings.named
+    found = []
+    for regime, node in np.argwhere(graph.known).tolist():
+        only = np.zeros_like(graph.known)
+        only[regime, node] = True
+        start = int(starts[regime, node])
+        rounds = start + np.flatnonzero(~np.isnan(beliefs.values[start:]).any(axis=1))
+        if not (beliefs.regimes[rounds, node] == regime).any():
+            continue  # a switch that this study never moves, or nothing complete
+        (check,) = check_mechanisms(
+            beliefs.values[rounds], beliefs.regimes[rounds], graph.nodes, graph.adjacency,
+            graph.weights, only,
+        )  # fmt: skip
+        doubts = doubts_of(check)
+        found.append(
+            ModelFit(
+                graph.nodes[node],
+                named.regime_name(node, regime),
+                check.n_samples,
+                in_words(check),
+                bool(doubts),
+            )
+        )
+    return found
+
+
+def in_words(check: MechanismCheck) -> str:
+    """What the tests of one mechanism mean."""
+    if math.isnan(check.explained):
+        return "constant: there is nothing to explain"
+    percent = 100 * max(check.explained, 0)
+    causes = f"its causes explain {percent:.0f} % of the variance"
+    words = [causes if percent >= 0.5 else "no cause known"]
+    words += doubts_of(check) or ["nothing speaks against a linear Gaussian mechanism"]
+    return "; ".join(words)
+
+
+def doubts_of(check: MechanismCheck) -> list[str]:
+    words = []
+    if check.steady_p < DOUBT:
+        words.append("it is not the same in all of its rounds: it seems to have changed")
+    if check.linear_p < DOUBT:
+        words.append("the effect of its causes looks bent, not linear: predictions may be off")
+    if check.gaussian_p < DOUBT:
+        words.append("residuals are not Gaussian (outliers, skew): intervals may be too narrow")
+    return words
