@@ -1,7 +1,7 @@
 """One check per kind of setting: the value as it is used, or an error that names the setting.
 
-Whoever is given a setting checks it at once, before there is anything to lose. Numbers are bounded
-where their squares would leave the range of double precision.
+Settings are validated in the constructor, before any work starts. Numbers are bounded so that
+their squares stay in the range of double precision.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from causalarms.errors import SettingError, shown
 
 LARGEST = 1e100
 SMALLEST = 1e-100  # of numbers that must be above 0
-WIDEST = 2**62  # a whole number that fits an array
+MAX_INTEGER = 2**62  # fits an array
 
 Kind = TypeVar("Kind")
 Checked = TypeVar("Checked")
 
 
-def whole(name: str, value: object, *, least: int, most: int | None = None, why: str = "") -> int:
-    """A whole number in a range; `why` tells where the range comes from.
+def integer(
+    name: str, value: object, *, minimum: int, maximum: int | None = None, why: str = ""
+) -> int:
+    """An integer in a range; `why` tells where the range comes from.
 
-    >>> whole("draws", 20, least=1)
+    >>> integer("draws", 20, minimum=1)
     20
     """
-    # bool is a whole number to Python and a slip to everybody else
+    # `True` is an `int` in Python; passing it as a count is always a mistake
     if (
         isinstance(value, bool | np.bool_)
         or not isinstance(value, Integral)
-        or not least <= int(value) <= (WIDEST if most is None else most)
+        or not minimum <= int(value) <= (MAX_INTEGER if maximum is None else maximum)
     ):
-        span = f"of at least {least}" if most is None else f"from {least} to {most}"
+        span = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         reason = f" ({why})" if why else ""
-        raise SettingError(f"{name} must be a whole number {span}{reason}, not {shown(value)}")
+        raise SettingError(f"{name} must be an integer {span}{reason}, not {shown(value)}")
     return int(value)
 
 
@@ -46,39 +48,39 @@ def number(
     name: str,
     value: object,
     *,
-    least: float = -LARGEST,
+    minimum: float = -LARGEST,
     above: float | None = None,
-    most: float = LARGEST,
+    maximum: float = LARGEST,
 ) -> float:
-    """A finite number in a range that includes its ends, but for `above`.
+    """A finite number in a range that includes its ends; `above` is an end that it excludes.
 
-    >>> number("alpha", 1, least=0)
+    >>> number("alpha", 1, minimum=0)
     1.0
     """
-    low = least if above is None else max(above, SMALLEST)
+    low = minimum if above is None else max(above, SMALLEST)
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         found = math.nan
     else:
         found = as_float(value)
-    if low <= found <= most:
+    if low <= found <= maximum:
         return found
     words = []
     if above is not None:
         words.append(f"above {above:g}")
-    elif least > -LARGEST:
-        words.append(f"of at least {least:g}")
-    if most < LARGEST:
-        words.append(f"at most {most:g}")
+    elif minimum > -LARGEST:
+        words.append(f"of at least {minimum:g}")
+    if maximum < LARGEST:
+        words.append(f"at most {maximum:g}")
     if math.isfinite(found) and (abs(found) > LARGEST or 0 < abs(found) < SMALLEST):
         words.append("not so far from 1 that its square is lost")
     span = " " + " and ".join(words) if words else ""
     raise SettingError(f"{name} must be a number{span}, not {shown(value)}")
 
 
-def share(name: str, value: object, *, ends: str = "()") -> float:
+def fraction(name: str, value: object, *, ends: str = "()") -> float:
     """A number between 0 and 1; `ends` says which of them belong to it, as in "[0, 1)".
 
-    >>> share("delta", 0.05)
+    >>> fraction("delta", 0.05)
     0.05
     """
     real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
@@ -130,7 +132,7 @@ def optional(
 ) -> Checked | None:
     """None, or what the check makes of it.
 
-    >>> optional(whole, "window", None, least=1)
+    >>> optional(integer, "window", None, minimum=1)
     """
     return None if value is None else check(name, value, **bounds)
 
@@ -156,5 +158,5 @@ def why_unusable(value: float) -> str:
 def as_float(value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
-    except OverflowError:  # a whole number of hundreds of digits
+    except OverflowError:  # an integer of hundreds of digits
         return math.inf

@@ -221,7 +221,7 @@ def test_what_a_detector_declares_of_its_state_counts(name: str) -> None:
 
 
 def test_a_window_of_nothing_is_refused() -> None:
-    with pytest.raises(SettingError, match="window must be a whole number"):
+    with pytest.raises(SettingError, match="window must be an integer"):
         make_detector("whole-graph", n_nodes=3, window=0)
     assert make_detector("whole-graph", n_nodes=15).window == 30
 

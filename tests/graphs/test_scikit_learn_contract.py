@@ -75,9 +75,9 @@ def test_fit_returns_the_estimator_and_a_second_fit_forgets_the_first() -> None:
             {"on_few_samples": "ignore"},
             "on_few_samples must be one of raise, unknown",
         ),
-        ({"k": 0}, "k must be a whole number of at least 1, not 0"),
-        ({"n_bootstrap": -1}, "n_bootstrap must be a whole number of at least 0"),
-        ({"max_samples": 0}, "max_samples must be a whole number of at least 1, not 0"),
+        ({"k": 0}, "k must be an integer of at least 1, not 0"),
+        ({"n_bootstrap": -1}, "n_bootstrap must be an integer of at least 0"),
+        ({"max_samples": 0}, "max_samples must be an integer of at least 1, not 0"),
         ({"keep": "best"}, "keep must be one of oldest, newest, not 'best'"),
     ],
 )

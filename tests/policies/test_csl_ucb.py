@@ -159,7 +159,7 @@ def test_a_single_node_is_a_choice_between_two_means() -> None:
             r"bound must be one of theorem, .* not 'wide'",
         ),
         (4, {"horizon": 300, "noise_mean": [1.0]}, r"noise_mean must be a number or of shape"),
-        (0, {"horizon": 300}, r"n_nodes must be a whole number of at least 1, not 0"),
+        (0, {"horizon": 300}, r"n_nodes must be an integer of at least 1, not 0"),
     ],
 )
 def test_what_cannot_work_is_refused_at_once(

@@ -230,7 +230,7 @@ def test_past_twenty_nodes_orders_are_sampled() -> None:
         ({"weight_scale": 0.0}, "weight_scale must be a number above 0"),
         ({"gaps": "guess"}, "gaps must be one of learn, drop"),
         ({"typing_errors": True}, "typing_errors must be one of kept, left out"),
-        ({"draws": 2.5}, "draws must be a whole number"),
+        ({"draws": 2.5}, "draws must be an integer"),
         ({"quantile": "high"}, "quantile"),
         ({"noise_scale": ["a"] * 6}, "6 of them"),
         ({"noise_scale": "guess"}, "'estimate'"),

@@ -204,7 +204,7 @@ def test_huge_values_and_few_samples_give_finite_draws() -> None:
 def test_refusals() -> None:
     with pytest.raises(DataError, match=r"30 nodes with 12 candidates need [\d,]+ bytes"):
         SampledPosterior(30, memory_limit=10**6)
-    with pytest.raises(DataError, match="n_chains must be a whole number of at least 1, not 0"):
+    with pytest.raises(DataError, match="n_chains must be an integer of at least 1, not 0"):
         SampledPosterior(5, n_chains=0)
     cycle = np.zeros((25, 25), dtype=bool)
     cycle[0, 1] = cycle[1, 2] = cycle[2, 0] = True

@@ -129,7 +129,7 @@ def test_rows_that_are_refused_leave_the_data_as_they_were(
 
 
 def test_settings_that_are_refused() -> None:
-    with pytest.raises(DataError, match="cap must be a whole number of at least 1, not 0"):
+    with pytest.raises(DataError, match="cap must be an integer of at least 1, not 0"):
         Dataset(2, cap=0)
     with pytest.raises(DataError, match="keep must be one of oldest, newest, not 'best'"):
         Dataset(2, keep="best")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from causalarms.arrays import FloatArray
 from causalarms.changes.view import View
-from causalarms.checks import whole
+from causalarms.checks import integer
 from causalarms.errors import ModelError, SettingError
 from causalarms.limits import MAX_REGIMES
 from causalarms.sem.regimes import Counts, existing
@@ -68,8 +68,8 @@ class Detector(ABC):
     window: int = 0
 
     def __init__(self, n_nodes: int, *, n_regimes: int = 2) -> None:
-        self.n_nodes = whole("n_nodes", n_nodes, least=1)
-        self.n_regimes = whole("n_regimes", n_regimes, least=1)
+        self.n_nodes = integer("n_nodes", n_nodes, minimum=1)
+        self.n_regimes = integer("n_regimes", n_regimes, minimum=1)
 
     @property
     def watches(self) -> bool:

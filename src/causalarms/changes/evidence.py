@@ -256,7 +256,7 @@ class ChangeEvidence(Detector):
     ) -> None:
         super().__init__(n_nodes, n_regimes=n_regimes)
         rate = number(
-            "false_alarms_per_1000_rounds", false_alarms_per_1000_rounds, above=0.0, most=100.0
+            "false_alarms_per_1000_rounds", false_alarms_per_1000_rounds, above=0.0, maximum=100.0
         )
         self.level = alarm_level(rate, self.n_nodes, noise=choice("noise", noise, NOISE))
         n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * self.n_nodes

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from causalarms.arrays import FloatArray
 from causalarms.changes.detector import ANY, Alarm, Detector
 from causalarms.changes.view import MODEL, Model, View
-from causalarms.checks import number, share, whole
+from causalarms.checks import fraction, integer, number
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import existing
@@ -51,8 +51,8 @@ class MechanismGLR(Detector):
         n_regimes: int = 2,
     ) -> None:
         super().__init__(n_nodes, n_regimes=n_regimes)
-        max_window = whole("max_window", max_window, least=0, most=LONGEST_WINDOW)
-        self.min_window = whole("min_window", min_window, least=0)
+        max_window = integer("max_window", max_window, minimum=0, maximum=LONGEST_WINDOW)
+        self.min_window = integer("min_window", min_window, minimum=0)
         if not 2 <= min_window <= max_window:
             raise SettingError(
                 f"windows need 2 <= min_window <= max_window, not {min_window} and {max_window}"
@@ -60,7 +60,7 @@ class MechanismGLR(Detector):
         self.threshold = number("threshold", threshold)
         self.per_sample = number("per_sample", per_sample)
         self.window = max_window
-        self.start_after = whole("start_after", start_after, least=0)
+        self.start_after = integer("start_after", start_after, minimum=0)
         shape = (self.n_regimes, self.n_nodes)
         self._residuals = np.zeros((*shape, max_window))  # rings, by sample number
         self._rounds = np.zeros((*shape, max_window), dtype=np.int64)
@@ -69,7 +69,7 @@ class MechanismGLR(Detector):
     @classmethod
     def paper(cls, n_nodes: int, *, zeta: float = 0.01, **settings: Any) -> MechanismGLR:
         """The threshold of Sec. V for a nominal false-alarm probability zeta."""
-        return cls(n_nodes, threshold=-float(np.log(share("zeta", zeta))), **settings)
+        return cls(n_nodes, threshold=-float(np.log(fraction("zeta", zeta))), **settings)
 
     @classmethod
     def authors(cls, n_nodes: int, *, n_regimes: int = 2) -> MechanismGLR:
@@ -230,7 +230,7 @@ class WholeGraphRatio(Detector):
         self, n_nodes: int, *, window: int = 20, threshold: float = 20.0, n_regimes: int = 2
     ) -> None:
         super().__init__(n_nodes, n_regimes=n_regimes)
-        window = whole("window", window, least=1, most=LONGEST_WINDOW)
+        window = integer("window", window, minimum=1, maximum=LONGEST_WINDOW)
         if window <= n_nodes:
             raise SettingError(
                 f"a window of {window} samples has a singular covariance for {n_nodes} nodes; "

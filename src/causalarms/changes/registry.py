@@ -13,7 +13,7 @@ from typing import Any
 from causalarms.changes.detector import Detector, NoChange
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.glr import MechanismGLR, WholeGraphRatio
-from causalarms.checks import whole
+from causalarms.checks import integer
 from causalarms.errors import SettingError
 from causalarms.registry import Registry, takes_anything
 
@@ -41,7 +41,7 @@ def whole_graph(
     n_nodes: int, *, n_regimes: int = 2, window: int | None = None, threshold: float = 20.0
 ) -> WholeGraphRatio:
     """`WholeGraphRatio` with a window that suits the number of nodes."""
-    n_nodes = whole("n_nodes", n_nodes, least=1)
+    n_nodes = integer("n_nodes", n_nodes, minimum=1)
     fitting = max(20, 2 * n_nodes) if window is None else window
     return WholeGraphRatio(n_nodes, window=fitting, threshold=threshold, n_regimes=n_regimes)
 

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 
 from causalarms.arrays import FloatArray
-from causalarms.checks import choice, flag, optional, whole
+from causalarms.checks import choice, flag, integer, optional
 from causalarms.errors import SettingError
 from causalarms.graphs.csl import CSLFit, Removal, csl
 from causalarms.graphs.diagnostics import warn_of_constant_regimes, warn_of_few_samples
@@ -262,10 +262,10 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             flag(name, getattr(self, name))
         choice("mutual_information", self.mutual_information, ESTIMATORS)
         choice("on_few_samples", self.on_few_samples, ("raise", "unknown"))
-        whole("k", self.k, least=1)
-        whole("n_bootstrap", self.n_bootstrap, least=0)
-        optional(whole, "max_samples", self.max_samples, least=1)
+        integer("k", self.k, minimum=1)
+        integer("n_bootstrap", self.n_bootstrap, minimum=0)
+        optional(integer, "max_samples", self.max_samples, minimum=1)
         choice("keep", self.keep, KEPT)
-        n_jobs = optional(whole, "n_jobs", self.n_jobs, least=-(2**31))
+        n_jobs = optional(integer, "n_jobs", self.n_jobs, minimum=-(2**31))
         if n_jobs == 0:
             raise SettingError("n_jobs must not be 0; None: one process, -1: one per core")

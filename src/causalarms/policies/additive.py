@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, Intervention
-from causalarms.checks import number, share
+from causalarms.checks import fraction, number
 from causalarms.errors import DataError, SettingError
 from causalarms.limits import MAX_LEVELS
 from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
@@ -50,10 +50,10 @@ class Additive(Policy):
         regimes: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
-        self.epsilon = number("epsilon", epsilon, above=0.0, most=1e50)
-        self.bound = number("bound", bound, above=0.0, most=1e50)
-        self.delta = share("delta", delta)
-        self.noise_std = number("noise_std", noise_std, above=0.0, most=1e50)
+        self.epsilon = number("epsilon", epsilon, above=0.0, maximum=1e50)
+        self.bound = number("bound", bound, above=0.0, maximum=1e50)
+        self.delta = fraction("delta", delta)
+        self.noise_std = number("noise_std", noise_std, above=0.0, maximum=1e50)
         if self.bound < self.epsilon:
             raise SettingError(
                 f"epsilon={self.epsilon:g} is above the bound={self.bound:g} on the spread of the "

@@ -17,7 +17,7 @@ from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.detector import Alarm, Detector, NoChange, checked_alarms, misfits
 from causalarms.changes.registry import as_detector
 from causalarms.changes.view import View
-from causalarms.checks import whole
+from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
 from causalarms.policies.state_check import Entry, check_state, nested
@@ -60,8 +60,8 @@ class Policy(ABC):
     def __init__(
         self, n_nodes: int, reward: int = -1, *, regimes: npt.ArrayLike | None = None
     ) -> None:
-        n_nodes = whole("n_nodes", n_nodes, least=1)
-        reward = whole("reward", reward, least=-n_nodes)
+        n_nodes = integer("n_nodes", n_nodes, minimum=1)
+        reward = integer("reward", reward, minimum=-n_nodes)
         if not -n_nodes <= reward < n_nodes:
             raise SettingError(
                 f"there is no node {reward} to be the reward of {n_nodes} nodes (n_nodes)"
@@ -110,7 +110,7 @@ class Policy(ABC):
 
         Policies that draw at random suggest different ones; the others the same one repeatedly.
         """
-        size = whole("size", size, least=1)
+        size = integer("size", size, minimum=1)
         batch: list[Suggestion] = []
         # a stream each: the first suggestions do not depend on how many follow
         for child in rng.spawn(size):
@@ -151,7 +151,7 @@ class Policy(ABC):
             raise DataError(f"an observation has shape ({self.n_nodes},), not {x.shape}")
         if not np.abs(x).max() <= MAX_VALUE:  # nor if it is nan
             self._check_values(x)
-        self.made = self.n_told + 1 if made is None else whole("made", made, least=0)
+        self.made = self.n_told + 1 if made is None else integer("made", made, minimum=0)
         # all that can be refused was refused: from here on the round counts
         self.n_told += 1
         self.learn(a, x)
@@ -201,7 +201,7 @@ class Policy(ABC):
         Without `rng` the same draws every time it is asked after the same rounds.
         """
         return self.make_belief(
-            rng or stream(0, "belief", self.n_told), whole("draws", draws, least=1)
+            rng or stream(0, "belief", self.n_told), integer("draws", draws, minimum=1)
         )
 
     def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:

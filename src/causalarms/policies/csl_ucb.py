@@ -32,7 +32,7 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import MODEL, DatasetView
-from causalarms.checks import choice, flag, number, optional, share, whole
+from causalarms.checks import choice, flag, fraction, integer, number, optional
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.csl import Chain, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
@@ -105,9 +105,9 @@ class CSLUCB(Policy):
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
         n_nodes = self.n_nodes
-        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
-        min_samples = whole("min_samples", min_samples, least=1)
-        max_samples = optional(whole, "max_samples", max_samples, least=1)
+        horizon = integer("horizon", horizon, minimum=1, maximum=MAX_HORIZON)
+        min_samples = integer("min_samples", min_samples, minimum=1)
+        max_samples = optional(integer, "max_samples", max_samples, minimum=1)
         self.min_samples = max(min_samples, n_nodes + 2)  # one regression on all other nodes
         least = self.n_regimes * self.min_samples
         if horizon <= least:
@@ -123,18 +123,18 @@ class CSLUCB(Policy):
         self.horizon = horizon
         self.noise_mean = as_noise_mean(noise_mean, self._nodes, self.n_regimes)
         self.noise_std = as_noise_std(noise_std, self._nodes, n_regimes=self.n_regimes)
-        self.refresh = whole("refresh", refresh, least=1)
+        self.refresh = integer("refresh", refresh, minimum=1)
         self.refresh_weights = (
-            optional(whole, "refresh_weights", refresh_weights, least=1) or self.refresh
+            optional(integer, "refresh_weights", refresh_weights, minimum=1) or self.refresh
         )
         self.joint = flag("joint", joint)
-        self.k = whole(
-            "k", k, least=1, most=self.min_samples - 1,
+        self.k = integer(
+            "k", k, minimum=1, maximum=self.min_samples - 1,
             why="fewer than min_samples, from which a mechanism is first learned",
         )  # fmt: skip
-        self.delta = share("delta", delta)
+        self.delta = fraction("delta", delta)
         self.bound = choice("bound", bound, FORMS)
-        self.alpha = optional(number, "alpha", alpha, least=0.0)
+        self.alpha = optional(number, "alpha", alpha, minimum=0.0)
         self.hold = flag("hold", hold)
         self.allowed, self.required = edge_masks(self.regimes, allowed, required)
         if find_cycle(self.required.any(axis=0)):

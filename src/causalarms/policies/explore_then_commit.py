@@ -17,7 +17,7 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import MODEL, CommittedView
-from causalarms.checks import whole
+from causalarms.checks import integer
 from causalarms.errors import ModelError, SettingError
 from causalarms.graphs.inputs import CanFit, WeightLearner, as_noise_mean
 from causalarms.models.belief import Belief, belief_given_graph
@@ -71,8 +71,8 @@ class ExploreThenCommit(Policy):
             "one graph of all natural and one of all intervened nodes",
         )
         n_nodes = self.n_nodes
-        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
-        n_explore = whole("n_explore", n_explore, least=1, most=MAX_EXPLORED_ROUNDS)
+        horizon = integer("horizon", horizon, minimum=1, maximum=MAX_HORIZON)
+        n_explore = integer("n_explore", n_explore, minimum=1, maximum=MAX_EXPLORED_ROUNDS)
         if n_explore < n_nodes + 2:
             raise SettingError(
                 f"n_explore: {n_explore} rounds are too few to learn {n_nodes} nodes from"

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
-from causalarms.checks import number, whole
+from causalarms.checks import integer, number
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
@@ -69,9 +69,9 @@ class GALCB(Policy):
         self._needs_pairs("ga-lcb", "which it explores one intervention at a time")
         n_nodes = self.n_nodes
         check_enumerable(n_nodes)
-        horizon = whole("horizon", horizon, least=1, most=MAX_HORIZON)
-        cycles = whole("cycles", cycles, least=1, most=MAX_PLANNED_ROUNDS)
-        n_observe = whole("n_observe", n_observe, least=0, most=MAX_PLANNED_ROUNDS)
+        horizon = integer("horizon", horizon, minimum=1, maximum=MAX_HORIZON)
+        cycles = integer("cycles", cycles, minimum=1, maximum=MAX_PLANNED_ROUNDS)
+        n_observe = integer("n_observe", n_observe, minimum=0, maximum=MAX_PLANNED_ROUNDS)
         mean = as_noise_mean(noise_mean, self._nodes)
         if mean is None:
             raise SettingError("ga-lcb must be told the noise means (noise_mean)")
@@ -83,8 +83,8 @@ class GALCB(Policy):
             )
         self.horizon = horizon
         self.noise_mean = mean
-        self.alpha = number("alpha", alpha, least=0.0)
-        self.eta = number("eta", eta, least=0.0)
+        self.alpha = number("alpha", alpha, minimum=0.0)
+        self.eta = number("eta", eta, minimum=0.0)
         self.penalty = number("penalty", penalty, above=0.0)
         self.cycles = cycles
         self.n_observe = n_observe

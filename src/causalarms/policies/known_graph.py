@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.checks import number, whole
+from causalarms.checks import integer, number
 from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
@@ -69,8 +69,8 @@ class KnownGraph(Policy):
         if mean is None:
             raise SettingError(f"{self.name} must be told the noise means (noise_mean)")
         self.noise_mean = mean
-        prior_std = number("prior_std", prior_std, above=1e-50, most=1e50)
-        self.noise_std = number("noise_std", noise_std, above=1e-50, most=1e50)
+        prior_std = number("prior_std", prior_std, above=1e-50, maximum=1e50)
+        self.noise_std = number("noise_std", noise_std, above=1e-50, maximum=1e50)
         self.prior_precision = (self.noise_std / prior_std) ** 2
         self._moments = Moments(n_nodes, regimes=self._regimes)
 
@@ -188,7 +188,7 @@ def _restarts(given: Any, regimes: Regimes) -> dict[int, BoolArray]:
     except (TypeError, ValueError) as error:
         raise SettingError(f"restarts must be pairs (after round, graph), not {given!r}") from error
     return {
-        whole("restarts", after, least=0): _edges("restarts: graph", graph, regimes)
+        integer("restarts", after, minimum=0): _edges("restarts: graph", graph, regimes)
         for after, graph in pairs
     }
 

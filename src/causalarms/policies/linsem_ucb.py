@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention, Interventions
-from causalarms.checks import number, optional, whole
+from causalarms.checks import integer, number, optional
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_OPTIMISTIC_NODES
@@ -69,7 +69,7 @@ class LinSEMUCB(KnownGraph):
                 f"{self.name} compares all interventions each round: {n_arms:,} are too many for "
                 f"it (at most 2^{MAX_OPTIMISTIC_NODES}); linsem-ts has no such limit"
             )
-        self.horizon = optional(whole, "horizon", horizon, least=1, most=MAX_HORIZON)
+        self.horizon = optional(integer, "horizon", horizon, minimum=1, maximum=MAX_HORIZON)
         self.bound = number("bound", bound, above=0.0)
         if isinstance(beta, str):
             if beta != THEORY:
@@ -78,7 +78,7 @@ class LinSEMUCB(KnownGraph):
                 raise SettingError(f"beta={THEORY!r} must be told the horizon")
             self.beta = self.published_beta(self.horizon)
         else:
-            self.beta = number("beta", beta, least=0.0)
+            self.beta = number("beta", beta, minimum=0.0)
 
     def published_beta(self, horizon: int) -> float:
         """beta_T for noise of standard deviation 1."""
@@ -170,7 +170,7 @@ class RobustLinSEM(LinSEMUCB):
         restarts: Sequence[tuple[int, npt.ArrayLike]] = (),
         regimes: npt.ArrayLike | None = None,
     ) -> None:
-        self._deviations = optional(number, "deviations", deviations, least=0.0, most=1e9)
+        self._deviations = optional(number, "deviations", deviations, minimum=0.0, maximum=1e9)
         super().__init__(
             n_nodes, reward, graph=graph, noise_mean=noise_mean, beta=beta, horizon=horizon,
             bound=bound, noise_std=noise_std, restarts=restarts, regimes=regimes,

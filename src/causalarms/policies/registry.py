@@ -15,7 +15,7 @@ import numpy.typing as npt
 from causalarms.changes.detector import Detector
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.registry import make_detector
-from causalarms.checks import optional, share, whole
+from causalarms.checks import fraction, integer, optional
 from causalarms.errors import SettingError, shown
 from causalarms.graphs.registry import learner_settings, make_learner
 from causalarms.policies.additive import Additive
@@ -47,8 +47,8 @@ def csl_ucb_cd(
     **settings: Any,
 ) -> Policy:
     """CSL-UCB with the per-mechanism detector of Sec. V (`authors` or `paper` with `zeta`)."""
-    n_nodes = whole("n_nodes", n_nodes, least=1)
-    share("zeta", zeta)
+    n_nodes = integer("n_nodes", n_nodes, minimum=1)
+    fraction("zeta", zeta)
     if isinstance(detector, str) and detector == PAPER:
         most = int(regime_counts(regimes, n_nodes).max())
         detector = make_detector(PAPER, n_nodes=n_nodes, n_regimes=most, zeta=zeta)
@@ -66,7 +66,7 @@ def posterior_cd(
     **settings: Any,
 ) -> Policy:
     """The posterior policy with change detection at a stated system-wide rate of false alarms."""
-    n_nodes = whole("n_nodes", n_nodes, least=1)
+    n_nodes = integer("n_nodes", n_nodes, minimum=1)
     detector = ChangeEvidence(
         n_nodes,
         false_alarms_per_1000_rounds=false_alarms_per_1000_rounds,
@@ -109,7 +109,7 @@ def golem_mab_cd(
 ) -> Policy:
     """GOLEM-MAB that starts over when the whole-graph likelihood ratio exceeds the threshold."""
     learner = _checked("golem", golem)
-    window = optional(whole, "window", window, least=1)
+    window = optional(integer, "window", window, minimum=1)
     detector = make_detector("whole-graph", n_nodes=n_nodes, window=window, threshold=threshold)
     return ExploreThenCommit(
         n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
@@ -239,7 +239,7 @@ def make_policy(name: str | Factory, *, n_nodes: int, reward: int = -1, **settin
         if general not in accepted:
             settings.pop(general, None)
     if "regimes" in settings and "regimes" not in accepted:
-        counts = regime_counts(settings["regimes"], whole("n_nodes", n_nodes, least=1))
+        counts = regime_counts(settings["regimes"], integer("n_nodes", n_nodes, minimum=1))
         if all_two(counts):
             del settings["regimes"]
     REGISTRY.check_settings(name, factory, settings, accepted, required_settings(factory))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, Intervention
-from causalarms.checks import instance, number, optional, whole
+from causalarms.checks import instance, integer, number, optional
 from causalarms.errors import DataError, SettingError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
@@ -106,7 +106,7 @@ class Oracle(Policy):
             if not np.array_equal(system.regimes, self.regimes):
                 raise SettingError("regimes are not those of the systems")
         for point in change_points:
-            whole("change_points", point, least=0)
+            integer("change_points", point, minimum=0)
         if len(systems) != len(change_points) + 1:
             raise SettingError(
                 f"{len(systems)} systems do not fit {len(change_points)} change_points"
@@ -172,9 +172,9 @@ class UCB(Policy):
         super().__init__(n_nodes, reward, regimes=regimes)
         check_enumerable(self.n_nodes, self._regimes)
         n_arms = self._regimes.n_interventions
-        self.alpha = number("alpha", alpha, least=0.0)
+        self.alpha = number("alpha", alpha, minimum=0.0)
         self.window = window = optional(
-            whole, "window", window, least=1, most=MAX_KEPT_REWARDS // n_arms,
+            integer, "window", window, minimum=1, maximum=MAX_KEPT_REWARDS // n_arms,
             why=f"so many plays of {n_arms} arms are kept",
         )  # fmt: skip
         self._plays = np.zeros(n_arms, dtype=np.int64)

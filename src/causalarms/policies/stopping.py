@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from causalarms.checks import number, optional, share, whole
+from causalarms.checks import fraction, integer, number, optional
 from causalarms.errors import ModelError, SettingError, TooEarlyError
 from causalarms.models.belief import Recommendation
 
@@ -45,10 +45,10 @@ class StopRule:
         if self.expected_loss is None and self.probability is None:
             raise SettingError("a stop rule needs an expected_loss or a probability")
         optional(number, "expected_loss", self.expected_loss, above=0.0)
-        optional(share, "probability", self.probability)
-        number("tolerance", self.tolerance, least=0.0)
-        whole("every", self.every, least=1)
-        whole("draws", self.draws, least=1)
+        optional(fraction, "probability", self.probability)
+        number("tolerance", self.tolerance, minimum=0.0)
+        integer("every", self.every, minimum=1)
+        integer("draws", self.draws, minimum=1)
 
     def met(self, recommendation: Recommendation | None) -> bool:
         """Is this recommendation good enough? None, which is none yet, is not."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from causalarms.checks import choice, optional, share, whole
+from causalarms.checks import choice, fraction, integer, optional
 from causalarms.errors import DataError
 from causalarms.graphs.diagnostics import warn_of_constant_regimes
 from causalarms.graphs.graph import Graph
@@ -290,11 +290,11 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
 
     def _prior(self) -> MechanismPrior:
         whole_graph = self.miss_probability_whole_graph
-        share("miss_probability_per_edge", self.miss_probability_per_edge, ends="[)")
-        optional(share, "miss_probability_whole_graph", whole_graph, ends="[)")
-        optional(whole, "memory_limit", self.memory_limit, least=1)
+        fraction("miss_probability_per_edge", self.miss_probability_per_edge, ends="[)")
+        optional(fraction, "miss_probability_whole_graph", whole_graph, ends="[)")
+        optional(integer, "memory_limit", self.memory_limit, minimum=1)
         choice("method", self.method, METHODS)
-        whole("n_sweeps", self.n_sweeps, least=1, most=MOST_SWEEPS)
+        integer("n_sweeps", self.n_sweeps, minimum=1, maximum=MOST_SWEEPS)
         return MechanismPrior(
             edge_probability=self.edge_probability,
             weight_scale=self.weight_scale,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import betaln, gammaln, logsumexp
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
-from causalarms.checks import number, share
+from causalarms.checks import fraction, number
 from causalarms.errors import ModelError, ScaleWarning, SettingError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import Counts, existing, regime_counts
@@ -53,7 +53,7 @@ class MechanismPrior:
             number(name, getattr(self, name), above=0.0)
         chance = self.edge_probability
         if not isinstance(chance, str):
-            share("edge_probability", chance)
+            fraction("edge_probability", chance)
         elif chance != ADAPTIVE:
             raise SettingError(f"edge_probability must be a number or 'adaptive', not {chance!r}")
 

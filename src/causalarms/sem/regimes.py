@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, IntArray, Intervention, Interventions
-from causalarms.checks import whole
+from causalarms.checks import integer
 from causalarms.errors import DataError, ModelError, SettingError, shown
 from causalarms.files import control_character
 from causalarms.limits import MAX_NAME_LETTERS, MAX_NODES, MAX_REGIMES
@@ -115,7 +115,7 @@ def _checked(counts: tuple[int, ...]) -> Regimes:
 
 
 def _count(given: object) -> int:
-    return whole("regimes", given, least=1, most=MAX_REGIMES)
+    return integer("regimes", given, minimum=1, maximum=MAX_REGIMES)
 
 
 def _fixed(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

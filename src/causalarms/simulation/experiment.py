@@ -16,7 +16,7 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.changes.detector import misfits
-from causalarms.checks import whole
+from causalarms.checks import integer
 from causalarms.errors import CausalArmsError, CausalArmsWarning, ModelError
 from causalarms.graphs.graph import graph_errors
 from causalarms.graphs.registry import make_learner
@@ -175,7 +175,7 @@ class Experiment(Comparison):
             raise ModelError(
                 f"the horizon of {self.horizon} rounds is shorter than a block of {self.block}"
             )
-        whole("batch", self.batch, least=1)
+        integer("batch", self.batch, minimum=1)
         super().__post_init__()
         late = [c for c in self.changes if c >= self.horizon]
         if late:
@@ -393,7 +393,7 @@ class LearnerExperiment(Comparison):
 
     def __post_init__(self) -> None:
         self._check_names("learner", "learners")
-        whole("rounds", self.rounds, least=2)
+        integer("rounds", self.rounds, minimum=2)
         if self.changes:
             raise ModelError("changes: learners see systems that do not change")
         super().__post_init__()

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
-from causalarms.checks import choice, optional, whole
+from causalarms.checks import choice, integer, optional
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import as_interventions, node_names, regime_counts
@@ -48,7 +48,7 @@ class Dataset:
         keep: str = "oldest",
         regimes: npt.ArrayLike | None = None,
     ) -> None:
-        optional(whole, "cap", cap, least=1)
+        optional(integer, "cap", cap, minimum=1)
         choice("keep", keep, KEPT)
         self.nodes = node_names(nodes, n_nodes)
         self.cap = cap

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from causalarms.checks import choice, number, whole
+from causalarms.checks import choice, integer, number
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.continuous.numerics import (
     MOST_STEPS,
@@ -215,11 +215,11 @@ def check_dagma(
 ) -> None:
     """Refuse settings that cannot be used, by name."""
     choice("loss", loss, get_args(Loss))
-    number("l1", l1, least=0.0)
+    number("l1", l1, minimum=0.0)
     number("learning_rate", learning_rate, above=0.0)
-    whole("steps", steps, least=1, most=MOST_STEPS)
-    whole("last_steps", last_steps, least=1, most=MOST_STEPS)
-    number("tolerance", tolerance, least=0.0)
+    integer("steps", steps, minimum=1, maximum=MOST_STEPS)
+    integer("last_steps", last_steps, minimum=1, maximum=MOST_STEPS)
+    number("tolerance", tolerance, minimum=0.0)
 
 
 def _check_path(mu: Sequence[float], s: Sequence[float], betas: tuple[float, float]) -> None:

@@ -43,7 +43,7 @@ class _Continuous(BaseEstimator):  # type: ignore[misc]
         """Refuse settings that cannot be used, by name; `fit` does so first."""
 
     def _check_rest(self) -> None:
-        number("learning_rate", self.learning_rate, above=0.0, most=LARGEST_RATE)
+        number("learning_rate", self.learning_rate, above=0.0, maximum=LARGEST_RATE)
         check_threshold(self.threshold)
 
     @abstractmethod

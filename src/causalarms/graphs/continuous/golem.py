@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from causalarms.checks import flag, number, whole
+from causalarms.checks import flag, integer, number
 from causalarms.errors import DataError
 from causalarms.graphs.continuous.numerics import (
     MOST_STEPS,
@@ -149,11 +149,11 @@ def check_golem(
 ) -> None:
     """Refuse settings that cannot be used, by name."""
     flag("equal_variances", equal_variances)
-    number("l1", l1, least=0.0)
-    number("acyclicity", acyclicity, least=0.0)
+    number("l1", l1, minimum=0.0)
+    number("acyclicity", acyclicity, minimum=0.0)
     number("learning_rate", learning_rate, above=0.0)
-    whole("steps", steps, least=1, most=MOST_STEPS)
-    number("tolerance", tolerance, least=0.0)
+    integer("steps", steps, minimum=1, maximum=MOST_STEPS)
+    number("tolerance", tolerance, minimum=0.0)
 
 
 def golem(

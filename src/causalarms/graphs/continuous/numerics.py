@@ -302,7 +302,7 @@ WEIGHT_THRESHOLD = 0.3
 
 
 def check_threshold(threshold: object) -> None:
-    number("threshold", threshold, least=0.0)
+    number("threshold", threshold, minimum=0.0)
 
 
 def threshold_to_dag(weights: ArrayLike, threshold: float = WEIGHT_THRESHOLD) -> Matrix:

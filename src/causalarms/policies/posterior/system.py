@@ -18,7 +18,7 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.predictive import predictive_scores
 from causalarms.changes.view import PREDICTION, Prediction, View
-from causalarms.checks import choice, optional, share, whole
+from causalarms.checks import choice, fraction, integer, optional
 from causalarms.errors import DataError
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
 from causalarms.limits import MAX_EXACT_NODES
@@ -104,13 +104,13 @@ class PosteriorConfig:
         choice("typing_errors", self.typing_errors, TYPING_ERRORS)
         self.prior()
         n_draws(self.draws)
-        share("quantile", self.quantile, ends="[]")
-        whole("refresh", self.refresh, least=1)
-        whole("probes", self.probes, least=0)
+        fraction("quantile", self.quantile, ends="[]")
+        integer("refresh", self.refresh, minimum=1)
+        integer("probes", self.probes, minimum=0)
         choice("method", self.method, METHODS)
         choice("gaps", self.gaps, GAPS)
         choice("decide", self.decide, DECIDE)
-        optional(whole, "memory_limit", self.memory_limit, least=1)
+        optional(integer, "memory_limit", self.memory_limit, minimum=1)
 
     def prior(self) -> MechanismPrior:
         return MechanismPrior(
@@ -127,7 +127,7 @@ class PosteriorConfig:
 
 
 def n_draws(value: object) -> int:
-    return whole("draws", value, least=1, most=MAX_DRAWS)
+    return integer("draws", value, minimum=1, maximum=MAX_DRAWS)
 
 
 class LearnedSystem:

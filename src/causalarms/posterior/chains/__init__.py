@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
-from causalarms.checks import whole
+from causalarms.checks import integer
 from causalarms.errors import DataError, ModelError
 from causalarms.limits import EXACT_BYTES, MAX_CORE_NODES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
@@ -126,7 +126,7 @@ class SampledPosterior:
             "n_orders": n_orders,
         }
         for name, value in counts.items():
-            whole(name, value, least=1)
+            integer(name, value, minimum=1)
         self.regimes = regimes_of(n_nodes, moments, regimes)
         self._exist = existing(self.regimes)
         self._edge_mask = edge_masks(self.regimes, allowed, required)
