@@ -35,6 +35,7 @@ from causalarms.tables.write import columns_text
 
 if TYPE_CHECKING:
     from causalarms.study import Study
+    from causalarms.study.learner import Learner
 
 GENERATOR = '<meta name="generator" content="causalarms study report">'
 REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
@@ -255,6 +256,12 @@ def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
         say(f"wrote {path}")
 
 
+def _learner() -> type[Learner]:
+    from causalarms.study.learner import Learner  # only who replays waits for it to be imported
+
+    return Learner
+
+
 @click.command()
 @FILE
 @click.option(
@@ -269,10 +276,7 @@ def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
         with open_study(file) as study:
             verdict = study.verify(replay=replay)
     else:
-        learner = None
-        if replay:
-            from causalarms.study.learner import Learner as learner  # noqa: N813
-        verdict = repair.verify_file(file, replay=learner)
+        verdict = repair.verify_file(file, replay=_learner() if replay else None)
     if as_json:
         print_json(verdict.as_dict())
     else:
