@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from causalarms.study import asking
 from causalarms.study import study as study_module
 from causalarms.study import suspects as far
 from causalarms.study.learner import Learner
-from causalarms.study.ledger import Ledger
+from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import Event, canonical, canonical_rows, encode
 
 CHEAP = SETTINGS | {"policy": "random"}
@@ -132,9 +132,11 @@ def test_another_process_tells_while_one_asks_for_many(
     assert Study.open(path).verify(replay=True).told == 20
 
 
+@pytest.mark.parametrize("results", [1, 2])
 def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, results: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(study_module.asking, "SLICE_SECONDS", 0.0)  # one round at a time
     study = Study.create(path, **SETTINGS)
     play(study, 3)
     mine = iter(study.ask(40, worker="teller"))
@@ -144,9 +146,9 @@ def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
     def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
         locked = study.store._writer is not None  # type: ignore[attr-defined]
         held.append(locked)
-        if not locked:  # a result comes in whenever a trial is chosen
-            told = next(mine)
-            other.tell(told, result(told))
+        if not locked:  # results come in whenever a trial is chosen
+            for told in islice(mine, results):
+                other.tell(told, result(told))
         return ordinary(learner, trial, pending)
 
     monkeypatch.setattr(Learner, "choose", choose)
@@ -155,6 +157,31 @@ def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
     assert [trial.number for trial in asked] == [43, 44, 45, 46]
     assert sum(held) == 4
     assert not any(one and two for one, two in pairwise(held))  # then it is the others' turn
+    assert study.verify(replay=True).ok
+
+
+def test_who_asks_comes_to_an_end_though_results_come_in_faster_than_they_are_learned_from(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_module.asking, "SLICE_SECONDS", 0.01)
+    study = Study.create(path, **SETTINGS)
+    mine = study.ask(100, worker="teller")
+    other, told = Study.open(path), iter(mine)
+    ordinary = Learner._learn
+
+    def learn(learner: Learner, record: Record) -> None:
+        if study.store._writer is None:  # type: ignore[attr-defined]
+            for trial in islice(told, 2):
+                other.tell(trial, result(trial))
+            time.sleep(0.02)  # longer than a slice
+        ordinary(learner, record)
+
+    for trial in islice(told, 3):
+        other.tell(trial, result(trial))
+    monkeypatch.setattr(Learner, "_learn", learn)
+    assert study.ask(worker="asker").number == 100
+    assert len(list(told)) > 50  # it did not have to wait until all results were in
+    monkeypatch.undo()
     assert study.verify(replay=True).ok
 
 

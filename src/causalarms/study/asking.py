@@ -2,8 +2,9 @@
 
 Choosing takes most of the time of an ask, and a suggestion must be what the log before it gives. So
 a slice of trials is chosen from the log as it is now. It is written if nobody else wrote meanwhile,
-and otherwise chosen again, each time a smaller one. If others write all the time, one trial is
-chosen while they wait; then it is their turn.
+and otherwise chosen again, each time a smaller one. Others wait only if they write all the time:
+while one trial is chosen, or while some results are learned from that come in too fast. Then it is
+their turn.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from causalarms.study.ledger import Ledger, Record
 
 SLICE_SECONDS = 0.2  # of learning or choosing before others get their turn
 MAX_UNLOCKED_ATTEMPTS = 3  # in which others wrote meanwhile
-MAX_ROUNDS_LOCKED = 5  # to learn from while others wait
 TURN_SECONDS = 0.001  # for other threads to take a lock that was released
 
 

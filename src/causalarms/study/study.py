@@ -69,6 +69,7 @@ class Study(Reader):
     """
 
     _collisions = 0  # turns of asking in which others wrote, less those in which nobody did
+    _backlog = 0  # results that were not yet learned from after the last turn
 
     @classmethod
     def create(
@@ -184,9 +185,7 @@ class Study(Reader):
     def ask_turn(self, wanted: Sequence[Wanted]) -> bool:
         """Ask for a short time; whether everybody in `wanted` has all trials now."""
         with self.learning():
-            undisturbed = self._ask_some(wanted)
-            collisions = self._collisions + (-1 if undisturbed else 1)
-            self._collisions = min(max(collisions, 0), asking.MAX_UNLOCKED_ATTEMPTS)
+            self._ask_some(wanted)
             with self._lock:
                 return not asking.workers_of(wanted, self._ledger)
 
@@ -367,30 +366,37 @@ class Study(Reader):
             log.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
         )
 
-    def _ask_some(self, wanted: Sequence[Wanted]) -> bool:
-        """Learn, choose and write for one slice of time; False if others wrote meanwhile."""
+    def _ask_some(self, wanted: Sequence[Wanted]) -> None:
+        """Learn for a slice of time; or choose for one, and write if nobody wrote meanwhile."""
         now = self._now()
         workers = asking.workers_of(wanted, now.ledger)
         if not workers:
-            return True
+            return
+        learner = self._follow(now, time.perf_counter() + asking.SLICE_SECONDS)
+        locked = self._collisions >= asking.MAX_UNLOCKED_ATTEMPTS
+        backlog, before = learner.behind(now.ledger), self._backlog
+        self._backlog = backlog
+        if backlog and not locked:
+            if 0 < before <= backlog:  # results come in faster than they are learned from
+                self._collisions += 1
+            return
         # Each collision halves the slice: who writes often is given more turns.
         until = time.perf_counter() + asking.SLICE_SECONDS / 2**self._collisions
-        learner = self._follow(now, until)
-        if learner.behind(now.ledger):
-            return True
-        locked = self._collisions >= asking.MAX_UNLOCKED_ATTEMPTS
         chosen = [] if locked else asking.choose(learner, now.ledger, workers, until)
         with self._lock, self._log.writing():
-            if locked and learner.behind(self._ledger) <= asking.MAX_ROUNDS_LOCKED:
-                learner.follow(self._ledger)
+            if locked:
+                learner.follow(self._ledger, until)
+                if learner.behind(self._ledger):
+                    return
                 workers = asking.workers_of(wanted, self._ledger)[:1]
                 chosen = asking.choose(learner, self._ledger, workers, until)
             # A suggestion must be what the log before it gives, or no replay could check it.
             elif self._log.number != now.number:
-                return False
+                self._collisions += 1
+                return
             for data in chosen:
                 self._log.write(log.ASKED, data)
-        return True
+        self._collisions = max(self._collisions - 1, 0)
 
     def _finish(self, ending: Ending) -> None:
         (refused,) = self.finish([ending])
