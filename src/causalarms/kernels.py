@@ -70,8 +70,12 @@ def _prepare_numba() -> None:
 
 
 def kernel(function: Function) -> Function:
-    """Compile a pure function of arrays on first use; later processes load it from the cache."""
-    return cast(Function, Kernel(function, no_cfunc_wrapper=True))
+    """Compile a pure function of arrays on first use; later processes load it from the cache.
+
+    Other threads go on meanwhile: a service tells results while it chooses trials. Whoever shares
+    arrays between threads locks them (`Reader.learning`).
+    """
+    return cast(Function, Kernel(function, no_cfunc_wrapper=True, nogil=True))
 
 
 def inner(function: Function) -> Function:

@@ -136,7 +136,7 @@ def test_another_process_tells_while_one_asks_for_many(
 def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
     path: Path, results: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(study_module.asking, "SLICE_SECONDS", 0.0)  # one round at a time
+    monkeypatch.setattr(asking, "SLICE_SECONDS", 0.0)  # one round at a time
     study = Study.create(path, **SETTINGS)
     play(study, 3)
     mine = iter(study.ask(40, worker="teller"))
@@ -163,7 +163,7 @@ def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
 def test_who_asks_comes_to_an_end_though_results_come_in_faster_than_they_are_learned_from(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(study_module.asking, "SLICE_SECONDS", 0.01)
+    monkeypatch.setattr(asking, "SLICE_SECONDS", 0.01)
     study = Study.create(path, **SETTINGS)
     mine = study.ask(100, worker="teller")
     other, told = Study.open(path), iter(mine)
