@@ -20,6 +20,7 @@ from causalarms.simulation.detection import detection
 from causalarms.simulation.experiment import Contestant, Experiment
 from causalarms.simulation.monte_carlo import monte_carlo
 from causalarms.simulation.summary import summarise
+from told_units import TOLD_CD
 
 N_NODES = 10
 SCORES_AT_ONCE = 1_000_000
@@ -75,7 +76,7 @@ def stationary(runs: int, jobs: int, seed: int) -> Table:
     experiment = Experiment(
         seed=seed,
         contestants=tuple(
-            Contestant("posterior-cd", f"{rate}", {"false_alarms_per_1000_rounds": rate})
+            Contestant("posterior-cd", f"{rate}", TOLD_CD | {"false_alarms_per_1000_rounds": rate})
             for rate in asked
         ),
     )
@@ -104,7 +105,7 @@ def changing(runs: int, jobs: int, seed: int) -> Table:
         changes=(1000, 2000),
         seed=seed,
         contestants=(
-            Contestant("posterior-cd"),
+            Contestant("posterior-cd", settings=TOLD_CD),
             Contestant("linsem-ts", "linsem-ts restarted", {"restarts": "true"}),
             Contestant("csl-ucb-cd"),
         ),

@@ -21,6 +21,7 @@ from causalarms import LinearSEM, make_policy, random_sem
 from causalarms.rng import stream
 from causalarms.simulation.simulate import simulate
 from posterior_policy import ratio_interval, table
+from told_units import TOLD
 
 N_NODES = 10
 FloatArray = npt.NDArray[np.float64]
@@ -45,7 +46,7 @@ def run(n_without: int, repetition: int, horizon: int, told: dict[str, Any]) -> 
     """Regret and seconds, told and not."""
     found = []
     for sem in pair(n_without, repetition):
-        policy = make_policy("posterior", n_nodes=N_NODES, regimes=sem.regimes, **told)
+        policy = make_policy("posterior", n_nodes=N_NODES, regimes=sem.regimes, **(TOLD | told))
         start = perf_counter()
         trace = simulate(policy, sem, horizon=horizon, seed=repetition)
         found.append((float(trace.regret[-1]), perf_counter() - start))

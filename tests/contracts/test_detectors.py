@@ -80,7 +80,7 @@ EVERY = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
 POLICIES: dict[str, dict[str, Any]] = {
     "csl-ucb": {"horizon": 400},
     "csl-ucb-cd": {"horizon": 400},
-    "posterior": {"noise_mean": 1.0},
+    "posterior": {"noise_mean": 1.0, "noise_scale": 1.0},
 }
 
 

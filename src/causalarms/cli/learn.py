@@ -105,7 +105,7 @@ METHOD_HELP = (
 @click.option(
     "--miss-per-edge",
     type=click.FloatRange(0, 1, max_open=True),
-    default=0.05,
+    default=0.5,
     show_default=True,
     help="posterior: leave out edges at most this probable.",
 )

@@ -3,7 +3,7 @@
 Orders are sampled with probability proportional to the product of what all mechanisms contribute
 (Friedman and Koller, 2003), from tables over few candidate parents (Kuipers, Suter and Moffa, 2022;
 Viinikka et al., 2020); everything else is exact given the order. The target is that of the exact
-posterior where all nodes are candidates, and close to it otherwise (`candidate_tables.py`).
+posterior where all nodes are candidates, and close to it otherwise (`tables.py`).
 """
 
 from __future__ import annotations
