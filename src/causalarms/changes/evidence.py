@@ -10,7 +10,7 @@ is divided among the mechanisms a round is played with. The cost of a round does
 past.
 
 Scores are normal if the noise is. With noise="any" only their ranks among earlier scores count
-(`PastScores` below): each says between which two numbers a normal score lies, and the likelihood ratio is
+(`PastScores`): each says between which two numbers a normal score lies, and the likelihood ratio is
 that of lying there. Where a node is regressed on one of its effects, noise that is not Gaussian
 makes residuals depend on the predictors, and ratios are a little above one on average for ever.
 Each is therefore divided by what it has been on average, if that is more than one.

@@ -64,8 +64,8 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
     graphs = "all graphs" if beliefs.belief.weighs_graphs else "its one learned graph"
     return Best(
         intervention=dict(zip(settings.nodes, map(int, found.intervention), strict=True)),
-        levels=settings.named.levels(found.intervention),
-        switch=settings.named.switched(found.intervention),
+        levels=settings.named.levels(found.intervention.tolist()),
+        switch=settings.named.switched(found.intervention.tolist()),
         reward=mean,
         low=min(low, high),
         high=max(low, high),

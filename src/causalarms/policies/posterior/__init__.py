@@ -15,8 +15,8 @@ If the noise means are unknown, values are taken relative to each node's median 
 rounds: the prior of the intercepts lies around it, and adding a constant to a node changes no
 choice.
 
-Beyond 16 nodes orders are sampled instead of summed (`posterior/chains/__init__.py`), and beyond 15 the
-best intervention is searched for instead of enumerated: no certificate.
+Beyond 16 nodes orders are sampled instead of summed (`posterior/chains`), and beyond 15 the best
+intervention is searched for instead of enumerated: no certificate.
 """
 
 from __future__ import annotations
