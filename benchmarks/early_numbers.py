@@ -50,8 +50,8 @@ def looked_at(n_nodes: int, seed: int, weights: str, more: dict[str, Any]) -> li
 
     def look(round_: int, *_: object) -> None:
         if round_ % STOP.every == 0 and not stopped:
-            said = STOP.look(policy, stream(seed, "stop", round_))
-            if STOP.met(said):
+            said = STOP.look(policy)
+            if said is not None and STOP.met(said):
                 stopped.append(
                     best - float(sem.expected_reward(said.intervention[None])[0]) <= OPTIMAL_WITHIN
                 )

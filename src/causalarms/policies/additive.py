@@ -35,7 +35,6 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.state_check import WHOLE, Entry
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import existing
 
@@ -173,9 +172,6 @@ class Additive(Policy):
             "terms": self._terms.copy(),
             "phase": self._phase,
         }
-
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        return {"phase": Entry(WHOLE, low=0, high=self.n_phases + 1)}
 
     def restore_own(self, state: dict[str, Any]) -> None:
         alive = state["alive"]

@@ -22,7 +22,6 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.state_check import FLOATS, Entry
 from causalarms.search.constraints import Constraints
 from causalarms.sem.best_regimes import allowed_arms
 from causalarms.sem.regimes import n_interventions
@@ -99,9 +98,6 @@ class UCB(Policy):
             "means": self._means.copy(),
             "recent": self._recent.copy(),
         }
-
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        return {"recent": Entry(FLOATS, self._recent.shape)}
 
     def restore_own(self, state: dict[str, Any]) -> None:
         if state["plays"].sum() != self.n_told:

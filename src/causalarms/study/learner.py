@@ -153,7 +153,6 @@ class Learner:
             raise DataError(f"the log has no {followed!r:.40} results")
         learned = [n for n in ledger.order[:followed] if self.limits.learnable(ledger.trials[n])]
         self.problem = _problem(own["problem"], learned[-1] if learned else None)
-        self.policy.check_state(state, len(learned))
         with np.errstate(all="ignore"):
             self.policy.restore(state)
             self.policy.suggest(stream(self.settings.seed, "probe"))  # what is computed when asked
