@@ -63,7 +63,7 @@ def play(n: int, seed: int, rounds: int, typing_errors: str, error: Error | None
     loss = best - float(sem.expected_reward(advice.intervention[None])[0])
     out = [round_ for round_, *_ in policy.left_out]
     found = error is not None and error.round in out
-    return Run(regret, advice.probability_best, loss < 1e-9, len(out), found)
+    return Run(regret, advice.probability, loss < 1e-9, len(out), found)
 
 
 def row(name: str, runs: list[Run], plain: list[Run]) -> str:

@@ -38,6 +38,7 @@ from causalarms.simulation.summary import detection, summarise
 from causalarms.simulation.world import World, switching_world
 from causalarms.study.learner import chosen_policy
 from shared import run_part, table
+from told_units import TOLD_CD
 
 N_NODES = 10
 SCORES_AT_ONCE = 1_000_000
@@ -93,7 +94,7 @@ def stationary(runs: int, jobs: int, seed: int) -> Table:
     experiment = Experiment(
         seed=seed,
         contestants=tuple(
-            Contestant("posterior-cd", f"{rate}", {"false_alarms_per_1000_rounds": rate})
+            Contestant("posterior-cd", f"{rate}", TOLD_CD | {"false_alarms_per_1000_rounds": rate})
             for rate in asked
         ),
     )
@@ -122,7 +123,7 @@ def changing(runs: int, jobs: int, seed: int) -> Table:
         changes=(1000, 2000),
         seed=seed,
         contestants=(
-            Contestant("posterior-cd"),
+            Contestant("posterior-cd", settings=TOLD_CD),
             Contestant("linsem-ts", "linsem-ts restarted", {"restarts": "true"}),
             Contestant("csl-ucb-cd"),
         ),

@@ -94,7 +94,7 @@ def from_random_rounds(X: Array, A: Array, noise_mean: Array) -> Iterator[Found]
     for name, joint in (("CSL, literal", False), ("CSL, joint", True)):
         fit = CSL(joint=joint).fit(X, interventions=A, noise_mean=noise_mean)
         yield Found(name, fit.adjacency_)
-    model = GraphPosterior().fit(X, interventions=A, noise_mean=noise_mean)
+    model = GraphPosterior(noise_scale=1.0).fit(X, interventions=A, noise_mean=noise_mean)
     for tolerance in PER_EDGE:
         kept = keep_per_edge(model.posterior_, tolerance, model.known_)
         yield Found(f"posterior, per edge {tolerance:g}", kept.adjacency, kept.misses)

@@ -30,6 +30,7 @@ from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.simulate import simulate
 from shared import ratio_interval, table
+from told_units import TOLD
 
 FloatArray = npt.NDArray[np.float64]
 FIRST_SEED = 20_100  # seeds before were looked at when constants were chosen
@@ -74,7 +75,8 @@ class Systems(NamedTuple):
             return told | {"horizon": self.rounds}
         if name == TOLD_GRAPH:
             told |= {"allowed": sem.adjacency, "required": sem.adjacency}
-        return told | ({} if self.told in UNITS else {"noise_scale": "estimate"})
+        units = 1.0 if self.told in UNITS else "estimate"
+        return TOLD | told | {"noise_scale": units}
 
 
 def played(name: str, seed: int, systems: Systems) -> dict[str, Any]:
@@ -82,7 +84,7 @@ def played(name: str, seed: int, systems: Systems) -> dict[str, Any]:
     policy_name, settings = CONTESTANTS[name]
     told = systems.told_to(name, sem)
     policy = make_policy(
-        policy_name, n_nodes=systems.nodes, regimes=sem.regimes, **settings, **told
+        policy_name, n_nodes=systems.nodes, regimes=sem.regimes, **(told | settings)
     )
     rounds = systems.rounds
     start = process_time()

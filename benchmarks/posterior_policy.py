@@ -24,6 +24,7 @@ from causalarms.simulation.experiment import Contestant, Experiment
 from causalarms.simulation.monte_carlo import monte_carlo
 from causalarms.simulation.simulate import simulate
 from shared import ratio_interval, run_part, table
+from told_units import TOLD
 
 REFERENCE = "linsem-ts"
 EARLY, LATE = 60, 50  # rounds
@@ -35,7 +36,7 @@ def regret(runs: int, jobs: int, results: Path | None) -> list[Table]:
     tables = []
     for known in (True, False):
         contestants = [
-            Contestant("posterior"),
+            Contestant("posterior", settings=TOLD),
             Contestant("csl-ucb"),
         ]
         if known:
@@ -100,7 +101,7 @@ def sizes() -> Table:
 
 def timed(sem: LinearSEM, decide: str, rounds: int) -> tuple[FloatArray, FloatArray, float]:
     """Seconds of every ask and tell, and what the last rounds lose of best minus average."""
-    told: dict[str, Any] = {"noise_mean": sem.noise_mean, "decide": decide}
+    told: dict[str, Any] = TOLD | {"noise_mean": sem.noise_mean, "decide": decide}
     policy = make_policy("posterior", n_nodes=sem.n_nodes, **told)
     best = sem.expected_reward(sem.best_intervention()[None])[0]
     noise, seconds, gaps = stream(0, "noise"), [], []
@@ -119,7 +120,7 @@ def timed(sem: LinearSEM, decide: str, rounds: int) -> tuple[FloatArray, FloatAr
 
 def _stopped(seed: int, rule: StopRule) -> tuple[int, float, float, float, bool]:
     sem = random_sem(10, seed=stream(0, "system", seed))
-    policy = make_policy("posterior", n_nodes=10, noise_mean=sem.noise_mean)
+    policy = make_policy("posterior", n_nodes=10, noise_mean=sem.noise_mean, **TOLD)
     trace = simulate(policy, sem, horizon=1500, seed=seed, stop=rule)
     advice = trace.recommendation
     assert advice is not None
@@ -161,7 +162,7 @@ def stopping(runs: int, jobs: int) -> Table:
 
 def _batched(seed: int, size: int) -> tuple[float, float]:
     sem = random_sem(10, seed=stream(0, "system", seed))
-    policy = make_policy("posterior", n_nodes=10, noise_mean=sem.noise_mean)
+    policy = make_policy("posterior", n_nodes=10, noise_mean=sem.noise_mean, **TOLD)
     trace = simulate(policy, sem, horizon=600, seed=seed, batch=size)
     return float(trace.regret[-1]), float(trace.optimal[-100:].mean())
 

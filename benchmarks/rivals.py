@@ -37,6 +37,7 @@ from causalarms.simulation.summary import mean, ratio_of_means
 from causalarms.simulation.world import World, deviating_world, switching_world
 from causalarms.study.learner import chosen_policy
 from shared import table
+from told_units import TOLD, TOLD_CD
 
 FIRST_SEED, FIRST_CHOICE = 60_000, 50_000  # constants were chosen on seeds from 50_000
 N_NODES, ROUNDS, CHANGE = 6, 1000, 500
@@ -73,8 +74,8 @@ CONTESTANTS: dict[str, Contestant] = {
     "linsem-ucb": Contestant("linsem-ucb"),
     "linsem-ucb, beta of the theorem": Contestant("linsem-ucb", {"beta": "theory"}),
     "robust-linsem": Contestant("robust-linsem"),
-    "posterior": Contestant("posterior"),
-    "posterior-cd": Contestant("posterior-cd"),
+    "posterior": Contestant("posterior", TOLD),
+    "posterior-cd": Contestant("posterior-cd", TOLD_CD),
     "csl-ucb": Contestant("csl-ucb"),
     "csl-ucb-cd": Contestant("csl-ucb-cd"),
     "additive": Contestant("additive"),
@@ -82,7 +83,7 @@ CONTESTANTS: dict[str, Contestant] = {
     "ucb": Contestant("ucb"),
     "ucb, last 10 plays": Contestant("ucb", {"window": 10}),
     "robust-linsem, C = 1": Contestant("robust-linsem", {"deviations": 1}),
-    "posterior, units estimated": Contestant("posterior", {"noise_scale": "estimate"}),
+    "posterior, units estimated": Contestant("posterior", TOLD | {"noise_scale": "estimate"}),
     STUDY: Contestant(*chosen_policy(None, {"noise_mean": None}, changes=True)),
 }
 STATIONARY = [

@@ -31,6 +31,7 @@ from causalarms.graphs.graph import GraphErrors, graph_errors
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
 from causalarms.simulation import World
+from told_units import TOLD, TOLD_CD
 
 
 def straight(n: int, seed: int, noise: str = "gaussian") -> World:
@@ -134,8 +135,13 @@ def learned(world: World, seed: int) -> Iterator[tuple[str, Any]]:
     A = rng.integers(0, 2, (400, n), dtype=np.uint8)
     X, natural = world.sample(A, rng), np.zeros_like(A)
     yield "CSL", CSL().fit(X, interventions=A, noise_mean=mean)
-    yield "posterior", GraphPosterior().fit(X, interventions=A, noise_mean=mean)
-    estimate = GraphPosterior(noise_scale="estimate")
+    yield (
+        "posterior",
+        GraphPosterior(noise_scale=1.0, miss_probability_per_edge=0.05).fit(
+            X, interventions=A, noise_mean=mean
+        ),
+    )
+    estimate = GraphPosterior(miss_probability_per_edge=0.05)
     yield "posterior, estimate", estimate.fit(X, interventions=A, noise_mean=mean)
     X = world.sample(natural, rng)
     yield "GOLEM", GOLEM().fit(X, interventions=natural)
@@ -284,7 +290,8 @@ def alarms(n_systems: int) -> Iterator[Table]:
 
 def made(name: str, world: World, horizon: int) -> Policy:
     name, _, option = name.partition(", ")
-    more: dict[str, Any] = {"noise": "any"} if option else {}
+    told: dict[str, Any] = {"posterior": TOLD, "posterior-cd": TOLD_CD}.get(name, {})
+    more = told | ({"noise": "any"} if option else {})
     return make_policy(
         name, n_nodes=world.n_nodes, horizon=horizon, noise_mean=world.noise_mean, **more
     )

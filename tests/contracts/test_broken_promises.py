@@ -178,12 +178,6 @@ class SaysText(Greedy):
         return super().own_state() | {"name": "greedy"}
 
 
-class GrowsAnEntry(Greedy):
-    def own_state(self) -> dict[str, Any]:
-        more = {"late": np.zeros(1)} if self.n_told > 50 else {}
-        return super().own_state() | more
-
-
 class GlobalDice(Greedy):
     def suggest(
         self,
@@ -235,7 +229,6 @@ def test_a_policy_that_keeps_its_promises(regimes: Any) -> None:
         (AddsWhenRestored, "restoring replaces all"),
         (SaysText, "plain arrays"),
         (NoCopies, "plain arrays and scalars and a copy"),
-        (GrowsAnEntry, "check_state"),
     ],
 )
 def test_a_policy_that_breaks_one(policy: type[Greedy], promise: str) -> None:
@@ -336,14 +329,6 @@ class Shared(Jump):
         return {"far": self.far}
 
 
-class Growing(Jump):
-    def state(self) -> dict[str, Any]:
-        return {"far": np.append(self.far, np.zeros(1 + int(self.far.any()), dtype=np.int64))}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.far[:] = state["far"][: self.far.size].reshape(self.far.shape)
-
-
 class Grudge(Jump):
     def forget(self, regime: int, node: int) -> None:
         self.far[regime, node] = 9
@@ -386,7 +371,6 @@ def test_a_detector_that_keeps_its_promises(n_regimes: int) -> None:
         (Moody, "the same rounds give the same alarms"),
         (Amnesiac, "a restored detector goes on"),
         (Shared, "is not a copy"),
-        (Growing, "names, kinds and lengths"),
         (Grudge, "what is forgotten is no longer evidence"),
         (Gambler, "nothing is drawn at random"),
     ],

@@ -110,7 +110,9 @@ def test_renumbered_nodes_have_renumbered_probabilities_and_the_same_best(name: 
         )
         for a, x in zip(A[:, places], X[:, places], strict=True):
             policy.tell(a, x)
-        found.append((policy.edge_probability, policy.recommend(np.random.default_rng(0)).mean))
+        found.append(
+            (policy.edge_probability, policy.recommend(np.random.default_rng(0)).reward.mean)
+        )
     (plain, mean), (other, renumbered_mean) = found
     np.testing.assert_allclose(other, plain[:, order][:, :, order], atol=1e-8)
     assert renumbered_mean == pytest.approx(mean, rel=0.1)  # over 200 draws each

@@ -118,7 +118,7 @@ def test_all_answers_come_from_one_belief(direction: str) -> None:
     study = Study.create(None, nodes=NODES, reward="x3", seed=2, direction=direction)
     play(study, 60, SEM)
     sign = 1.0 if direction == "maximize" else -1.0
-    belief = study.policy.belief(stream(2, "belief", 60))
+    belief = study.policy.belief()
     assert belief is not None
     rows = all_interventions(4)
     rewards = belief.rewards(rows, 3)

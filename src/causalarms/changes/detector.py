@@ -20,7 +20,6 @@ from causalarms.checks import integer
 from causalarms.errors import ModelError, SettingError
 from causalarms.limits import MAX_REGIMES
 from causalarms.sem.regimes import Counts, existing
-from causalarms.state_entries import Entry
 
 # What a detector reports.
 
@@ -103,10 +102,6 @@ class Detector(ABC):
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
         """Continue where `state` was exported, in a detector built with the same arguments."""
-
-    def entries(self, n_told: int) -> dict[str, Entry]:
-        """Entries of the state whose lengths or ranges a fresh state does not show."""
-        return {}
 
     def check_fits(self, n_nodes: int, n_regimes: int) -> None:
         """SettingError where it was made for another system."""

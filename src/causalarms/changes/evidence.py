@@ -10,7 +10,7 @@ is divided among the mechanisms a round is played with. The cost of a round does
 past.
 
 Scores are normal if the noise is. With noise="any" only their ranks among earlier scores count
-(`ranks.py`): each says between which two numbers a normal score lies, and the likelihood ratio is
+(`PastScores`): each says between which two numbers a normal score lies, and the likelihood ratio is
 that of lying there. Where a node is regressed on one of its effects, noise that is not Gaussian
 makes residuals depend on the predictors, and ratios are a little above one on average for ever.
 Each is therefore divided by what it has been on average, if that is more than one.
@@ -30,7 +30,6 @@ from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import PREDICTION, Prediction, View
 from causalarms.checks import choice, number
 from causalarms.kernels import kernel
-from causalarms.state_entries import FLOATS, Entry
 
 # Scores by their rank among earlier ones: standard normal whatever law the noise has.
 #
@@ -102,12 +101,6 @@ class PastScores:
             "scores": self._scores.copy(),
             "regimes": self._regimes.copy(),
             "rounds": self._rounds.copy(),
-        }
-
-    def entries(self) -> dict[str, Entry]:
-        most = np.finfo(float).max
-        return {
-            "scores": Entry(FLOATS, self._scores.shape, -most, most, finite=False, nan=True),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -319,9 +312,6 @@ class ChangeEvidence(Detector):
             self._past.forget(regime, node, since=self._likeliest_start(regime, node))
         for held in (self._evidence.sums, self._evidence.gains, self._evidence.starts):
             held[regime, node] = 0
-
-    def entries(self, n_told: int) -> dict[str, Entry]:
-        return {} if self._past is None else self._past.entries()
 
     def state(self) -> dict[str, Any]:
         state = {name: held.copy() for name, held in self._evidence._asdict().items()}

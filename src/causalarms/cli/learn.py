@@ -102,7 +102,7 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 @click.option(
     "--miss-per-edge",
     type=click.FloatRange(0, 1, max_open=True),
-    default=0.05,
+    default=0.5,
     show_default=True,
     help="posterior: leave out edges at most this probable.",
 )

@@ -177,7 +177,7 @@ class Fitted(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The form of the confidence bound (`confidence.py`)."""
+    """The form of the confidence bound (`singular_value_bound`)."""
 
     form: int
     log_term: float

@@ -28,8 +28,12 @@ from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import fraction, number
 from causalarms.errors import DataError, SettingError
 from causalarms.limits import MAX_LEVELS
-from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
-from causalarms.policies.state_check import WHOLE, Entry
+from causalarms.policies.base import (
+    EXPLOIT,
+    EXPLORE,
+    Policy,
+    Suggestion,
+)
 from causalarms.search.constraints import Constraints
 
 
@@ -167,9 +171,6 @@ class Additive(Policy):
             "terms": self._terms.copy(),
             "phase": self._phase,
         }
-
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        return {"phase": Entry(WHOLE, low=0, high=self.n_phases + 1)}
 
     def restore_own(self, state: dict[str, Any]) -> None:
         alive = state["alive"]

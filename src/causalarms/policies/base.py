@@ -20,7 +20,6 @@ from causalarms.changes.view import View
 from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
-from causalarms.policies.state_check import Entry, check_state, nested
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
@@ -228,18 +227,6 @@ class Policy(ABC):
             for t, regime, node, point, value, limit in np.asarray(state["alarms"])
         ]
         self.restore_own(state)
-
-    def check_state(self, state: dict[str, Any], n_told: int) -> None:
-        """DataError if a state cannot be this policy's, fresh now, after so many rounds."""
-        entries = self.state_entries(n_told) | nested("detector", self.detector.entries(n_told))
-        check_state(
-            self.state(), entries, state, n_nodes=self.n_nodes, n_told=n_told,
-            n_regimes=self.n_regimes,
-        )  # fmt: skip
-
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        """Entries of the state whose lengths or ranges a fresh state does not show."""
-        return {}
 
     def _needs_pairs(self, name: str, why: str) -> None:
         """Refuse nodes that do not have exactly two regimes."""

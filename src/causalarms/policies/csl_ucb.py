@@ -47,16 +47,7 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.simple import random_intervention
-from causalarms.policies.state_check import (
-    FLAGS,
-    FLOATS,
-    INTEGERS,
-    REAL,
-    WHOLE,
-    Entry,
-    nested,
-    unnested,
-)
+from causalarms.policies.state import nested, unnested
 from causalarms.posterior.prior import edge_masks
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import find_cycle, topological_order
@@ -350,20 +341,6 @@ class CSLUCB(Policy):
             "scale": self._units.scale.copy(),
             "shift": self._units.shift.copy(),
         } | ({} if self._adjacency is None else {"adjacency": self._adjacency})
-
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        mechanisms = self.n_regimes, self.n_nodes
-        return {
-            "adjacency": Entry(FLAGS, (*mechanisms, self.n_nodes), optional=True),
-            "model.weights": Entry(FLOATS, (*mechanisms, self.n_nodes), optional=True),
-            "model.intercept": Entry(FLOATS, mechanisms, optional=True),
-            "model.noise_std": Entry(FLOATS, mechanisms, 0, optional=True),
-            "model.spread": Entry(FLOATS, mechanisms, 0, optional=True),
-            "model.n_regressors": Entry(INTEGERS, mechanisms, 0, self.n_nodes, optional=True),
-            "fitted": Entry(INTEGERS, (2, *mechanisms), NOT_FITTED, n_told),
-            "held": Entry(WHOLE, low=0),
-            "alpha_0": Entry(REAL, low=0),
-        }
 
     def restore_own(self, state: dict[str, Any]) -> None:
         self._data.restore(unnested("data", state))

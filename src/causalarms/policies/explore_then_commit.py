@@ -30,7 +30,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.state_check import FLOATS, INTEGERS, Entry, nested, unnested
+from causalarms.policies.state import nested, unnested
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import topological_order
 from causalarms.statistics.moments import gram_matrix
@@ -236,16 +236,6 @@ class ExploreThenCommit(Policy):
             "origin": self._origin.copy(),
             **nested("model", model),
             **nested("detector", self.detector.state()),
-        }
-
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        n = self.n_nodes
-        return {
-            "counts": Entry(INTEGERS, (2,), 0, self.n_explore),
-            "recent": Entry(FLOATS, self._recent.shape),
-            "model.weights": Entry(FLOATS, (2, n, n), optional=True),
-            "model.intercept": Entry(FLOATS, (2, n), optional=True),
-            "model.noise_std": Entry(FLOATS, (2, n), 0, optional=True),
         }
 
     def restore_own(self, state: dict[str, Any]) -> None:

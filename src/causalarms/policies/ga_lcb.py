@@ -31,7 +31,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.state_check import FLAGS, WHOLE, Entry, nested, unnested
+from causalarms.policies.state import nested, unnested
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
@@ -265,13 +265,6 @@ class GALCB(Policy):
             "alive": self._alive.copy(),
             "phase": self._phase,
         } | known
-
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        return {
-            "n_null": Entry(WHOLE, low=0, high=len(self._null)),
-            "phase": Entry(WHOLE, low=1, high=1 + np.log2(self.horizon)),
-            "parents": Entry(FLAGS, (self.n_nodes, self.n_nodes), optional=True),
-        }
 
     def restore_own(self, state: dict[str, Any]) -> None:
         self._scored = None

@@ -3,7 +3,7 @@
 Ridge estimates of every mechanism's weights and an ellipsoid of radius beta around each; the
 intervention whose reward is largest for the most favourable weights within their ellipsoids is
 played. The published index is that maximum itself and has no closed form; here it is found by exact
-improvement of one node after the other (`models/optimistic.py`). The published sets are also cut
+improvement of one node after the other (`models/optimism.py`). The published sets are also cut
 by a bound on the norm of the weights, which would have to be told; here they are not.
 
 beta="theory": beta_T = 1 + sqrt(2 ln(2 N T) + d ln(1 + m^2 T / d)), with d the largest number of

@@ -13,7 +13,6 @@ from causalarms.checks import instance, integer, number, optional
 from causalarms.errors import DataError, SettingError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
-from causalarms.policies.state_check import FLOATS, Entry
 from causalarms.search.best import Best, best_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.linear_sem import LinearSEM
@@ -226,9 +225,6 @@ class UCB(Policy):
             "means": self._means.copy(),
             "recent": self._recent.copy(),
         }
-
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        return {"recent": Entry(FLOATS, self._recent.shape)}
 
     def restore_own(self, state: dict[str, Any]) -> None:
         if state["plays"].sum() != self.n_told:

@@ -10,7 +10,6 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.posterior.parent_scores import ScoreTables
 from causalarms.posterior.prior import KernelPrior
 from causalarms.sem.regimes import Counts
-from causalarms.state_entries import Entry
 from causalarms.statistics.moments import Moments
 
 if TYPE_CHECKING:  # the package of chains imports this module
@@ -90,9 +89,6 @@ class Posterior(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Plain arrays and scalars from which `restore` continues with the same bits."""
-
-    def entries(self) -> dict[str, Entry]:
-        """What the state of a fresh posterior does not show of later ones."""
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over the state of a posterior made with the same settings."""

@@ -35,7 +35,6 @@ from causalarms.posterior.prior import (
 from causalarms.posterior.subset_sums import subset_maxima
 from causalarms.posterior.weights import estimate_all
 from causalarms.sem.regimes import existing
-from causalarms.state_entries import FLOATS, INTEGERS, Entry
 from causalarms.statistics.moments import Moments
 
 # What a former mechanism still says: not its parents or weights, but the order of the nodes.
@@ -293,14 +292,6 @@ class ExactPosterior:
             "gram": self._gram.copy(),
             "retired": np.array(mechanisms, dtype=np.int64).reshape(-1, 2),
             "retired_gram": np.array([m[2] for m in self.retired]).reshape(-1, size, size),
-        }
-
-    def entries(self) -> dict[str, Entry]:
-        """What the state of a fresh posterior does not show of later ones."""
-        n, most = self.n_nodes, len(self._gram)
-        return {
-            "retired": Entry(INTEGERS, (None, 2), 0, max(n - 1, most - 1)),
-            "retired_gram": Entry(FLOATS, (None, n + 1, n + 1)),
         }
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -24,7 +24,6 @@ from causalarms.changes.view import (
 )
 from causalarms.errors import CausalArmsError, CausalArmsWarning
 from causalarms.models.linear import MechanismWeights
-from causalarms.policies.state_check import check_state
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import existing, topological_order
@@ -243,20 +242,6 @@ def _states_are_plain_copies(case: DetectorCase) -> None:
             assert_kept(state, kept)
 
 
-def _states_keep_their_form(case: DetectorCase) -> None:
-    def whole_state(detector: Detector, n_told: int) -> dict[str, object]:
-        return dict(detector.state()) | {"n_told": n_told, "alarms": np.zeros((0, 6))}
-
-    fresh = whole_state(case.make(), 0)
-    for n in MOMENTS:
-        detector = case.make()
-        watch(detector, case.view(), case.rounds[:n])
-        check_state(
-            fresh, detector.entries(n), stored(whole_state(detector, n)), n_told=n,
-            n_nodes=case.sem.n_nodes, n_regimes=int(case.sem.regimes.max()),
-        )  # fmt: skip
-
-
 def _forgets(case: DetectorCase) -> None:
     detector, view = case.make(), case.view()
     watch(detector, view, case.rounds[: CHANGE + SAME // 2], forget=False)
@@ -282,7 +267,6 @@ DETECTOR_PROMISES: dict[str, Callable[[DetectorCase], None]] = {
     "the same rounds give the same alarms": _same_rounds_same_alarms,
     "a restored detector goes on as the old one": _restored_goes_on,
     "a state is plain arrays and scalars and a copy": _states_are_plain_copies,
-    "a state keeps the names, kinds and lengths it starts with": _states_keep_their_form,
     "what is forgotten is no longer evidence": _forgets,
     "nothing is drawn at random": _draws_nothing,
 }

@@ -293,11 +293,6 @@ def _states_are_plain_copies(case: PolicyCase) -> None:
     assert_kept(state, kept)
 
 
-def _own_states_pass_the_check(case: PolicyCase) -> None:
-    for n_rounds in case.moments(0, 25 / 300, 1):
-        case.make().check_state(stored(case.told(n_rounds).state()), n_rounds)
-
-
 def _draws_from_rng_only(case: PolicyCase) -> None:
     asked = []
     for seed in (1, 2):
@@ -325,6 +320,5 @@ POLICY_PROMISES: dict[str, Callable[[PolicyCase], None]] = {
     "a restored policy goes on as the old one": _restored_goes_on,
     "restoring replaces all that was known": _restoring_replaces_all,
     "a state is plain arrays and scalars and a copy": _states_are_plain_copies,
-    "its own state could be its own (`check_state`)": _own_states_pass_the_check,
     "draws come from the rng that is given and from nowhere else": _draws_from_rng_only,
 }

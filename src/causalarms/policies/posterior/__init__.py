@@ -15,8 +15,8 @@ If the noise means are unknown, values are taken relative to each node's median 
 rounds: the prior of the intercepts lies around it, and adding a constant to a node changes no
 choice.
 
-Beyond 16 nodes orders are sampled instead of summed (`posterior/sampled.py`), and beyond 15 the
-best intervention is searched for instead of enumerated: no certificate.
+Beyond 16 nodes orders are sampled instead of summed (`posterior/chains`), and beyond 15 the best
+intervention is searched for instead of enumerated: no certificate.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from causalarms.policies.posterior.decide import (
 )
 from causalarms.policies.posterior.rounds import FIRST_ROUNDS, Round
 from causalarms.policies.posterior.system import LEARN, LearnedSystem, PosteriorConfig, n_draws
-from causalarms.policies.state_check import WHOLE, Entry, nested, unnested
+from causalarms.policies.state import nested, unnested
 from causalarms.posterior.dag import likely_edges
 from causalarms.search.constraints import Constraints
 from causalarms.sem.rewards import within
@@ -199,12 +199,8 @@ class PosteriorPolicy(Policy):
             "probes_left": self._probes_left,
         }
 
-    def state_entries(self, n_told: int) -> dict[str, Entry]:
-        probes = Entry(WHOLE, low=0, high=self.config.probes)
-        return self._system.entries() | {"probes_left": probes}
-
     def restore_own(self, state: dict[str, Any]) -> None:
-        self._system.restore(state, self.n_told, self.alarms)
+        self._system.restore(state)
         self.detector.restore(unnested("detector", state))
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])

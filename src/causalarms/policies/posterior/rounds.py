@@ -15,12 +15,10 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.changes.view import View
-from causalarms.errors import DataError
-from causalarms.policies.base import MAX_VALUE, LeftOut
+from causalarms.policies.base import LeftOut
 from causalarms.posterior.base import Draws
 from causalarms.posterior.missing import add_rounds
 from causalarms.sem.regimes import Counts
-from causalarms.state_entries import FLOATS, INTEGERS, Entry
 from causalarms.statistics.dataset import RecentRounds
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
@@ -259,38 +257,11 @@ class IncompleteRounds:
             "filled_at": self._filled_at,
         }
 
-    def entries(self) -> dict[str, Entry]:
-        """Values may be missing."""
-        return {"values": with_gaps((None, self._values.shape[1]))}
-
     def restore(self, state: dict[str, Any]) -> None:
-        lengths = {len(state[name]) for name in ("values", "regimes", "rounds")}
-        rounds = np.array(state["rounds"])
-        if len(lengths) > 1 or len(rounds) > MAX_INCOMPLETE or (np.diff(rounds) <= 0).any():
-            raise DataError("the incomplete rounds are not as many as they say")
-        if not np.isnan(state["values"]).any(axis=1).all():
-            raise DataError("a round is held as incomplete that is complete")
         self.gram, self._for_good = np.array(state["gram"]), np.array(state["for_good"])
         self.counts = np.array(state["counts"])
         self._values, self._regimes = np.array(state["values"]), np.array(state["regimes"])
-        self._rounds, self._filled_at = rounds, int(state["filled_at"])
-
-    def check_recent(self, rounds: IntArray, values: FloatArray) -> None:
-        """DataError if the last rounds, (n,) and (n, N), lack other values than the held ones.
-
-        More rounds are held than are recent, wherever more are incomplete.
-        """
-        incomplete = np.flatnonzero(np.isnan(values).any(axis=1))
-        incomplete = incomplete[np.argsort(rounds[incomplete])]
-        held = np.isin(self._rounds, rounds)
-        same = np.array_equal(rounds[incomplete], self._rounds[held])
-        if not same or not np.array_equal(values[incomplete], self._values[held], equal_nan=True):
-            raise DataError("the recent rounds lack other values than those held as incomplete")
-
-
-def with_gaps(shape: tuple[int | None, ...]) -> Entry:
-    """Values of rounds, of which some may be missing."""
-    return Entry(FLOATS, shape, -MAX_VALUE, MAX_VALUE, finite=False, nan=True)
+        self._rounds, self._filled_at = np.array(state["rounds"]), int(state["filled_at"])
 
 
 class OutlierFilter:
@@ -410,32 +381,9 @@ class OutlierFilter:
     def state(self) -> dict[str, Any]:
         return {name: getattr(self, f"_{name}").copy() for name in STATE}
 
-    def entries(self, *, gaps: bool) -> dict[str, Entry]:
-        """`gaps`: values may be missing."""
-        own = {"nodes": Entry(INTEGERS, (MAX_SET_ASIDE,), 0, len(self._n_regimes) - 1)}
-        if gaps:
-            own |= {
-                name: with_gaps(getattr(self, f"_{name}").shape) for name in ("first", "values")
-            }
-        return own
-
     def restore(self, state: dict[str, Any]) -> None:
         for name in STATE:
             setattr(self, f"_{name}", np.array(state[name]))
-        held = self._rounds > 0
-        if self._values[~held].any() or np.isnan(self._values[~held]).any():
-            raise DataError("there are values of rounds that are not set aside")
-
-    def check_recent(self, n_told: int, rounds: IntArray, values: FloatArray) -> None:
-        """DataError if rounds held here lack other values than the same among these."""
-        if np.nan_to_num(self._first[n_told:], nan=1.0).any():
-            raise DataError("there are values of first rounds that were not told")
-        early = (rounds > 0) & (rounds <= JUDGED_TOGETHER)
-        known = [(self._first[rounds[early] - 1], values[early])]
-        both = np.flatnonzero((self._rounds > 0) & (self._rounds <= JUDGED_TOGETHER))
-        known.append((self._first[self._rounds[both] - 1], self._values[both]))
-        if any((np.isnan(mine) != np.isnan(other)).any() for mine, other in known):
-            raise DataError("rounds lack other values than they did when they were told")
 
 
 STATE = (

@@ -7,7 +7,6 @@ before it (`PredictiveView`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,20 +18,17 @@ from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.predictive import predictive_scores
 from causalarms.changes.view import PREDICTION, Prediction, View
 from causalarms.checks import choice, fraction, integer, optional
-from causalarms.errors import DataError
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
 from causalarms.limits import MAX_EXACT_NODES
 from causalarms.models.belief import Belief, in_units_of_data
 from causalarms.policies.posterior.rounds import (
     DRAWS_TO_FILL,
     FIRST_ROUNDS,
-    LATEST_ROUND,
     ToldRounds,
     show_units,
     units_shown_by,
-    with_gaps,
 )
-from causalarms.policies.state_check import FLOATS, Entry, nested, unnested
+from causalarms.policies.state import nested, unnested
 from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
@@ -289,54 +285,22 @@ class LearnedSystem:
             state |= nested("suspects", rounds.outliers.state())
         return state | (nested("gaps", rounds.gaps.state()) if self._holds_gaps else {})
 
-    def entries(self) -> dict[str, Entry]:
-        """What the state of a fresh system does not show."""
-        rounds, n_nodes = self.rounds, len(self.regimes)
-        n_units = None if self.units is None else n_nodes
-        own: dict[str, Entry] = {
-            **nested("posterior", self.posterior.entries()),
-            "scale": Entry(FLOATS, (n_units,), np.finfo(float).tiny),
-            "shift": Entry(FLOATS, (n_units,)),
-        }
-        if self._holds_gaps:
-            own |= nested("gaps", rounds.gaps.entries())
-            own["recent.values"] = with_gaps((None, n_nodes))
-        if rounds.outliers is not None:
-            own |= nested("suspects", rounds.outliers.entries(gaps=self._holds_gaps))
-        return own
-
-    def restore(self, state: dict[str, Any], n_told: int, alarms: Sequence[Alarm]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Into a system made with the same settings that knows nothing yet."""
         rounds = self.rounds
         rounds.moments.restore(state)
         rounds.origin = np.array(state["origin"])
-        self._use(self._units_of(state, n_told))
-        posterior = unnested("posterior", state)
-        if "retired" in posterior:  # every alarm retires its mechanism
-            mechanisms = [list(m) for alarm in alarms for m in alarm.mechanisms(self.regimes)]
-            if np.asarray(posterior["retired"]).tolist() != mechanisms:
-                raise DataError("the retired mechanisms are not those of the alarms")
-        self.posterior.restore(posterior)
+        scale, shift = np.array(state["scale"]), np.array(state["shift"])
+        self._use(Units(shift=shift, scale=scale) if len(scale) else None)
+        self.posterior.restore(unnested("posterior", state))
         rounds.recent.restore(unnested("recent", state))
-        recent = np.asarray(state["recent.rounds"]), np.asarray(state["recent.values"])
         if self._holds_gaps:
             rounds.gaps.restore(unnested("gaps", state))
-            rounds.gaps.check_recent(*recent)
         rounds.began = np.array(state["began"])
         if rounds.outliers is not None:
             rounds.outliers.restore(unnested("suspects", state))
-            rounds.outliers.check_recent(n_told, *recent)
         self.predictors = np.array(state["predictors"])
         self.tested = np.array(state["settled"])
-
-    def _units_of(self, state: dict[str, Any], n_told: int) -> Units | None:
-        """None if they are not known yet, which is so among the first rounds only."""
-        n_nodes, latest = len(self.regimes), LATEST_ROUND if self._holds_gaps else FIRST_ROUNDS
-        scale, shift = np.array(state["scale"]), np.array(state["shift"])
-        lengths = {len(scale), len(shift)}
-        if lengths != {n_nodes} and (lengths != {0} or n_told >= latest):
-            raise DataError(f"the units of {n_nodes} nodes are missing or too many")
-        return Units(shift=shift, scale=scale) if len(scale) else None
 
     def forget(self, alarm: Alarm, last: int, made: int) -> int:
         """Only rounds after a change count for its mechanisms, but for the order of the nodes.

@@ -3,7 +3,7 @@
 Orders are sampled with probability proportional to the product of what all mechanisms contribute
 (Friedman and Koller, 2003), from tables over few candidate parents (Kuipers, Suter and Moffa, 2022;
 Viinikka et al., 2020); everything else is exact given the order. The target is that of the exact
-posterior where all nodes are candidates, and close to it otherwise (`candidate_tables.py`).
+posterior where all nodes are candidates, and close to it otherwise (`tables.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import integer
 from causalarms.errors import DataError, ModelError
-from causalarms.limits import EXACT_BYTES, MAX_CORE_NODES, MAX_SMALL_NODES
+from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.chains import given_order
 from causalarms.posterior.chains.candidates import choose_candidates
@@ -28,40 +28,8 @@ from causalarms.posterior.exact import table_bytes as exact_bytes
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
 from causalarms.posterior.weights import estimate_all
 from causalarms.rng import Seed, generator
-from causalarms.sem.regimes import Counts, existing
-from causalarms.state_entries import BITS, FLAGS, FLOATS, INTEGERS, REAL, WHOLE, Entry
+from causalarms.sem.regimes import existing
 from causalarms.statistics.moments import Moments
-
-# Could these be the chains of a sampled posterior? Compiled loops follow their numbers blindly.
-
-
-def check_chains(
-    state: dict[str, Any],
-    required: BoolArray,
-    regimes: Counts,
-    *,
-    most_orders: int,
-    pool: int,
-    slots: int,
-) -> None:
-    """DataError where orders are no orders, or candidates none that the tables have room for."""
-    n = required.shape[1]
-    possible = state["allowed"] & ~required & ~np.eye(n, dtype=bool)
-    for name in ("orders", "kept"):
-        orders = np.asarray(state[name])
-        if not orders.size or not (np.sort(orders, axis=-1) == np.arange(n)).all():
-            raise DataError(f"{name} are no orders of {n} nodes")
-    if np.asarray(state["kept"]).shape[1] > most_orders:
-        raise DataError(f"kept are more than {most_orders} orders of a chain")
-    for regime, node in np.argwhere(existing(regimes)).tolist():
-        free, core = int(state["n_free"][regime, node]), int(state["n_core"][regime, node])
-        members = state["members"][regime, node, : free + core].tolist()
-        distinct = free + core < n and len(set(members)) == len(members) and node not in members
-        room = 1 << free <= pool and (core == 0 or pool >> free <= slots) and core <= MAX_CORE_NODES
-        needed = 0 <= int(state["needed"][regime, node]) < 1 << core
-        if not (distinct and room and needed and possible[regime, members[:free], node].all()):
-            raise DataError(f"the candidates of node {node} in regime {regime} are none")
-
 
 SPARE, SPARE_BESIDE_CORE = 3, 8  # pools hold 2^(that) tables of all candidates, or beside a core
 GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
@@ -244,33 +212,8 @@ class SampledPosterior:
             **{name: getattr(self._tables, name).copy() for name in CHOICE},
         }
 
-    def entries(self) -> dict[str, Entry]:
-        """What the state of a fresh posterior does not show; chains check their own ranges."""
-        n, most = self.n_nodes, len(self._exist)
-        return {
-            "orders": Entry(INTEGERS, (self.n_chains, n), 0, n - 1),
-            "kept": Entry(INTEGERS, (self.n_chains, None, n), 0, n - 1),
-            "acceptance": Entry(REAL, low=0, high=1),
-            "step_seed": Entry(WHOLE, low=0, high=LARGEST_SEED),
-            "members": Entry(INTEGERS, (most, n, n), 0, n - 1),
-            "n_free": Entry(INTEGERS, (most, n), 0, n),
-            "n_core": Entry(INTEGERS, (most, n), 0, n),
-            "needed": Entry(INTEGERS, (most, n), 0),
-            "log_odds": Entry(FLOATS, (most, n, n), finite=False),
-            "allowed": Entry(FLAGS, (most, n, n)),
-            "rng": Entry(BITS, (None,), 1, 127),
-        }
-
     def restore(self, state: dict[str, Any]) -> None:
         """Take over the state of a posterior made with the same settings."""
-        check_chains(
-            state,
-            self.required,
-            self.regimes,
-            most_orders=self.n_orders,
-            pool=self._tables.scores.shape[2],
-            slots=self._tables.tags.shape[2],
-        )
         self.gram[:] = state["gram"]
         self.allowed[:] = state["allowed"]
         self._chosen_at[:] = state["chosen_at"]

@@ -1,4 +1,4 @@
-"""Which nodes are free, core or rest towards each mechanism (`candidate_tables.py`).
+"""Which nodes are free, core or rest towards each mechanism (`tables.py`).
 
 Given an order, the best parents of a mechanism among the nodes before it are found step by step,
 and with them the log odds of every node being a parent: of those before, and of those after as if
