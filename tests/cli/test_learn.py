@@ -141,7 +141,7 @@ def refusals(tmp_path: Path, values: Values, regimes: Values) -> dict[str, tuple
         "twins": (case("twins", good | {"b": good["a"]}), "'a' and 'b' are identical"),
         "unknown": (case("unknown", good | {"do:q": [0] * 160}), "there is no node 'q'"),
         "who": (case("who", good | {"intervened": ["z"] * 160}), "names 'z', which is not a node"),
-        "few": (case("few", {k: v[:4] for k, v in (good | flags).items()}), "at least 6 rows"),
+        "few": (case("few", {k: v[:1] for k, v in (good | flags).items()}), "a minimum of 2"),
         "empty": (empty, "is empty"),
         "header": (header, "a header and no rows"),
         "ragged": (ragged, "line 3: 1 cells for 2 columns"),

@@ -117,7 +117,9 @@ def printed() -> Iterator[tuple[str, Any]]:
     yield "doctor", run("doctor", "--json")
     rows = ["a,b,c,do:a,do:b,do:c"]
     for _ in range(60):
-        rows.append(",".join(map(str, [*rng.normal(size=3), *rng.integers(0, 2, 3)])))
+        heat, noise_b, noise_c = rng.normal(size=3)
+        values = [heat, 2 * heat + noise_b, 2 * heat + noise_b + noise_c]
+        rows.append(",".join(map(str, [*values, *rng.integers(0, 2, 3)])))
     Path("rounds.csv").write_text("\n".join(rows))
     yield "learn", run("learn", "rounds.csv", "--json")
     run(*study, "create", "i.db", "--nodes", "a,b,c", "--reward", "c", "--json")

@@ -48,7 +48,7 @@ class Alarm(NamedTuple):
 
 
 def starts_after(alarms: Sequence[Alarm], regimes: Counts) -> npt.NDArray[np.int64]:
-    """The round after which each mechanism began anew, (R, N); 0: never."""
+    """The round after which each mechanism began again, (R, N); 0: never."""
     starts = np.zeros((int(regimes.max()), len(regimes)), dtype=np.int64)
     for alarm in alarms:
         for mechanism in alarm.mechanisms(regimes):
@@ -90,7 +90,7 @@ class Detector(ABC):
 
     @abstractmethod
     def forget(self, regime: int, node: int) -> None:
-        """Drop all evidence about a mechanism, which is learned anew after an alarm."""
+        """Drop all evidence about a mechanism, which is learned again after an alarm."""
 
     def model_changed(self, view: View) -> None:  # noqa: B027 - most do not care
         """The policy believes in another model: judge past rounds by it."""
@@ -179,7 +179,7 @@ class NoChange(Detector):
 # A mechanism whose residuals never fit.
 #
 # Whitening reveals missing edges as well as changes (Sec. V): where an edge is missing, learning
-# the mechanism anew does not help, and it alarms again soon. Several alarms in a row, each soon
+# the mechanism again does not help, and it alarms again soon. Several alarms in a row, each soon
 # after the one before, point to the model rather than to the world.
 
 IN_A_ROW = 3

@@ -135,7 +135,7 @@ class MechanismGLR(Detector):
             self.rebuild(regime, node, rounds, whitened)
 
     def rebuild(self, regime: int, node: int, rounds: npt.ArrayLike, residuals: FloatArray) -> None:
-        """Replace a mechanism's whitened values, e.g. after its weights were estimated anew."""
+        """Replace a mechanism's whitened values, e.g. after its weights were estimated again."""
         numbers = np.asarray(rounds, dtype=np.int64)[-self.window :]
         self._counts[regime, node] = len(numbers)
         self._residuals[regime, node, : len(numbers)] = residuals[-self.window :]

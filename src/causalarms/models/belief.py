@@ -66,7 +66,7 @@ class Belief:
     draws: Draws
     edge_probability: FloatArray  # (R, N, N)
     counts: IntArray  # (R, N), rounds each mechanism learns from
-    starts: IntArray  # (R, N), the round after which a mechanism began anew; 0: never
+    starts: IntArray  # (R, N), the round after which a mechanism began again; 0: never
     weighs_graphs: bool
 
     @property

@@ -144,7 +144,7 @@ class ExactPosterior:
             self.update(moments)
 
     def update(self, moments: Moments) -> int:
-        """Take over these moments; returns how many mechanisms were scored anew."""
+        """Take over these moments; returns how many mechanisms were scored again."""
         changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
         if changed.any():
             self._gram = np.array(moments.gram, order="C")
@@ -189,7 +189,7 @@ class ExactPosterior:
         now = Moments(self.n_nodes, regimes=self.regimes)
         now.gram[:] = self._gram
         now.forget(regime, node)
-        self._gram[regime, node] = np.nan  # its sums are to be made anew, whatever it held
+        self._gram[regime, node] = np.nan  # its sums are to be made again, whatever it held
         self.update(now)
 
     @property

@@ -3,7 +3,7 @@
 Depth first over the sets: adding a parent eliminates its row from the normal equations of the
 candidates that may still follow (one right-looking Cholesky step). Half of the sets have no
 candidate left to follow, a quarter have one, ...: a set costs a constant number of operations on
-average, where starting anew would cost O(p^3) and appending a Cholesky row O(p^2).
+average, where starting again would cost O(p^3) and appending a Cholesky row O(p^2).
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def edge_masks(
     shape = (int(regimes.max()), n_nodes, n_nodes)
     every = np.ones(shape, dtype=bool) if allowed is None else _mask("allowed", allowed, shape)
     none = np.zeros(shape, dtype=bool) if required is None else _mask("required", required, shape)
-    # in C order throughout: kernels are compiled anew for every other layout
+    # in C order throughout: kernels are compiled again for every other layout
     possible = np.array(np.broadcast_to(every, shape), order="C")
     possible &= ~np.eye(n_nodes, dtype=bool)
     certain = np.array(np.broadcast_to(none, shape), order="C")

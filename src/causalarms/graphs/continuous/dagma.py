@@ -179,7 +179,7 @@ def dagma(
         loss=loss, l1=l1, learning_rate=learning_rate, steps=steps, last_steps=last_steps,
         tolerance=tolerance,
     )  # fmt: skip
-    l1, tolerance = float(l1), float(tolerance)  # kernels are compiled anew for other types
+    l1, tolerance = float(l1), float(tolerance)  # kernels are compiled again for other types
     weights = np.zeros_like(matrix)
     ending, total, objective = REACHED_LIMIT, 0, inf
     for stage, (weight, start_s) in enumerate(zip(mu, s, strict=True)):

@@ -179,7 +179,7 @@ def golem(
         equal_variances=equal_variances, l1=l1, acyclicity=acyclicity,
         learning_rate=learning_rate, steps=steps, tolerance=tolerance,
     )  # fmt: skip
-    l1, acyclicity = float(l1), float(acyclicity)  # kernels are compiled anew for other types
+    l1, acyclicity = float(l1), float(acyclicity)  # kernels are compiled again for other types
     learning_rate, tolerance = float(learning_rate), float(tolerance)
     if initial is None:
         weights = np.zeros_like(matrix)

@@ -32,11 +32,11 @@ from causalarms.sem.regimes import existing
 from causalarms.statistics.moments import Moments
 
 SPARE, SPARE_BESIDE_CORE = 3, 8  # pools hold 2^(that) tables of all candidates, or beside a core
-GROWN = 1.2  # candidates are chosen anew when a mechanism has so many times the samples
+GROWN = 1.2  # candidates are chosen again when a mechanism has so many times the samples
 ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
 SWEEPS_AT_ONCE = 1000  # random numbers of so many are held at a time
 SPREAD_OF_STARTS = 2.0  # of log variances
-STEP_ROUNDS = 10  # of steps from a draw of the tables, where nodes beside the tables matter
+STEP_ROUNDS = 10  # of steps from a draw of the tables, where nodes outside the tables matter
 CHOICE = ("members", "n_free", "n_core", "needed", "log_odds", "vague", "tail", "linked")
 LARGEST_SEED = 2**32 - 1
 BEST_OF = 20  # orders searched for the most probable graph
@@ -55,8 +55,8 @@ class SampledPosterior:
     update_sweeps   per chain in each `update`, from where the chains are
     n_orders        kept per chain, evenly over the sweeps
 
-    An update continues the chains: mechanisms with new moments are scored anew, their candidates
-    are chosen anew once they have 20 % more samples. `run` lengthens the chains on the same data.
+    An update continues the chains: mechanisms with new moments are scored again, their candidates
+    are chosen again once they have 20 % more samples. `run` lengthens the chains on the same data.
     `diagnostics` compare chains. They cannot show what candidates cost: nothing with all nodes,
     little where interventions vary and mechanisms have some tens of samples, more for few samples
     or without interventions (`benchmarks/posterior.py sampled`). More candidates show that.

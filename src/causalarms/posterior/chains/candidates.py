@@ -24,7 +24,7 @@ from causalarms.posterior.prior import EdgeMask
 
 PLAUSIBLE = 1e-3
 SURE = 1e-12  # keeps odds finite
-VAGUE = 0.01  # expected number of nodes beside the table that are not as they are taken to be
+VAGUE = 0.01  # expected number of nodes outside the table that are not as they are taken to be
 
 
 @kernel
@@ -126,7 +126,7 @@ def _assign(
             if rank[j] < np.inf:
                 rank[j] = abs(probability[j] - 0.5)
     ranked = np.argsort(rank, kind="mergesort")
-    log_odds[:] = -np.inf  # also of the free: they are never beside the table
+    log_odds[:] = -np.inf  # also of the free: they are never outside the table
     for a in range(n_free):
         members[a] = ranked[a]
     n_core = 0

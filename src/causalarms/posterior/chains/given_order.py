@@ -123,7 +123,7 @@ def parent_log_odds(
     required: BoolArray,  # (N,) are parents, and not among the possible
     log_odds: FloatArray,  # (N,) out
 ) -> None:
-    """Log odds of every node being a parent, beside the best set of parents among the possible.
+    """Log odds of every node being a parent, next to the best set of parents among the possible.
 
     The best set is the better of two, reached from none and from all. Odds compare it with the
     best set on the other side among the other top and the sets one step or one exchange away.
@@ -223,7 +223,7 @@ class Uniforms(NamedTuple):
     """What parents are drawn from."""
 
     tables: FloatArray  # (R, N)
-    flips: FloatArray  # (R, N, N) of nodes beside the tables
+    flips: FloatArray  # (R, N, N) of nodes outside the tables
     steps: FloatArray  # (R, N, sweeps, N)
 
 
@@ -305,7 +305,7 @@ def draw_parents_given(
     adjacency: BoolArray,  # (R, N, N) out
     chances: FloatArray,  # (R, N, N) out, of vague mechanisms only
 ) -> None:
-    """Parents from the tables, and from there by steps where nodes beside the table matter."""
+    """Parents from the tables, and from there by steps where nodes outside the table matter."""
     place, n = at.place, len(at.place)
     possible = np.empty(n, dtype=np.bool_)
     adjacency[:] = False

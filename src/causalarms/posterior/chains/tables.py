@@ -68,7 +68,7 @@ def locate(
     members = tables.members[regime, node]
     n_free, n_core = tables.n_free[regime, node], tables.n_core[regime, node]
     own = place[node]
-    before = core = own - own  # zero, but not a literal: kernels are compiled anew for those
+    before = core = own - own  # zero, but not a literal: kernels are compiled again for those
     for a in range(n_free):
         if place[members[a]] < own:
             before |= 1 << a
