@@ -153,7 +153,11 @@ def rewards_table(quick: bool) -> Table:
 
 
 N_NODES, HORIZON = 10, 1500
-AUTHORS = {"joint": False, "refresh": 50, "refresh_weights": 20}  # their program (paper-facts)
+AUTHORS = {
+    "joint": False,
+    "refresh": 50,
+    "refresh_weights": 20,
+}  # their program (docs/paper-map.md)
 TEXT = {"joint": False, "refresh": 20}
 MAX_SAMPLES = 100
 

@@ -222,7 +222,7 @@ def test_the_report_is_one_page_and_escapes_everything(tmp_path: Path) -> None:
     outcome = run("study", "report", path, "--out", page)
     assert outcome.code == 0, outcome.err
     text = page.read_text()
-    assert text.count("<script") == 2  # the answers and the page, of which none is the study's
+    assert text.count("<script") == 3  # answers, import map and page; none is the study's
     assert evil not in text
     assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", text.partition("<script")[0])
     held = frozen(text)

@@ -146,7 +146,7 @@ def test_constraints_and_costs_in_levels() -> None:
         ({"costs": {"heat": "dear"}}, "cost of switching 'heat' is 'dear'"),
         ({"costs": {"heat": True}}, "from 0 on"),
         ({"costs": {"rate": 1}}, "node 'rate' has no switch of its own"),
-        ({"factors": {"speed": {}}}, "'speed' is no node"),
+        ({"factors": {"speed": {}}}, "'speed' is not the name of a node"),
         ({"factors": []}, "nothing to try"),
         ({"intervenable": ["rate"]}, "node 'rate' has no switch of its own"),
         ({"policy": "ga-lcb", "noise_mean": 0.0}, "needs two of every node"),

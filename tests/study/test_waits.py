@@ -248,6 +248,28 @@ def test_a_round_that_was_interrupted_while_it_was_learned_is_learned_once(
     assert study.verify(replay=True).ok
 
 
+def test_a_round_that_a_policy_fails_on_is_not_told_twice(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study.create(path, **SETTINGS)
+    play(study, 6)
+    learn, failures = type(study.policy).learn, [ValueError("a slip of somebody's policy")]
+
+    def fails_once(policy: Policy, *arguments: Any) -> None:
+        learn(policy, *arguments)
+        if failures and policy.n_told == 7:
+            raise failures.pop()
+
+    monkeypatch.setattr(type(study.policy), "learn", fails_once)
+    trial = study.ask()
+    study.tell(trial, result(trial))
+    with pytest.raises(ValueError, match="a slip"):
+        study.ask()
+    assert study.policy.n_told == 7
+    study.ask()
+    assert study.verify(replay=True).ok
+
+
 def test_a_fork_while_another_thread_chooses(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")

@@ -100,7 +100,7 @@ def reproduce(
             )
         except KeyboardInterrupt:
             say(
-                f"stopped; what is done is kept in {folder}/raw, and the same command continues "
+                f"stopped; what is finished is kept in {folder}/raw, and the same command goes on "
                 "from there",
                 err=True,
             )

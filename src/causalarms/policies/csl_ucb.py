@@ -10,7 +10,7 @@ so that adding a constant to a node changes no choice: |mu_a| in U is the distan
 alpha_0 = 0.5 (max mean - average mean) / max U, both over the interventions that are scored. With
 known noise means values are what they are, as in the paper.
 
-Where the authors' text and program differ (paper-facts): they learn both regimes apart
+Where the authors' text and program differ (docs/paper-map.md): they learn both regimes apart
 (joint=False), use the first 100 samples of a mechanism, take alpha_0 = 0.5 max mean / max U at the
 first fit and let it fall as alpha_0 (1 + cos(pi (t - t_c) / (T - t_c))) / 2 after the last change
 t_c, and hold the chosen intervention between refreshes (hold=True).

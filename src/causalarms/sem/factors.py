@@ -122,11 +122,6 @@ class NamedFactors:
     def names(self) -> tuple[str, ...]:
         return tuple(factor.name for factor in self.factors)
 
-    @property
-    def are_nodes(self) -> bool:
-        """Whether every factor is the switch of one node and called like it."""
-        return all(f.is_switch and f.acts_on == (f.name,) for f in self.factors)
-
     @cached_property
     def regimes(self) -> Counts:
         """How many each node has, (N,)."""

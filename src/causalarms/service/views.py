@@ -8,8 +8,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.pictures.layout import layered_layout
 from causalarms.service import records
@@ -33,8 +33,6 @@ BUCKETS = 500  # of the reward chart
 NODE_WIDTH = 0.26  # of the height of a drawing on the page
 VERSION = version("causalarms")
 
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 Far = dict[int, list[SuspectValue]]  # by trial
 
 

@@ -19,7 +19,7 @@ from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.simulation.world import World
 
-OPTIMAL_WITHIN = 1e-2  # "optimal" = expected reward within this of the best (paper-facts)
+OPTIMAL_WITHIN = 1e-2  # "optimal" = expected reward within this of the best (docs/paper-map.md)
 
 
 @dataclass(frozen=True)

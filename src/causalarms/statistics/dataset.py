@@ -2,8 +2,8 @@
 
 A mechanism is (regime, node). Its samples are the rows in which the node was in that regime since
 the mechanism's start, which moves forward when a change is detected (Sec. V): forgetting one
-mechanism leaves the others untouched. `cap` bounds the samples of a mechanism (paper-facts: the
-authors use the first 100), keeping the oldest or the newest of them.
+mechanism leaves the others untouched. `cap` bounds the samples of a mechanism (the authors' program
+uses the first 100), keeping the oldest or the newest of them.
 
 A round is stored once: N values and N regimes, O(N t) in all. Which rows belong to a mechanism is
 looked up in the regimes when asked for.

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from causalarms.arrays import FloatArray, Interventions
 from causalarms.errors import NotAskedError
 from causalarms.models.belief import Belief, candidates
 from causalarms.policies.base import Policy
 from causalarms.study.ledger import Ledger
-from causalarms.study.report import Beliefs, Bits, FloatArray, believe
+from causalarms.study.report import Beliefs, believe
 from causalarms.study.suspects import left_out
 
 TOP = 5
-REASONS = {  # of trials that were asked before policies said why
+REASONS = {  # of trials whose policy did not say why
     "explore": "an exploratory setting",
     "exploit": "the best trade-off the policy saw between a high reward and learning more",
 }
@@ -106,7 +107,7 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[dict[str, 
     return sorted(counts, key=lambda c: c["rounds"])[:TOP]
 
 
-def _with_model(beliefs: Beliefs, a: Bits, text: list[str]) -> dict[str, Any]:
+def _with_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, Any]:
     settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
     mean, low, high = (part[0] for part in beliefs.expected(a))
     weights = _mean_weights(belief, a[0])
@@ -137,7 +138,7 @@ def _with_model(beliefs: Beliefs, a: Bits, text: list[str]) -> dict[str, Any]:
     return result
 
 
-def _rival(beliefs: Beliefs, a: Bits) -> Bits | None:
+def _rival(beliefs: Beliefs, a: Interventions) -> Interventions | None:
     """The best allowed intervention by mean net reward, other than this one."""
     assert beliefs.belief is not None
     settings = beliefs.settings
@@ -149,13 +150,13 @@ def _rival(beliefs: Beliefs, a: Bits) -> Bits | None:
     return rows[int(np.argmax(net - beliefs.settings.constraints.cost(rows)))]
 
 
-def _mean_weights(belief: Belief, a: Bits) -> FloatArray:
+def _mean_weights(belief: Belief, a: Interventions) -> FloatArray:
     """Weights of the mechanisms played, averaged over the draws, [parent, child]."""
     mean = belief.draws.weights.mean(axis=0)
     return np.stack([mean[regime, :, node] for node, regime in enumerate(a)], axis=1)
 
 
-def _flow(belief: Belief, a: Bits, reward: int) -> FloatArray:
+def _flow(belief: Belief, a: Interventions, reward: int) -> FloatArray:
     """What a unit more of every node does to the reward, averaged over the draws, (N,)."""
     draws, size = belief.draws, len(a)
     total = np.zeros(size)
@@ -169,7 +170,7 @@ def _flow(belief: Belief, a: Bits, reward: int) -> FloatArray:
 
 
 def _edges(
-    beliefs: Beliefs, a: Bits, carried: FloatArray, weights: FloatArray
+    beliefs: Beliefs, a: Interventions, carried: FloatArray, weights: FloatArray
 ) -> list[dict[str, Any]]:
     """The edges that carry most of the expected reward."""
     nodes = beliefs.settings.nodes
@@ -188,7 +189,7 @@ def _edges(
 
 
 def _mechanisms(
-    beliefs: Beliefs, a: Bits, mean: FloatArray, flow: FloatArray
+    beliefs: Beliefs, a: Interventions, mean: FloatArray, flow: FloatArray
 ) -> tuple[list[dict[str, Any]], float, float]:
     """Share of the uncertainty per mechanism; its total before and after one more round."""
     nodes, draws = beliefs.settings.nodes, beliefs.known.draws

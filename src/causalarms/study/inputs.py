@@ -231,7 +231,7 @@ class Ending(NamedTuple):
         try:
             with kept.open("a", encoding="utf-8") as file:
                 file.write(result + "\n")
-                # As safe as in the study: this may be the only copy of the result.
+                # This may be the only copy of the result.
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:

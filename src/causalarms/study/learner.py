@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from causalarms.arrays import Interventions
 from causalarms.errors import CausalArmsError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.policies.base import Policy, Suggestion
@@ -30,14 +30,13 @@ from causalarms.study.cache import CachedState, made_by
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.settings import MASKS, Settings
 
-Bits = npt.NDArray[np.uint8]
-
 KEEP_AFTER_SECONDS = 0.2  # of learning that reopening would have to repeat
 KEEP_AFTER_ROUNDS = 500
 MAX_REMEMBERED = 100  # settings of which `learns_from_gaps` is known
 
 
 DEFAULT_POLICY = "posterior"
+UNKNOWN_REVISION = -1  # of a policy that must learn the log again from its beginning
 
 
 class MissingPolicyError(StudyError):
@@ -58,6 +57,7 @@ class Learner:
         self.problem: Problem | None = None  # of the round learned last
         self._spent = 0.0  # seconds of learning since the state was kept
         self._unsaved = 0  # rounds since then
+        self._revision, self._followed = revision, 0
         self._start_over(settings, revision)
 
     def follow(self, ledger: Ledger, until: float = float("inf")) -> Policy:
@@ -67,9 +67,13 @@ class Learner:
         began = time.perf_counter()
         for number in ledger.order[self._followed :]:
             record = ledger.trials[number]
-            if record.learnable(self.policy.learns_from_gaps):
-                self._learn(record)
-            self._followed += 1
+            try:
+                if record.learnable(self.policy.learns_from_gaps):
+                    self._learn(record)
+                self._followed += 1
+            except BaseException:  # Ctrl+C too: the policy may hold half a round
+                self._revision = UNKNOWN_REVISION
+                raise
             if time.perf_counter() > until:
                 break
         self._spent += time.perf_counter() - began
@@ -86,20 +90,25 @@ class Learner:
             self._learn(record)
         return self.policy
 
-    def choose(self, trial: int, pending: Sequence[Bits]) -> Suggestion:
+    def choose(self, trial: int, pending: Sequence[Interventions]) -> Suggestion:
         """What to play in a new trial; the same whoever asks and however often."""
         # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
         return self.policy.suggest(rng, pending=pending, allowed=self.settings.constraints)
 
-    def pending(self, ledger: Ledger) -> list[Bits]:
+    def pending(self, ledger: Ledger) -> list[Interventions]:
         """Interventions without a result, oldest first."""
         return [played(ledger.trials[number]) for number in ledger.pending]
 
     def by_name(self, message: str) -> str:
         """Policies number their nodes; people know their names."""
         nodes = self.settings.nodes
-        return re.sub(r"'x(\d+)'", lambda found: repr(nodes[int(found[1])]), message)
+
+        def name(found: re.Match[str]) -> str:
+            number = int(found[1])
+            return repr(nodes[number]) if number < len(nodes) else found[0]
+
+        return re.sub(r"'x(\d{1,9})'", name, message)
 
     @property
     def made_for(self) -> str:
@@ -224,7 +233,7 @@ def learns_from_gaps(settings: Settings) -> bool:
 _learns_from_gaps: dict[str, bool] = {}  # by digest: building a policy may take a second
 
 
-def played(record: Record) -> Bits:
+def played(record: Record) -> Interventions:
     return np.array(record.intervention, dtype=np.uint8)
 
 

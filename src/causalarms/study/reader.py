@@ -217,20 +217,10 @@ class Reader:
 
     @contextmanager
     def learning(self) -> Iterator[None]:
-        """Have the policy for oneself.
-
-        One that Ctrl+C cut off in the middle of a round is neither before nor after it: it is
-        learned again.
-        """
+        """Have the policy for oneself."""
         _ = self._lock  # refused in a forked child, which nobody else's turn ever ends in
         with self._learning:
-            try:
-                yield
-            except Exception:
-                raise
-            except BaseException:
-                self._learner = None
-                raise
+            yield
 
     def _refresh(self) -> None:
         self._log.catch_up()

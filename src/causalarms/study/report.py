@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from causalarms.arrays import FloatArray, Interventions
 from causalarms.errors import TooEarlyError
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import Graph
@@ -30,9 +31,6 @@ from causalarms.study.suspects import far_values
 from causalarms.tables.read import PlainTable
 from causalarms.tables.write import PREFIX, column_of
 
-FloatArray = npt.NDArray[np.float64]
-Bits = npt.NDArray[np.uint8]
-
 
 @dataclass(frozen=True)
 class Beliefs:
@@ -40,7 +38,7 @@ class Beliefs:
 
     settings: Settings
     values: FloatArray  # (n, N), as told
-    regimes: Bits  # (n, N), as played
+    regimes: Interventions  # (n, N), as played
     belief: Belief | None
     has_model: bool  # whether the policy ever has one
 
@@ -69,7 +67,7 @@ class Beliefs:
             return "no round has been told yet: nothing is known"
         return f"it is too early: after {n} round(s) policy {policy!r} has no model yet"
 
-    def expected(self, rows: Bits) -> Summary:
+    def expected(self, rows: Interventions) -> Summary:
         """Expected values of all nodes, (rows, N) each."""
         return summary(self.known.expected(rows))
 
@@ -109,7 +107,6 @@ def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
 
 # -- the best intervention known, and predictions of any, with their uncertainty -------------------
 
-SEARCHED_DRAWS = 40  # whose best interventions are compared if there are too many to compare all
 NAN = float("nan")
 
 

@@ -46,8 +46,8 @@ class Settings:
 
     nodes: tuple[str, ...]
     reward: str
+    policy: str
     direction: str = "maximize"
-    policy: str = "csl-ucb"
     policy_settings: dict[str, Any] = field(default_factory=dict)
     horizon: int | None = None  # rounds after which exploring should have ended
     intervenable: tuple[str, ...] | None = None  # factors that may be moved; None: every one

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray
 from causalarms.policies.base import Policy
 from causalarms.study.ledger import Ledger
-
-FloatArray = npt.NDArray[np.float64]
 
 FAR_SPREADS = 5.0  # benchmarks/far_values.py: with tails of t_3 one honest value in 1500 is far
 SPREAD_QUANTILE = 0.9  # of values whose distance from the median makes the spread

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import FloatArray
 from causalarms.checks import why_unusable
 from causalarms.errors import DataError, DataTypeError, shown
 from causalarms.extras import require_extra
@@ -23,7 +24,6 @@ from causalarms.tables.write import plain
 if TYPE_CHECKING:
     import narwhals as nw
 
-FloatArray = npt.NDArray[np.float64]
 Columns = Mapping[str, Sequence[str]]
 
 NUMBER_BYTES = b"0123456789+-.eE, \n"
