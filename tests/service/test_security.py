@@ -338,17 +338,17 @@ def test_off_this_machine_a_token_is_needed_and_tls_is_missed(tmp_path: Path) ->
     for options in (away, Options(root_path="/x"), Options(allow_hosts=("lab.example",))):
         service = Service(path, options)
         with pytest.raises(StudyError, match=f"causalarms serve-token {path} operator NAME"):
-            check_options(options, service)
+            check_options(options, service.path)
         service.threads.close()
     with served(path, host="0.0.0.0") as site:
         assert site("GET", "study").status == 401
         TokenFile(path).make("operator", "o")
-        assert "unencrypted" in str(check_options(away, site.service))
-        assert check_options(Options(root_path="/x"), site.service) is None
-        assert check_options(Options(), site.service) is None
+        assert "unencrypted" in str(check_options(away, site.service.path))
+        assert check_options(Options(root_path="/x"), site.service.path) is None
+        assert check_options(Options(), site.service.path) is None
         for wrong in (Options(tls_cert=path), Options(tls_cert=path, tls_key=tmp_path / "no")):
             with pytest.raises(StudyError, match=r"go together|no file"):
-                check_options(wrong, site.service)
+                check_options(wrong, site.service.path)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")

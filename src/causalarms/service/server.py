@@ -22,6 +22,7 @@ from causalarms.service import security
 from causalarms.service.app import Options, Service, make_app, refusal
 from causalarms.service.operation import RefusedError
 from causalarms.service.threads import Waiting
+from causalarms.service.tokens import TokenFile, real_path
 
 HEADER_SECONDS = 10.0  # from the first byte of a request to its last header
 REFUSED_CONNECTIONS = 20  # kept open until they have read why
@@ -77,17 +78,17 @@ def address_of(taken: socket.socket, options: Options) -> str:
     return f"{scheme}://{shown}:{port}/" + (f"{root}/" if root else "")
 
 
-def check_options(options: Options, service: Service) -> str | None:
+def check_options(options: Options, study: Path) -> str | None:
     """A warning for the terminal; StudyError if the service must not start like this."""
     if (options.tls_cert is None) != (options.tls_key is None):
         raise StudyError("--tls-cert and --tls-key go together")
     for file in (options.tls_cert, options.tls_key):
         if file is not None and not file.is_file():
             raise StudyError(f"there is no file {file}")
-    if options.why_token is not None and not service.tokens.all():
+    if options.why_token is not None and not TokenFile(study).all():
         raise StudyError(
             f"{options.why_token}, so a token is needed: "
-            f"causalarms serve-token {shlex.quote(str(service.path))} operator NAME"
+            f"causalarms serve-token {shlex.quote(str(study))} operator NAME"
         )
     if not security.is_loopback(options.host) and options.tls_cert is None:
         return (
@@ -150,10 +151,14 @@ def serve(
     """
     taken = listen(options)
     try:
-        service = Service(path, options, waiting)
-        warning = check_options(options, service)
+        study = real_path(path)
+        if not study.is_file():
+            raise StudyError(f"there is no study {path}")
+        # Before the model is compiled, which takes half a minute.
+        warning = check_options(options, study)
         if warning is not None:
             say(f"warning: {warning}")
+        service = Service(study, options, waiting)
         server = make_server(service, options)
 
         async def run() -> None:

@@ -367,8 +367,9 @@ def free_path(given: str | Path) -> Path:
     """The path of a file that is to be made; StudyError if it cannot be."""
     path = Path(os.path.realpath(_plain(given).parent), Path(given).name)
     if os.path.lexists(path):
-        what = "it is a folder" if path.is_dir() else "open it"
-        raise StudyError(f"{path} exists already; {what}, or choose another name")
+        if path.is_dir():
+            raise StudyError(f"{path} is a folder: give the name of a new file")
+        raise StudyError(f"{path} exists already; open it, or choose another name")
     refuse_neighbour(Path(given))
     for left in (f"{path}-journal", f"{path}-wal"):
         if os.path.lexists(left):
