@@ -31,6 +31,7 @@ class Moments:
         shape = int(self.n_regimes.max()), n_nodes
         self.gram: FloatArray = np.zeros((*shape, n_nodes + 1, n_nodes + 1))
         self.counts: IntArray = np.zeros(shape, dtype=np.int64)
+        self._nodes, self._z = np.arange(n_nodes), np.ones(n_nodes + 1)  # used by every `add`
 
     @classmethod
     def of(cls, data: Dataset, change: Callable[[FloatArray], FloatArray] | None = None) -> Moments:
@@ -43,12 +44,14 @@ class Moments:
     def add(self, values: FloatArray, interventions: Intervention) -> None:
         """One round: every node's current mechanism learns from it."""
         # Not a kernel: the first, random rounds of a study then need no compiler.
-        nodes = np.arange(len(values))
+        nodes, regimes = self._nodes, interventions
         if self.cap is not None:
-            nodes = nodes[self.counts[interventions, nodes] < self.cap]
-        z = np.append(values, 1.0)
-        self.gram[interventions[nodes], nodes] += z[:, None] * z
-        self.counts[interventions[nodes], nodes] += 1
+            nodes = nodes[self.counts[regimes, nodes] < self.cap]
+            regimes = regimes[nodes]
+        z = self._z
+        z[:-1] = values
+        self.gram[regimes, nodes] += z[:, None] * z
+        self.counts[regimes, nodes] += 1
 
     def recompute(
         self,
