@@ -408,10 +408,8 @@ def _from_levels(table: Cells, n_rows: int, factors: NamedFactors) -> npt.NDArra
         # Few levels, many rows. The type is part of the key: 1 and True are the same to a dict.
         known: dict[tuple[type, Any], int] = {}
         for row, cell in enumerate(cells):
-            if not isinstance(cell, str | int | float):  # odd things have no hash
-                levels[row, at] = _level(table, row, column, cell, factors.factors[at])
-                continue
-            key = (type(cell), cell)
+            # odd things have no hash: each is looked at, and refused by its row
+            key = (type(cell), cell if isinstance(cell, str | int | float) else row)
             if key not in known:
                 known[key] = _level(table, row, column, cell, factors.factors[at])
             levels[row, at] = known[key]
