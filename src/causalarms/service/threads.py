@@ -251,7 +251,7 @@ class FollowedStudy(Study):
     def seen(self) -> int:
         return self._snapshot.number
 
-    def _now(self) -> Moment:
+    def _moment_now(self) -> Moment:
         snapshot = self._snapshot
         return Moment(snapshot.number, bytes.fromhex(snapshot.hash), snapshot.ledger)
 

@@ -1,10 +1,15 @@
 """Trials are chosen without holding up those who tell, and written in slices.
 
-Choosing takes most of the time of an ask, and a suggestion must be what the log before it gives. So
-a slice of trials is chosen from the log as it is now. It is written if nobody else wrote meanwhile,
-and otherwise chosen again, each time a smaller one. Others wait only if they write all the time:
-while one trial is chosen, or while some results are learned from that come in too fast. Then it is
-their turn.
+Choosing takes most of the time of an ask, and a suggestion must be what the log before it gives.
+One turn of asking (`Study._ask_some`):
+
+1. Read the log and learn from it for at most a slice of time. If results are left over, the turn
+   ends here, and others may write.
+2. Choose trials from the log as it was read, for at most a slice of time.
+3. Take the writer lock. If nobody wrote meanwhile, write the trials.
+4. If somebody did, what was chosen is dropped: a collision. The next slice is half as long.
+5. After several collisions, one trial is chosen while the lock is held, so that asking comes to an
+   end even if others write all the time. Then it is their turn again.
 """
 
 from __future__ import annotations
@@ -52,8 +57,11 @@ class Wanted:
                 self.found.setdefault(record.number, record)
 
 
-def workers_of(wanted: Iterable[Wanted], ledger: Ledger) -> list[str]:
-    """Whose trials are still to be made, one name per trial; who wants many does not come first."""
+def hand_out_pending(wanted: Iterable[Wanted], ledger: Ledger) -> list[str]:
+    """Give everybody their pending trials; whose trials are still to be made, a name per trial.
+
+    Workers take turns: who wants many does not come first.
+    """
     for one in wanted:
         one.take_pending(ledger)
     turns = [(turn, one.worker) for one in wanted for turn in range(one.missing)]

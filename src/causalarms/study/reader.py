@@ -87,7 +87,7 @@ class Reader:
 
     def ledger(self) -> Ledger:
         """All trials as of now: a copy that later events do not change."""
-        return self._now().ledger
+        return self._moment_now().ledger
 
     def history(self) -> Any:
         """One row per trial: a pandas or polars frame if installed, else a `PlainTable`."""
@@ -126,7 +126,7 @@ class Reader:
     def policy(self) -> Policy:
         """A copy of the policy after everything told so far."""
         with self.learning():
-            learner = self._follow(self._now())
+            learner = self._follow(self._moment_now())
             twin = policy_of(learner.settings)
             twin.restore(learner.policy.state())
             return twin
@@ -135,14 +135,14 @@ class Reader:
     def problem(self) -> str | None:
         """Why the policy could not learn from the last round, if it could not."""
         with self.learning():
-            found = self._follow(self._now()).problem
+            found = self._follow(self._moment_now()).problem
         return None if found is None else f"trial {found.trial}: {found.message}"
 
     @property
     def watches(self) -> bool:
         """Whether the policy looks for changes of mechanisms."""
         with self.learning():
-            return self._follow(self._now()).policy.watches
+            return self._follow(self._moment_now()).policy.watches
 
     @property
     def weighs_graphs(self) -> bool:
@@ -179,8 +179,8 @@ class Reader:
     def alarms(self) -> list[dict[str, Any]]:
         """Mechanisms the policy believes to have changed."""
         with self.learning():
-            now = self._now()
-            return report.alarms(now.ledger, self._follow(now).policy)
+            moment = self._moment_now()
+            return report.alarms(moment.ledger, self._follow(moment).policy)
 
     def suspects(self) -> list[SuspectValue]:
         """Values that may be typing errors: trial, node, value, why, and if they are learned from.
@@ -192,27 +192,27 @@ class Reader:
     def left_out(self) -> list[SuspectValue]:
         """Probable typing errors, from whose trials nothing is learned for now."""
         with self.learning():
-            now = self._now()
-            return left_out(now.ledger, self._follow(now).policy)
+            moment = self._moment_now()
+            return left_out(moment.ledger, self._follow(moment).policy)
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         """Why this `trial` was asked: what was predicted, what it teaches, what matters."""
         number = trial_number(trial)
         with self.learning():
-            now = self._now()
-            rounds = rounds_known(now.ledger, number)
-            policy = self._follow(now).policy
+            moment = self._moment_now()
+            rounds = rounds_known(moment.ledger, number)
+            policy = self._follow(moment).policy
             if policy.n_told != rounds:
-                policy = Learner(now.ledger.settings).after(now.ledger, rounds)
-            return explain(now.ledger, number, policy)
+                policy = Learner(moment.ledger.settings).after(moment.ledger, rounds)
+            return explain(moment.ledger, number, policy)
 
     def beliefs(self) -> report.Beliefs:
         """The mechanisms as the rounds so far show them."""
         with self.learning():
-            now = self._now()
-            if self._believed is None or self._believed[0] is not now.ledger:
-                policy = self._follow(now).policy
-                self._believed = (now.ledger, report.believe(now.ledger, policy))
+            moment = self._moment_now()
+            if self._believed is None or self._believed[0] is not moment.ledger:
+                policy = self._follow(moment).policy
+                self._believed = (moment.ledger, report.believe(moment.ledger, policy))
             return self._believed[1]
 
     @contextmanager
@@ -226,7 +226,7 @@ class Reader:
         self._log.catch_up()
         _ = self.settings
 
-    def _now(self) -> Moment:
+    def _moment_now(self) -> Moment:
         with self._lock:
             self._refresh()
             # Copying the ledger takes time that grows with the study: once per state of the log.

@@ -187,7 +187,7 @@ class Study(Reader):
         with self.learning():
             self._ask_some(wanted)
             with self._lock:
-                return not asking.workers_of(wanted, self._ledger)
+                return not asking.hand_out_pending(wanted, self._ledger)
 
     def trials_of(self, wanted: Wanted) -> list[Trial]:
         """What the worker in `wanted` was given by `ask_turn` so far."""
@@ -368,13 +368,13 @@ class Study(Reader):
 
     def _ask_some(self, wanted: Sequence[Wanted]) -> None:
         """Learn for a slice of time; or choose for one, and write if nobody wrote meanwhile."""
-        now = self._now()
-        workers = asking.workers_of(wanted, now.ledger)
+        moment = self._moment_now()
+        workers = asking.hand_out_pending(wanted, moment.ledger)
         if not workers:
             return
-        learner = self._follow(now, time.perf_counter() + asking.SLICE_SECONDS)
+        learner = self._follow(moment, time.perf_counter() + asking.SLICE_SECONDS)
         locked = self._collisions >= asking.MAX_UNLOCKED_ATTEMPTS
-        backlog, before = learner.behind(now.ledger), self._backlog
+        backlog, before = learner.behind(moment.ledger), self._backlog
         self._backlog = backlog
         if backlog and not locked:
             if 0 < before <= backlog:  # results come in faster than they are learned from
@@ -382,16 +382,16 @@ class Study(Reader):
             return
         # Each collision halves the slice: who writes often is given more turns.
         until = time.perf_counter() + asking.SLICE_SECONDS / 2**self._collisions
-        chosen = [] if locked else asking.choose(learner, now.ledger, workers, until)
+        chosen = [] if locked else asking.choose(learner, moment.ledger, workers, until)
         with self._lock, self._log.writing():
             if locked:
                 learner.follow(self._ledger, until)
                 if learner.behind(self._ledger):
                     return
-                workers = asking.workers_of(wanted, self._ledger)[:1]
+                workers = asking.hand_out_pending(wanted, self._ledger)[:1]
                 chosen = asking.choose(learner, self._ledger, workers, until)
             # A suggestion must be what the log before it gives, or no replay could check it.
-            elif self._log.number != now.number:
+            elif self._log.number != moment.number:
                 self._collisions += 1
                 return
             for data in chosen:
