@@ -17,21 +17,21 @@ from rich.console import Console
 from rich.table import Table
 
 from causalarms import CSL, GraphPosterior, LinearSEM, random_sem
-from causalarms.graphs.continuous.dagma import dagma
+from causalarms.graphs.continuous.dagma import DAGMASettings, dagma
 from causalarms.graphs.continuous.golem import golem
 from causalarms.graphs.continuous.numerics import threshold_to_dag
-from causalarms.graphs.csl import csl
+from causalarms.graphs.csl import CSLSettings, csl
 from causalarms.graphs.graph import graph_errors
 from causalarms.posterior.dag import keep_per_edge, keep_whole_graph
 from causalarms.rng import stream
 from causalarms.statistics.dataset import Dataset
 from shared import run_part
 
-VARIANTS: dict[str, dict[str, bool]] = {
-    "literal": {"joint": False},
-    "joint": {},
-    "joint, squares": {"squares": True},
-    "CSL-nw": {"joint": False, "edge_weighting": False},
+VARIANTS = {
+    "literal": CSLSettings(joint=False),
+    "joint": CSLSettings(),
+    "joint, squares": CSLSettings(squares=True),
+    "CSL-nw": CSLSettings(joint=False, edge_weighting=False),
 }
 SIZES = (6, 8, 10, 12, 14)
 ROUNDS = (200, 400)
@@ -45,7 +45,7 @@ def errors(size: int, n_rounds: int, seed: int) -> dict[str, list[float]]:
     data.append(sem.sample(regimes, rng), regimes)
     found = {}
     for name, settings in VARIANTS.items():
-        fit = csl(data, noise_mean=sem.mechanism_mean, **settings)  # type: ignore[arg-type]
+        fit = csl(data, noise_mean=sem.mechanism_mean, settings=settings)
         found[name] = [float(v) for v in graph_errors(sem.adjacency[0], fit.adjacency[0])]
     return found
 
@@ -107,8 +107,8 @@ def from_natural_rounds(X: Array) -> Iterator[Found]:
     covariance = np.cov(X, rowvar=False, bias=True)
     for name, fit in (
         ("GOLEM", golem(covariance)),
-        ("DAGMA, least squares", dagma(covariance, loss="least-squares")),
-        ("DAGMA, likelihood", dagma(covariance, loss="likelihood")),
+        ("DAGMA, least squares", dagma(covariance, DAGMASettings(loss="least-squares"))),
+        ("DAGMA, likelihood", dagma(covariance, DAGMASettings(loss="likelihood"))),
     ):
         yield Found(name, (threshold_to_dag(fit.weights) != 0)[None])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from random_rounds import random_rounds
 
-from causalarms.graphs.csl import Chain, csl
+from causalarms.graphs.csl import Chain, CSLSettings, csl
 from causalarms.statistics import Dataset
 
 
@@ -24,9 +24,9 @@ def test_reused_chains(cap: int | None, keep: str) -> None:
         if row == 130:
             data.forget(0, 0, start=70)
         data.append(X[row], A[row])
-        kept = csl(data, noise_mean=nu, chains=chains, min_samples=10)
+        kept = csl(data, noise_mean=nu, chains=chains, settings=CSLSettings(min_samples=10))
         if row % 10 == 0 or row in (110, 111, 130, 131):
-            fresh = csl(data, noise_mean=nu, min_samples=10)
+            fresh = csl(data, noise_mean=nu, settings=CSLSettings(min_samples=10))
             assert kept.history == fresh.history
             assert kept.order == fresh.order
             np.testing.assert_array_equal(kept.known, fresh.known)

@@ -15,7 +15,7 @@ from causalarms.policies.base import LeftOut
 from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.policies.posterior.rounds import (
     CLEARED_ROUNDS,
-    JUDGED_TOGETHER,
+    EARLY_ROUNDS,
     OutlierFilter,
     Round,
 )
@@ -93,7 +93,7 @@ def test_a_restored_policy_goes_on_with_the_same_bits(cut: int) -> None:
 def test_three_far_values_of_a_node_are_how_things_are() -> None:
     rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
     learned: set[int] = set()
-    for t in range(1, JUDGED_TOGETHER + 1):
+    for t in range(1, EARLY_ROUNDS + 1):
         x = rng.standard_normal(N_NODES)
         if t in (10, 14, 18):
             x[2] += 1e3
@@ -109,23 +109,23 @@ def test_three_far_values_of_a_node_are_how_things_are() -> None:
 
 def test_a_change_is_taken_back_and_left_alone() -> None:
     rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
-    for t in range(1, JUDGED_TOGETHER + 1):
+    for t in range(1, EARLY_ROUNDS + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
     surprised = np.array([np.nan, 9.0, 0.0, 0.0])
     learned = []
-    for t in range(JUDGED_TOGETHER + 1, JUDGED_TOGETHER + CLEARED_ROUNDS + 10):
+    for t in range(EARLY_ROUNDS + 1, EARLY_ROUNDS + CLEARED_ROUNDS + 10):
         told = Round(t, NATURAL, rng.standard_normal(N_NODES))
         learned.append([r.number for r in suspects.later(told, surprised, NO_PREDICTORS)])
-    third = JUDGED_TOGETHER + 3
+    third = EARLY_ROUNDS + 3
     assert learned[:4] == [[], [], [third - 2, third - 1, third], [third + 1]]
     assert learned[CLEARED_ROUNDS + 2 :][:2] == [[third + CLEARED_ROUNDS], []]
 
 
 def test_company_must_come_soon() -> None:
     rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
-    for t in range(1, JUDGED_TOGETHER + 1):
+    for t in range(1, EARLY_ROUNDS + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
-    for t in range(JUDGED_TOGETHER + 1, JUDGED_TOGETHER + 200):
+    for t in range(EARLY_ROUNDS + 1, EARLY_ROUNDS + 200):
         scores = NO_SCORES.copy()
         if t % 25 == 0:
             scores[1] = -9.0
@@ -135,20 +135,20 @@ def test_company_must_come_soon() -> None:
 
 def test_the_cause_is_blamed_not_what_it_does() -> None:
     rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
-    for t in range(1, JUDGED_TOGETHER + 1):
+    for t in range(1, EARLY_ROUNDS + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
     predictors = NO_PREDICTORS.copy()
     predictors[3, 1] = True
     x = np.array([0.0, 100.0, 0.0, 1e4])
-    assert suspects.later(Round(JUDGED_TOGETHER + 1, NATURAL, x), NO_SCORES, predictors) == []
-    assert suspects.left_out == [LeftOut(JUDGED_TOGETHER + 1, 1, 100.0)]
+    assert suspects.later(Round(EARLY_ROUNDS + 1, NATURAL, x), NO_SCORES, predictors) == []
+    assert suspects.left_out == [LeftOut(EARLY_ROUNDS + 1, 1, 100.0)]
 
 
 def test_a_node_that_never_varied_may_do_anything() -> None:
     suspects = OutlierFilter(TWO)
-    for t in range(1, JUDGED_TOGETHER + 1):
+    for t in range(1, EARLY_ROUNDS + 1):
         assert suspects.early(Round(t, NATURAL, np.full(N_NODES, 5.0))) is None
-    told = Round(JUDGED_TOGETHER + 1, NATURAL, np.array([5.0, 6.0, 5.0, 5.0]))
+    told = Round(EARLY_ROUNDS + 1, NATURAL, np.array([5.0, 6.0, 5.0, 5.0]))
     assert suspects.later(told, NO_SCORES, NO_PREDICTORS) == [told]
 
 

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from causalarms.arrays import FloatArray
 from causalarms.checks import choice, flag, integer, optional
 from causalarms.errors import SettingError
-from causalarms.graphs.csl import CSLFit, Removal, csl
+from causalarms.graphs.csl import CSLFit, CSLSettings, Removal, csl
 from causalarms.graphs.diagnostics import warn_of_constant_regimes, warn_of_few_samples
 from causalarms.graphs.graph import Graph, varsortability
 from causalarms.graphs.inputs import (
@@ -195,17 +195,20 @@ class CSL(BaseEstimator):  # type: ignore[misc]
             "noise_mean": None if mean is None else mean / units.scale,
             "allowed": np.broadcast_to(allowed, shape),
             "required": np.broadcast_to(required, shape),
-            "joint": self.joint,
-            "edge_weighting": self.edge_weighting,
-            "neighbors": self.k,
-            "squares": self.mutual_information == "squares",
         }
+        rule = CSLSettings(
+            joint=self.joint,
+            edge_weighting=self.edge_weighting,
+            neighbors=self.k,
+            squares=self.mutual_information == "squares",
+            min_samples=needed,
+        )
         data = Dataset(n_nodes, nodes=nodes, cap=self.max_samples, keep=self.keep, regimes=counts)
         data.append(z, rows)
         fit = csl(
             data,
             **settings,
-            min_samples=needed if self.on_few_samples == "unknown" else 1,
+            settings=rule if self.on_few_samples == "unknown" else rule._replace(min_samples=1),
             on_removal=on_removal,
         )
         self.stability_: npt.NDArray[np.float64] | None = None
@@ -215,7 +218,7 @@ class CSL(BaseEstimator):  # type: ignore[misc]
                 z,
                 rows,
                 counts,
-                settings | {"min_samples": needed},
+                settings | {"settings": rule},
                 Resampling(self.n_bootstrap, int(seed), self.max_samples, self.keep),
                 n_jobs=self.n_jobs,
             )

@@ -1,9 +1,10 @@
-"""`Belief`: everything the data say, in one object; all that a user is shown is computed from it.
+"""`Belief`: what a policy knows of the system. All that a user is shown is computed from it.
 
 A belief is a number of draws of the whole system (graph, weights, noise) in the units of the data.
 Expected values, intervals, the probability of being the best and the loss of settling are averages
-over the draws. Where the policy weighs graphs, so do the draws; where it has one graph, the draws
-take that graph as given, and `weighs_graphs` says so.
+over the draws. If the policy has a posterior over graphs, the draws differ in their graphs. If it
+has one graph, all draws have that graph, and `weighs_graphs` is False. `recommend` is the only
+answer to "what is best and how sure".
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from causalarms.sem.regimes import Counts, existing, topological_order
 from causalarms.sem.rewards import expected_values
 from causalarms.statistics.units import Units
 
-LEVEL = (0.025, 0.975)  # of all intervals
-SEARCHED_DRAWS = 40  # whose best interventions are compared if all are too many
-TIE = 1e-9  # of the size of the rewards: a smaller difference makes none
+INTERVAL = (0.025, 0.975)  # quantiles between which all intervals lie
+SEARCHED_DRAWS = 40  # whose best interventions are compared if there are too many to compare all
+TIE = 1e-9  # relative difference of rewards below which they are equal
 
 
 class Summary(NamedTuple):
@@ -45,7 +46,7 @@ class Recommendation(NamedTuple):
     intervention: Intervention
     reward: Summary  # expected, before costs
     cost: float
-    probability: float  # fraction of draws in which no allowed one is better by `tolerance`
+    probability: float  # fraction of draws in which none is better by more than `tolerance`
     expected_loss: float  # net reward per round forgone by playing it for ever, on average
     draws: int
 
@@ -61,12 +62,12 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Belief:
-    """Of n draws; R regimes, N nodes."""
+    """A belief of n draws about R regimes and N nodes."""
 
     draws: Draws
     edge_probability: FloatArray  # (R, N, N)
     counts: IntArray  # (R, N), rounds each mechanism learns from
-    starts: IntArray  # (R, N), the round after which a mechanism began again; 0: never
+    starts: IntArray  # (R, N), the last round before its last change; 0: it never changed
     weighs_graphs: bool
 
     @property
@@ -74,7 +75,7 @@ class Belief:
         return len(self.draws.order)
 
     def first(self, n: int) -> Draws:
-        """Only so many draws, for what takes long with each."""
+        """The first n draws, for computations that take long with each."""
         order, adjacency, weights, intercept, noise_std = self.draws
         return Draws(order[:n], adjacency[:n], weights[:n], intercept[:n], noise_std[:n])
 
@@ -96,9 +97,13 @@ class Belief:
     ) -> Choice:
         """The best of these interventions.
 
-        Interventions that differ only where it makes no difference have the same reward in a draw,
-        and count as one; of those that are equally good on average the one with the fewest
-        switches is named.
+        rows        (n, N) interventions
+        reward      the node to maximise
+        cost        (n,) of each intervention
+        tolerance   net reward by which another may be better
+
+        Interventions that differ only in nodes without an effect on the reward are ties. Of those
+        that are equally good on average the one with the fewest switches is chosen.
         """
         rewards = self.rewards(rows, reward)
         net = rewards - cost
@@ -128,10 +133,11 @@ class Belief:
 def recommend(
     belief: Belief, reward: int, allowed: Constraints, *, tolerance: float = 0.0
 ) -> Recommendation:
-    """What to settle on: the only answer to "what is best and how sure", whoever asks.
+    """What to settle on, and how sure that is.
 
-    All allowed interventions are compared. If they are too many, those are that are best in some
-    draw, and then the neighbours of the best while one of them is better.
+    All allowed interventions are compared. If there are too many, those that are best in some draw
+    are compared, and then the neighbours of the best until none of them is better.
+    `tolerance` is the net reward by which another may be better.
     """
     few = allowed.count(MAX_COMPARED) is not None
     rows = candidates(belief, reward, allowed)
@@ -153,26 +159,6 @@ def recommend(
             )
 
 
-def candidates(belief: Belief, reward: int, allowed: Constraints) -> Interventions:
-    """All allowed interventions; if they are too many, those that are best in some draw.
-
-    The natural one is always among them: it is what happens if nobody does anything.
-    """
-    if allowed.count(MAX_COMPARED) is not None:
-        return allowed.interventions(MAX_COMPARED)
-    found = best_of_each(belief.first(SEARCHED_DRAWS), reward, allowed=allowed)
-    natural = np.zeros((1, allowed.n_nodes), dtype=np.uint8)
-    rows = np.unique(np.concatenate([found, natural]), axis=0)
-    return np.ascontiguousarray(rows[allowed.allows(rows)])
-
-
-def summary(values: FloatArray) -> Summary:
-    """Of draws, along the first axis."""
-    low, high = np.quantile(values, LEVEL, axis=0)
-    mean = np.asarray(values.mean(axis=0))  # outside where nearly all draws agree to the last digit
-    return Summary(mean, np.minimum(low, mean), np.maximum(high, mean))
-
-
 def belief_given_graph(
     adjacency: npt.NDArray[np.bool_],  # (R, N, N)
     gram: FloatArray,  # (R, N, N+1, N+1), in these units
@@ -184,7 +170,7 @@ def belief_given_graph(
     noise_mean: FloatArray | None = None,  # (R, N), in the units of the data
     regimes: Counts | None = None,  # (N,), None: all R
 ) -> Belief:
-    """What is believed by somebody who takes one graph as certain."""
+    """The belief of a policy that takes one graph as certain; `n` is the number of draws."""
     order = topological_order(adjacency.any(axis=0))
     if order is None:
         raise ModelError("the learned graphs of the regimes mix into a cycle: no prediction")
@@ -199,25 +185,11 @@ def belief_given_graph(
     )
 
 
-def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) -> Draws:
-    """Draws made in units of the prior; `regimes` (N,) says how many each node has, None: all."""
-    if units.trivial:
-        return draws
-    weights = units.weights(draws.weights)
-    intercept = units.intercept(draws.intercept, weights)
-    if regimes is not None:
-        intercept = np.where(existing(regimes), intercept, 0.0)
-    return draws._replace(
-        weights=weights,
-        intercept=intercept,
-        noise_std=draws.noise_std * units.scale,
-    )
-
-
 def likely_graph(belief: Belief, nodes: tuple[str, ...], regimes: Counts) -> Graph:
-    """The likely edges, without a cycle; weights are those of the draws that have the edge.
+    """The graph of the likely edges, without a cycle.
 
-    `regimes` (N,) says how many regimes of each node are meant.
+    A weight is the mean over the draws that have the edge. `nodes` are the names, and `regimes`
+    (N,) says how many regimes each node has.
     """
     exists = existing(regimes, len(belief.counts))
     adjacency = likely_edges(np.where(exists[:, None, :], belief.edge_probability, 0.0))
@@ -244,4 +216,40 @@ def likely_graph(belief: Belief, nodes: tuple[str, ...], regimes: Counts) -> Gra
             "standard_error": np.where(adjacency, error, np.nan),
         },
         regimes=regimes,
+    )
+
+
+def candidates(belief: Belief, reward: int, allowed: Constraints) -> Interventions:
+    """All allowed interventions; if there are too many, those that are best in some draw.
+
+    The natural one, without any switch, is always among them if it is allowed.
+    """
+    if allowed.count(MAX_COMPARED) is not None:
+        return allowed.interventions(MAX_COMPARED)
+    found = best_of_each(belief.first(SEARCHED_DRAWS), reward, allowed=allowed)
+    natural = np.zeros((1, allowed.n_nodes), dtype=np.uint8)
+    rows = np.unique(np.concatenate([found, natural]), axis=0)
+    return np.ascontiguousarray(rows[allowed.allows(rows)])
+
+
+def summary(values: FloatArray) -> Summary:
+    """Mean and interval of draws, along the first axis."""
+    low, high = np.quantile(values, INTERVAL, axis=0)
+    mean = np.asarray(values.mean(axis=0))
+    # a few far draws can move the mean out of the interval: widen it to contain the mean
+    return Summary(mean, np.minimum(low, mean), np.maximum(high, mean))
+
+
+def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) -> Draws:
+    """Draws in units of the prior, converted; `regimes` (N,) says how many each node has."""
+    if units.trivial:
+        return draws
+    weights = units.weights(draws.weights)
+    intercept = units.intercept(draws.intercept, weights)
+    if regimes is not None:  # the shift of the units is not an intercept of a missing regime
+        intercept = np.where(existing(regimes), intercept, 0.0)
+    return draws._replace(
+        weights=weights,
+        intercept=intercept,
+        noise_std=draws.noise_std * units.scale,
     )

@@ -1,4 +1,23 @@
-"""Graph and moments to weights with their uncertainty, once per mechanism (Sec. III and IV)."""
+"""Weights of a known graph by least squares, and the estimated reward of interventions (Sec. IV).
+
+`fit_weights` regresses every mechanism on its parents once. `score_interventions` combines the
+regressions to the estimated reward and the confidence bound of every intervention (eq. select_a).
+
+The bound is Theorem 1: the error at the reward is at most
+    |column of (I - B_a)^-1 at the reward| |mu_a| sigma_max(Delta B_a),
+and Lemma 2 bounds the largest singular value of the weight errors by the largest eigenvalues
+lambda_i of the covariances Phi of the mechanisms. There are three forms of that bound:
+
+theorem   2 (N^2 + 2N)^(1/4) sqrt(ln(2N/delta) sum lambda_i), as printed
+parents   the error of a column lies in the coordinates of its p_i parents, so p_i replaces N
+          inside the sum (the authors' program)
+valid     Bernstein's inequality holds as printed only while ln(2N/delta) is at most
+          sqrt(N/(N+2)) sum lambda / max lambda; beyond it the sub-exponential tail applies:
+          2 sqrt((N + 2) max lambda) ln(2N/delta)
+
+All assume that data were not chosen adaptively and that no edge is missing. An estimated intercept
+counts as one more parent whose value is the constant 1.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +41,36 @@ from causalarms.sem.regimes import (
 from causalarms.statistics.moments import Moments
 from causalarms.statistics.normal_equations import SingularError, regress
 
+FORMS = ("theorem", "parents", "valid")
+
 
 @dataclass(frozen=True)
 class MechanismWeights:
-    """All regressions: what the expected rewards and their bound are assembled from."""
+    """All regressions, from which expected rewards and their bounds are computed."""
 
     weights: FloatArray  # (R, N, N)
     intercept: FloatArray  # (R, N), the noise means, given or estimated
     noise_std: FloatArray  # (R, N)
     spread: FloatArray  # (R, N), lambda_max of Phi = sigma^2 (X X^T)^-1; 0 without parents
     n_regressors: npt.NDArray[np.int64]  # (R, N), an estimated intercept counts as one
-    order: npt.NDArray[np.int64] | None  # None where the regimes mix into a cycle
+    order: npt.NDArray[np.int64] | None  # None if the regimes mix into a cycle
     regimes: Counts | None = None  # (N,), None: all R
 
     @property
     def counts(self) -> Counts:
         """How many regimes each node has, (N,)."""
         return regime_counts(self.regimes, self.weights.shape[1], default=len(self.weights))
+
+
+class Scores(NamedTuple):
+    """Estimated rewards and bounds of interventions; nan if B_a is cyclic."""
+
+    mean: FloatArray
+    width: FloatArray  # U(X, a, delta)
+
+    @property
+    def n_cyclic(self) -> int:
+        return int(np.isnan(self.mean).sum())
 
 
 def fit_weights(
@@ -48,7 +80,7 @@ def fit_weights(
     noise_mean: FloatArray | None,  # (R, N)
     noise_std: FloatArray | None = None,  # (R, N), estimated unless given
 ) -> MechanismWeights:
-    """Least squares of every mechanism on its parents."""
+    """Least squares of every mechanism on its parents; `adjacency` says which these are."""
     n_nodes = adjacency.shape[1]
     weights = np.zeros(adjacency.shape)
     intercept, std, spread = np.zeros((3, *adjacency.shape[:2]))
@@ -73,72 +105,6 @@ def fit_weights(
     return MechanismWeights(weights, intercept, std, spread, n_regressors, order, moments.n_regimes)
 
 
-def fit_problem(moments: Moments, regime: int, node: int) -> str:
-    count = int(moments.counts[regime, node])
-    return f"its parents' values in {count} samples are linearly dependent"
-
-
-# The confidence bound of Theorem 1 on the error of an estimated reward.
-#
-# |error at the reward| <= |column of (I - B_a)^-1 at the reward| |mu_a| sigma_max(Delta B_a), and
-# Lemma 2 bounds the largest singular value of the weight errors from the largest eigenvalues
-# lambda_i of the covariances Phi of the 2N mechanisms. Three forms of that bound:
-#
-# theorem   2 (N^2 + 2N)^(1/4) sqrt(ln(2N/delta) sum lambda_i), as printed parents   the error of a
-# column lives in the coordinates of its p_i parents, so p_i replaces N
-#           inside the sum (the authors' program)
-# valid     Bernstein's inequality holds as printed only while ln(2N/delta) is at most
-#           sqrt(N/(N+2)) sum lambda / max lambda; beyond it the sub-exponential tail applies:
-#           2 sqrt((N + 2) max lambda) ln(2N/delta)
-#
-# All assume data that were not chosen adaptively and no missing edge. An estimated intercept
-# counts as one more parent whose value is the constant 1.
-
-FORMS = ("theorem", "parents", "valid")
-
-
-def form_code(form: str) -> int:
-    return FORMS.index(choice("bound", form, FORMS))
-
-
-@kernel
-def singular_value_bound(
-    spread: FloatArray,  # (N,) lambda_max of the mechanisms in use
-    n_regressors: npt.NDArray[np.int64],  # (N,)
-    form: int,
-    log_term: float,  # ln(2N / delta)
-) -> float:
-    """Lemma 2: what sigma_max(Delta B_a) stays below with probability 1 - delta."""
-    n = len(spread)
-    total = largest = 0.0
-    for i in range(n):
-        dimension = n_regressors[i] if form == 1 else n
-        total += np.sqrt(dimension * (dimension + 2.0)) * spread[i]
-        largest = max(largest, spread[i])
-    if form == 2 and log_term * largest * (n + 2.0) > total:
-        return 2.0 * np.sqrt((n + 2.0) * largest) * log_term
-    return 2.0 * np.sqrt(log_term * total)
-
-
-# Estimated reward and confidence bound of many interventions (eq. select_a).
-#
-# The terms of the bound depend on the mechanisms only: 2N numbers serve all interventions. Where
-# the two regimes mix into a cycle there is no common order; each intervention then looks for its
-# own, and one whose B_a is cyclic has no expected reward (nan) and is never chosen. Nothing is
-# inverted.
-
-
-class Scores(NamedTuple):
-    """Per intervention; nan where B_a is cyclic."""
-
-    mean: FloatArray
-    width: FloatArray  # U(X, a, delta)
-
-    @property
-    def n_cyclic(self) -> int:
-        return int(np.isnan(self.mean).sum())
-
-
 def score_interventions(
     model: MechanismWeights,
     interventions: npt.NDArray[np.uint8],  # (n, N)
@@ -148,7 +114,16 @@ def score_interventions(
     bound: str = "theorem",
     known_mean: bool = True,
 ) -> Scores:
-    """Mean and bound of every given intervention."""
+    """Mean and bound of every given intervention.
+
+    reward       the node to maximise
+    delta        probability that a bound does not hold
+    bound        one of `FORMS`
+    known_mean   whether noise means were given; else intercepts were estimated
+
+    If the regimes mix into a cycle there is no common order. Each intervention then gets its own,
+    and one whose B_a is cyclic has no expected reward (nan) and is never chosen.
+    """
     n_nodes = model.weights.shape[1]
     order = np.arange(n_nodes) if model.order is None else model.order
     fitted = Fitted(
@@ -163,6 +138,36 @@ def score_interventions(
 def best_score(values: FloatArray) -> int:
     """The first of the largest; nan never wins."""
     return int(np.argmax(np.where(np.isnan(values), -np.inf, values)))
+
+
+def form_code(form: str) -> int:
+    """The form as kernels take it, an index of `FORMS`."""
+    return FORMS.index(choice("bound", form, FORMS))
+
+
+@kernel
+def singular_value_bound(
+    spread: FloatArray,  # (N,) lambda_max of the mechanisms in use
+    n_regressors: npt.NDArray[np.int64],  # (N,)
+    form: int,
+    log_term: float,  # ln(2N / delta)
+) -> float:
+    """Lemma 2: the bound of sigma_max(Delta B_a) that holds with probability 1 - delta."""
+    n = len(spread)
+    total = largest = 0.0
+    for i in range(n):
+        dimension = n_regressors[i] if form == 1 else n
+        total += np.sqrt(dimension * (dimension + 2.0)) * spread[i]
+        largest = max(largest, spread[i])
+    if form == 2 and log_term * largest * (n + 2.0) > total:
+        return 2.0 * np.sqrt((n + 2.0) * largest) * log_term
+    return 2.0 * np.sqrt(log_term * total)
+
+
+def fit_problem(moments: Moments, regime: int, node: int) -> str:
+    """Why a regression has no unique solution, in words."""
+    count = int(moments.counts[regime, node])
+    return f"its parents' values in {count} samples are linearly dependent"
 
 
 class Fitted(NamedTuple):
@@ -206,6 +211,7 @@ def _score(
             regressors_a[node] = fitted.n_regressors[regime, node]
         if not fitted.has_order and not _find_order(chosen, order):
             continue
+        # in topological order (I - B_a)^-1 is two substitutions: nothing is inverted
         for position in range(n):
             node = order[position]
             for earlier in range(position):
@@ -228,7 +234,7 @@ def _score(
 
 @kernel
 def _find_order(weights: FloatArray, order: IntArray) -> bool:
-    """Write a topological order of one weight matrix; False where it has a cycle."""
+    """Write a topological order of one weight matrix; False if it has a cycle."""
     n = len(weights)
     placed = np.zeros(n, np.bool_)
     for position in range(n):

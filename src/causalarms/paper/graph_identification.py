@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from causalarms.arrays import BoolArray
-from causalarms.graphs.continuous.dagma import dagma
+from causalarms.graphs.continuous.dagma import DAGMASettings, dagma
 from causalarms.graphs.continuous.golem import golem
 from causalarms.graphs.continuous.numerics import threshold_to_dag
-from causalarms.graphs.csl import csl
+from causalarms.graphs.csl import CSLSettings, csl
 from causalarms.graphs.graph import graph_errors
 from causalarms.paper.settings import Settings
 from causalarms.rng import stream
@@ -83,7 +83,8 @@ def learn_by_csl(
     interventions = rng.integers(0, 2, (n_rounds, sem.n_nodes), dtype=np.uint8)
     data = Dataset(sem.n_nodes)
     data.append(sem.sample(interventions, rng), interventions)
-    fit = csl(data, noise_mean=sem.mechanism_mean, joint=False, edge_weighting=edge_weighting)
+    settings = CSLSettings(joint=False, edge_weighting=edge_weighting)
+    fit = csl(data, noise_mean=sem.mechanism_mean, settings=settings)
     return fit.adjacency
 
 
@@ -100,7 +101,8 @@ def learn_one_regime(
     """
     samples = sem.sample(np.full((n_rounds, sem.n_nodes), regime, dtype=np.uint8), rng)
     covariance = np.cov(samples, rowvar=False, bias=True)
-    fitted = golem(covariance) if method == "GOLEM" else dagma(covariance, loss="least-squares")
+    least_squares = DAGMASettings(loss="least-squares")
+    fitted = golem(covariance) if method == "GOLEM" else dagma(covariance, least_squares)
     found: BoolArray = threshold_to_dag(fitted.weights) != 0
     return found
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from causalarms.graphs.csl import csl
+from causalarms.graphs.csl import CSLSettings, csl
 from causalarms.graphs.graph import graph_errors
 from causalarms.models.linear import fit_weights, score_interventions
 from causalarms.paper.settings import Settings
@@ -46,7 +46,9 @@ def run(settings: Settings, repetition: int) -> Record:
     for n_rounds in settings.error_rounds:
         data = Dataset(n_nodes)
         data.append(samples[:n_rounds], interventions[:n_rounds])
-        adjacency = csl(data, noise_mean=sem.mechanism_mean, joint=False).adjacency
+        adjacency = csl(
+            data, noise_mean=sem.mechanism_mean, settings=CSLSettings(joint=False)
+        ).adjacency
         model = fit_weights(Moments.of(data), adjacency, noise_mean=sem.mechanism_mean)
         estimate = score_interventions(model, arms, sem.reward).mean
         errors.append(float(np.nanmean(np.abs(estimate - truth)) / scale))

@@ -34,7 +34,7 @@ from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import MODEL, DatasetView
 from causalarms.checks import choice, flag, fraction, integer, number, optional
 from causalarms.errors import DataError, SettingError
-from causalarms.graphs.csl import Chain, csl
+from causalarms.graphs.csl import Chain, CSLSettings, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import ScoredInterventions
@@ -259,8 +259,7 @@ class CSLUCB(Policy):
             noise_mean=self.noise_mean,
             allowed=self.allowed,
             required=self.required,
-            joint=self.joint,
-            neighbors=self.k,
+            settings=CSLSettings(joint=self.joint, neighbors=self.k),
             chains=self._chains,
         )
         # other parents need other regressions, although the samples are the same

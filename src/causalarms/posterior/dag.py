@@ -1,10 +1,10 @@
-"""One graph for those who need one: a DAG that misses an edge with at most a stated probability.
+"""One graph from the posterior: a DAG that misses an edge with at most a stated probability.
 
-Edges above a threshold need not form a DAG, for instance where both directions of an edge are
-likely. The order of the nodes is therefore chosen first: the one against which the edges have the
-smallest total probability, those above the tolerance before all others. It is exact (dynamic
-programming over sets) up to 20 nodes and a local optimum past that, and it loses no edge above the
-tolerance where a DAG can keep all of them.
+Edges above a threshold need not form a DAG, for instance if both directions of an edge are likely.
+The order of the nodes is therefore chosen first: the one against which the edges have the smallest
+total probability, those above the tolerance before all others. It is exact (dynamic programming
+over sets) up to 20 nodes and a local optimum past that. It loses no edge above the tolerance if a
+DAG can keep all of them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,186 @@ from causalarms.posterior.prior import MechanismPrior, kernel_prior
 from causalarms.posterior.weights import draw_weights
 from causalarms.sem.regimes import Counts, regime_counts, regime_names, topological_order
 
-# An order with little weight on edges against it, for more nodes than all orders can be tried of.
-#
-# Nodes without weight from others come first and those without weight to others last, as long as
-# there are any, else the one that gives most more than it gets (Eades, Lin and Smyth, 1993): edges
-# without a cycle all follow the order. Then nodes move, one at a time, wherever that saves most.
+LIKELY = 0.5  # an edge is in "the graph" if its probability is above this
+PRIORITY = 1e6  # how much more an edge above the tolerance counts than one below
+
+
+class KeptGraph(NamedTuple):
+    """A graph per regime inside one order, and what it may miss among the known mechanisms."""
+
+    order: IntArray  # (N,)
+    adjacency: BoolArray  # (R, N, N)
+    largest_dropped: float  # probability of the most probable edge that is not there
+    misses: float  # probability that at least one edge is not there
+    order_misses: float  # the part of it that any graph inside this order would have
+    left_out: BoolArray  # (R, N, N) edges above the tolerance against the order
+    honoured: bool  # whether the tolerance holds; open directions may make that impossible
+
+
+def likely_edges(probability: FloatArray) -> BoolArray:
+    """The graph: edges (R, N, N) more likely than not.
+
+    If they form a cycle, edges of the smallest total probability are removed until they do not.
+    """
+    likely = probability > LIKELY
+    if topological_order(likely.any(axis=0)) is not None:
+        return likely
+    return np.asarray(likely & _forward(safe_order(probability, LIKELY), probability.shape))
+
+
+def keep_per_edge(posterior: Posterior, tolerance: float, known: BoolArray) -> KeptGraph:
+    """The sparsest DAG that has every edge of probability above the tolerance.
+
+    If no DAG has all of them, those of the smallest total probability are missing (`left_out`).
+    `known` (R, N) says which mechanisms have data.
+    """
+    probability = _of_known(posterior, known)
+    order = safe_order(probability, tolerance)
+    likely = probability > tolerance
+    forward = _forward(order, probability.shape)
+    left_out = likely & ~forward
+    return _described(posterior, order, likely & forward, known, left_out, not left_out.any())
+
+
+def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -> KeptGraph:
+    """The fewest of the most probable edges that contain all edges with probability 1 - tolerance.
+
+    If no graph inside the order can do that, the tolerance holds given that all edges follow the
+    order. `known` (R, N) says which mechanisms have data.
+    """
+    probability = _of_known(posterior, known)
+    order = safe_order(probability, 1.0)
+    forward = _forward(order, probability.shape) & known[:, None, :]
+    candidates = np.argwhere(forward)
+    ranked = candidates[np.argsort(-probability[forward], kind="stable")]
+    reachable = posterior.probability_within(_or_unknown(forward, known))
+    needed = 1 - tolerance if reachable >= 1 - tolerance else (1 - tolerance) * reachable
+    few, many = int((probability[forward] >= 1.0).sum()), len(ranked)
+    while few < many:  # bisection: the probability of a miss falls with every further edge
+        middle = (few + many) // 2
+        kept = _or_unknown(_edges(ranked[:middle], forward.shape), known)
+        if posterior.probability_within(kept) >= needed:
+            many = middle
+        else:
+            few = middle + 1
+    kept = _edges(ranked[:many], forward.shape)
+    left_out = (probability > tolerance) & ~_forward(order, probability.shape)
+    return _described(posterior, order, kept, known, left_out, reachable >= 1 - tolerance)
+
+
+def draws_given_graph(
+    gram: FloatArray,  # (R, N, N+1, N+1), in units of about the noise
+    adjacency: BoolArray,  # (R, N, N)
+    order: IntArray,  # (N,)
+    rng: np.random.Generator,
+    n: int,
+    *,
+    noise_mean: FloatArray | None = None,  # (R, N), in the same units
+    prior: MechanismPrior | None = None,
+    regimes: Counts | None = None,  # (N,), None: all R
+) -> Draws:
+    """n draws of weights and noise given a graph that is taken as certain.
+
+    Each mechanism is drawn by itself. Draws are t-distributed, wide if a mechanism has few rounds;
+    one that was never played is drawn from the prior.
+    """
+    n_regimes, size = adjacency.shape[:2]
+    counts = regime_counts(regimes, size, default=n_regimes)
+    told = kernel_prior(counts, prior or MechanismPrior(), noise_mean, None)
+    shapes = told.noise_shape + 0.5 * gram[:, :, -1, -1]
+    gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
+    normals = rng.standard_normal((n, n_regimes, size, size + 1))
+    edges = np.repeat(adjacency[None], n, axis=0)
+    weights, intercept, noise_std = draw_weights(
+        np.ascontiguousarray(gram), told, edges, gammas, normals
+    )
+    return Draws(
+        np.repeat(order[None], n, axis=0),
+        edges,
+        weights,
+        intercept,
+        noise_std,
+    )
+
+
+def left_out_edges(
+    kept: KeptGraph, nodes: tuple[str, ...], probability: npt.NDArray[np.float64]
+) -> list[dict[str, Any]]:
+    """The edges above the tolerance that run against the order, most probable first."""
+    names = regime_names(len(kept.left_out))
+    edges = [
+        {
+            "regime": names[r],
+            "parent": nodes[p],
+            "child": nodes[c],
+            "probability": float(probability[r, p, c]),
+        }
+        for r, p, c in np.argwhere(kept.left_out)
+    ]
+    return sorted(edges, key=lambda edge: -edge["probability"])
+
+
+def warn_of_open_directions(kept: KeptGraph, left_out: list[dict[str, Any]]) -> None:
+    """Warn if a graph without cycles could not keep the tolerance, with the likeliest lost edge."""
+    if kept.honoured:
+        return
+    example = ""
+    if left_out:
+        edge = left_out[0]
+        example = (
+            f"; given up, among others: {edge['parent']} -> {edge['child']} ({edge['regime']}) "
+            f"with probability {edge['probability']:.2f}"
+        )
+    warnings.warn(
+        "the data leave directions open and no graph without cycles keeps the promise: some edge "
+        f"runs against the order of this one with probability {kept.order_misses:.2g}{example}",
+        IdentifiabilityWarning,
+        stacklevel=4,
+    )
+
+
+def safe_order(probability: FloatArray, tolerance: float) -> IntArray:
+    """The order with the least probability on edges against it, those above tolerance first."""
+    weighted = probability * np.where(probability > tolerance, PRIORITY, 1.0)
+    if probability.shape[1] > MAX_ORDERED_NODES:
+        above = np.where(probability > tolerance, probability, 0.0)
+        return feedback_order(above.sum(axis=0), weighted.sum(axis=0))
+    local = np.zeros((probability.shape[1], 1 << (probability.shape[1] - 1)))
+    fill_costs(weighted.sum(axis=0), local)
+    return best_order(local)
+
+
+@kernel
+def fill_costs(weight: FloatArray, local: FloatArray) -> None:
+    """local[i, S] = minus the weight of the edges from i to nodes of S, all before i."""
+    for node in range(len(local)):
+        for mask in range(1, local.shape[1]):
+            lowest = 0
+            while not mask >> lowest & 1:
+                lowest += 1
+            child = lowest + (lowest >= node)
+            local[node, mask] = local[node, mask & (mask - 1)] - weight[node, child]
+
+
+def feedback_order(first: FloatArray, weight: FloatArray) -> IntArray:
+    """An order for more nodes than dynamic programming can take.
+
+    No edge of `first` (N, N) runs against it if `first` has no cycle; of `weight` (N, N) little
+    does.
+    """
+    order = greedy_order(first)
+    improve_order(weight, order)
+    return order
 
 
 @kernel
 def greedy_order(weight: FloatArray) -> IntArray:
-    """From weights (N, N) as [parent, child]."""
+    """An order with little weight on edges against it (Eades, Lin and Smyth, 1993).
+
+    `weight` is (N, N) as [parent, child]. Nodes without weight from others come first and those
+    without weight to others last, as long as there are any; else the node comes next whose weight
+    to others exceeds the weight from others most. If edges have no cycle, all follow the order.
+    """
     n = len(weight)
     order = np.empty(n, dtype=np.int64)
     left = np.ones(n, dtype=np.bool_)
@@ -68,7 +238,7 @@ def greedy_order(weight: FloatArray) -> IntArray:
 def improve_order(weight: FloatArray, order: IntArray) -> None:
     """Move single nodes while that lowers the weight of edges against the order."""
     n = len(order)
-    least = 1e-12 * weight.sum()  # no move for the sake of rounding
+    least = 1e-12 * weight.sum()  # smaller savings may be rounding, and nodes would move for ever
     moved = True
     while moved:
         moved = False
@@ -93,108 +263,12 @@ def improve_order(weight: FloatArray, order: IntArray) -> None:
             order[home] = node
 
 
-def feedback_order(first: FloatArray, weight: FloatArray) -> IntArray:
-    """No edge of `first` against the order where `first` has no cycle; little of `weight`."""
-    order = greedy_order(first)
-    improve_order(weight, order)
-    return order
-
-
-LIKELY = 0.5  # an edge is in "the graph" if its probability is above this
-ABOVE = 1e6  # how much more an edge above the tolerance counts than one below
-
-
-class KeptGraph(NamedTuple):
-    """A graph per regime inside one order, and what it may miss among the known mechanisms."""
-
-    order: IntArray  # (N,)
-    adjacency: BoolArray  # (R, N, N)
-    largest_dropped: float  # probability of the most probable edge that is not there
-    misses: float  # probability that at least one edge is not there
-    order_misses: float  # the part of it that any graph inside this order would have
-    left_out: BoolArray  # (R, N, N) edges above the tolerance against the order
-    honoured: bool  # does it keep the promise, or do open directions forbid it to any such graph
-
-
-def likely_edges(probability: FloatArray) -> BoolArray:
-    """The graph: edges (R, N, N) more likely than not.
-
-    If they close a cycle, those against the order go that cost the least probability.
-    """
-    likely = probability > LIKELY
-    if topological_order(likely.any(axis=0)) is not None:
-        return likely
-    return np.asarray(likely & _forward(safe_order(probability, LIKELY), probability.shape))
-
-
-def keep_per_edge(posterior: Posterior, tolerance: float, known: BoolArray) -> KeptGraph:
-    """The sparsest DAG without a missing edge of probability above the tolerance.
-
-    Where no DAG is without, those of the smallest total probability are missing (`left_out`).
-    """
-    probability = _of_known(posterior, known)
-    order = safe_order(probability, tolerance)
-    likely = probability > tolerance
-    forward = _forward(order, probability.shape)
-    left_out = likely & ~forward
-    return _described(posterior, order, likely & forward, known, left_out, not left_out.any())
-
-
-def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -> KeptGraph:
-    """As few of the most probable edges as miss none at all with probability 1 - tolerance.
-
-    Where no graph inside the order can promise that, the tolerance applies to the case that all
-    edges follow the order.
-    """
-    probability = _of_known(posterior, known)
-    order = safe_order(probability, 1.0)
-    forward = _forward(order, probability.shape) & known[:, None, :]
-    candidates = np.argwhere(forward)
-    ranked = candidates[np.argsort(-probability[forward], kind="stable")]
-    reachable = posterior.probability_within(_or_unknown(forward, known))
-    needed = 1 - tolerance if reachable >= 1 - tolerance else (1 - tolerance) * reachable
-    few, many = int((probability[forward] >= 1.0).sum()), len(ranked)
-    while few < many:  # misses fall with every further edge
-        middle = (few + many) // 2
-        kept = _or_unknown(_edges(ranked[:middle], forward.shape), known)
-        if posterior.probability_within(kept) >= needed:
-            many = middle
-        else:
-            few = middle + 1
-    kept = _edges(ranked[:many], forward.shape)
-    left_out = (probability > tolerance) & ~_forward(order, probability.shape)
-    return _described(posterior, order, kept, known, left_out, reachable >= 1 - tolerance)
-
-
-def safe_order(probability: FloatArray, tolerance: float) -> IntArray:
-    """The order with the least probability on edges against it, those above tolerance first."""
-    weighted = probability * np.where(probability > tolerance, ABOVE, 1.0)
-    if probability.shape[1] > MAX_ORDERED_NODES:
-        above = np.where(probability > tolerance, probability, 0.0)
-        return feedback_order(above.sum(axis=0), weighted.sum(axis=0))
-    local = np.zeros((probability.shape[1], 1 << (probability.shape[1] - 1)))
-    fill_costs(weighted.sum(axis=0), local)
-    return best_order(local)
-
-
-@kernel
-def fill_costs(weight: FloatArray, local: FloatArray) -> None:
-    """local[i, S] = minus the weight of the edges from i to nodes of S, all before i."""
-    for node in range(len(local)):
-        for mask in range(1, local.shape[1]):
-            lowest = 0
-            while not mask >> lowest & 1:
-                lowest += 1
-            child = lowest + (lowest >= node)
-            local[node, mask] = local[node, mask & (mask - 1)] - weight[node, child]
-
-
 def _of_known(posterior: Posterior, known: BoolArray) -> FloatArray:
     return np.where(known[:, None, :], posterior.edge_probability, 0.0)
 
 
 def _or_unknown(kept: BoolArray, known: BoolArray) -> BoolArray:
-    """Nothing is promised of mechanisms without data: whatever edges they have are no misses."""
+    """Mechanisms without data may have any edge: nothing is promised of them."""
     return kept | ~known[:, None, :]
 
 
@@ -226,79 +300,4 @@ def _described(
         order_misses=1 - within_order,
         left_out=left_out,
         honoured=honoured,
-    )
-
-
-# Weights and noise drawn given a graph that is taken as certain: every mechanism by itself.
-#
-# The draws are t-distributed, wide where a mechanism has few rounds; one that was never played is
-# drawn from the prior.
-
-
-def draws_given_graph(
-    gram: FloatArray,  # (R, N, N+1, N+1), in units of about the noise
-    adjacency: BoolArray,  # (R, N, N)
-    order: IntArray,  # (N,)
-    rng: np.random.Generator,
-    n: int,
-    *,
-    noise_mean: FloatArray | None = None,  # (R, N), in the same units
-    prior: MechanismPrior | None = None,
-    regimes: Counts | None = None,  # (N,), None: all R
-) -> Draws:
-    """n draws of the system with these edges."""
-    n_regimes, size = adjacency.shape[:2]
-    counts = regime_counts(regimes, size, default=n_regimes)
-    told = kernel_prior(counts, prior or MechanismPrior(), noise_mean, None)
-    shapes = told.noise_shape + 0.5 * gram[:, :, -1, -1]
-    gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
-    normals = rng.standard_normal((n, n_regimes, size, size + 1))
-    edges = np.repeat(adjacency[None], n, axis=0)
-    weights, intercept, noise_std = draw_weights(
-        np.ascontiguousarray(gram), told, edges, gammas, normals
-    )
-    return Draws(
-        np.repeat(order[None], n, axis=0),
-        edges,
-        weights,
-        intercept,
-        noise_std,
-    )
-
-
-# Say what a graph without cycles had to give up where the data leave directions open.
-
-
-def left_out_edges(
-    kept: KeptGraph, nodes: tuple[str, ...], probability: npt.NDArray[np.float64]
-) -> list[dict[str, Any]]:
-    """The edges above the tolerance that run against the order, most probable first."""
-    names = regime_names(len(kept.left_out))
-    edges = [
-        {
-            "regime": names[r],
-            "parent": nodes[p],
-            "child": nodes[c],
-            "probability": float(probability[r, p, c]),
-        }
-        for r, p, c in np.argwhere(kept.left_out)
-    ]
-    return sorted(edges, key=lambda edge: -edge["probability"])
-
-
-def warn_of_open_directions(kept: KeptGraph, left_out: list[dict[str, Any]]) -> None:
-    if kept.honoured:
-        return
-    example = ""
-    if left_out:
-        edge = left_out[0]
-        example = (
-            f"; given up, among others: {edge['parent']} -> {edge['child']} ({edge['regime']}) "
-            f"with probability {edge['probability']:.2f}"
-        )
-    warnings.warn(
-        "the data leave directions open and no graph without cycles keeps the promise: some edge "
-        f"runs against the order of this one with probability {kept.order_misses:.2g}{example}",
-        IdentifiabilityWarning,
-        stacklevel=4,
     )

@@ -1,4 +1,9 @@
-"""`ExactPosterior`: the posterior of Gram moments, kept up to date mechanism by mechanism."""
+"""`ExactPosterior`: the posterior over orders, parents and weights, summed over all orders.
+
+It is computed from the Gram moments of every mechanism, by dynamic programming over sets of nodes
+(`orders.py`) on the scores of all parent sets (`parent_scores.py`). Time and memory double with
+every node, at least. A mechanism with new moments is scored again; the others keep their scores.
+"""
 
 from __future__ import annotations
 
@@ -37,68 +42,20 @@ from causalarms.posterior.weights import estimate_all
 from causalarms.sem.regimes import existing
 from causalarms.statistics.moments import Moments
 
-# What a former mechanism still says: not its parents or weights, but the order of the nodes.
-#
-# A mechanism that changed is replaced by one with parents and weights of its own among the same
-# predecessors. Given the set S before the node, its samples have the probability sum over P in S
-# of prior(P | S) exp(log likelihood of P): one more factor of that node in the sum over orders.
-
-
-def evidence_of_order(
-    within: FloatArray,  # (2^(N-1),) log sums over subsets, of one mechanism
-    node: int,
-    log_sizes: FloatArray,
-    allowed: BoolArray,  # (N,) parents
-    required: BoolArray,  # (N,)
-) -> FloatArray:
-    """Log probability of the samples given the set before the node, (2^(N-1),)."""
-    certain = np.delete(required, node)
-    free = np.delete(allowed, node) & ~certain
-    prior = np.zeros_like(within)
-    by_count = sums_by_count(log_sizes, int(certain.sum()), int(free.sum()))
-    add_prior(bits_of(free), bits_of(certain), by_count, prior)
-    possible = prior > -np.inf
-    return np.where(possible, within - np.where(possible, prior, 0.0), -np.inf)
-
-
-# How much memory the tables of the exact posterior take, checked before they are made.
-
-
-def table_bytes(n_nodes: int, n_regimes: int = 2) -> int:
-    """Bytes at the peak: scores, their sums, sums by node, the past, one more table for a moment.
-
-    >>> f"{table_bytes(20):,}"
-    '622,854,144'
-    """
-    n_sets = 1 << max(n_nodes - 1, 0)
-    tables = 8 * n_nodes * n_sets * (n_regimes + n_regimes + 1 + 1 + 1)
-    orders = 8 * 2 * n_sets * 3
-    room = (8 + 4 + 8) * n_sets
-    return tables + orders + room
-
-
-def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> int:
-    """The bytes needed, or a refusal that names them."""
-    needed = table_bytes(n_nodes, n_regimes)
-    limit = EXACT_BYTES if limit is None else limit
-    if needed > limit:
-        raise SettingError(
-            f"the exact posterior of {n_nodes} nodes needs {needed:,} bytes, above the limit of "
-            f"{limit:,} (memory_limit); every further node doubles it"
-        )
-    return needed
-
 
 class ExactPosterior:
     """All graphs of the regimes with a common order, given the moments of every mechanism.
 
-    regimes      how many each node has; None: those of the moments, else two
-    noise_mean   (R, N) where it is known, None for an intercept per mechanism
-    noise_std    (R, N) where it is known, None for an inverse gamma prior
-    allowed, required   (N, N) or (R, N, N) as [.., parent, child]
+    n_nodes      number of nodes
+    moments      Gram moments of every mechanism; None: no data yet
+    noise_mean   (R, N) known noise means, None for an intercept per mechanism
+    noise_std    (R, N) known standard deviations, None for an inverse gamma prior
+    prior        of edges, weights and noise; None for the defaults of `MechanismPrior`
+    allowed, required   edges that may be and must be, (N, N) or (R, N, N) as [.., parent, child]
     memory_limit   in bytes, None for 1 GiB
+    regimes      how many each node has; None: those of the moments, else two
 
-    Data are in units in which noise has a standard deviation of about one. `update` rescores only
+    Data are in units in which noise has a standard deviation of about one. `update` scores only
     mechanisms whose moments changed; everything else is derived from the scores when asked for.
     """
 
@@ -137,8 +94,8 @@ class ExactPosterior:
         self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
         _refuse_cycle(self._edge_mask.required)
         if moments is None:
-            # The prior alone is scored when somebody asks for it: the first, random rounds of a
-            # policy need no score, and would wait 20 seconds for kernels to be compiled.
+            # The prior alone is scored on demand: the first, random rounds of a policy need no
+            # score, and would wait 20 seconds for kernels to be compiled.
             self._gram[:] = Moments(n_nodes, regimes=self.regimes).gram
         else:
             self.update(moments)
@@ -189,7 +146,7 @@ class ExactPosterior:
         now = Moments(self.n_nodes, regimes=self.regimes)
         now.gram[:] = self._gram
         now.forget(regime, node)
-        self._gram[regime, node] = np.nan  # its sums are to be made again, whatever it held
+        self._gram[regime, node] = np.nan  # never equal, so that `update` scores it again
         self.update(now)
 
     @property
@@ -214,7 +171,7 @@ class ExactPosterior:
 
     @property
     def diagnostics(self) -> None:
-        """Nothing is sampled."""
+        """None: nothing is sampled, so there is no convergence to diagnose."""
         return None
 
     @property
@@ -237,7 +194,7 @@ class ExactPosterior:
                 forward,
                 backward_sums(self.tables.local),
             )
-            probability[self._edge_mask.required] = 1.0  # their sum misses it by rounding
+            probability[self._edge_mask.required] = 1.0  # the sum is 1 only up to rounding
             probability.setflags(write=False)
             self._edge_probability = probability
         return self._edge_probability
@@ -271,7 +228,7 @@ class ExactPosterior:
     def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
         """Independent exact draws of order, parents, weights, intercepts and noise."""
         size, n_regimes = self.n_nodes, len(self._gram)
-        # more uniforms than are used: what is drawn next must not depend on their number
+        # more uniforms than are used: with fewer, every later draw of the stream would be another
         uniforms = rng.random((n, size, 1 + 2 * n_regimes))
         shapes = self.kernel_prior.noise_shape + 0.5 * self._gram[:, :, -1, -1]
         gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
@@ -306,23 +263,52 @@ class ExactPosterior:
         self.update(seen)
 
 
-def _refuse_cycle(required: BoolArray) -> None:
-    """ModelError if no order of the nodes has all required parents (R, N, N) before their child."""
-    waiting: BoolArray = np.asarray(required.any(axis=0))  # [parent, child]
-    while waiting.size:
-        first = ~waiting.any(axis=0)
-        if not first.any():
-            raise ModelError("no order of the nodes fits the required and forbidden edges")
-        waiting = waiting[np.ix_(~first, ~first)]
+def table_bytes(n_nodes: int, n_regimes: int = 2) -> int:
+    """Peak bytes of the tables: scores, their sums, sums by node, the past, one temporary table.
+
+    >>> f"{table_bytes(20):,}"
+    '622,854,144'
+    """
+    n_sets = 1 << max(n_nodes - 1, 0)
+    tables = 8 * n_nodes * n_sets * (n_regimes + n_regimes + 1 + 1 + 1)
+    orders = 8 * 2 * n_sets * 3
+    room = (8 + 4 + 8) * n_sets
+    return tables + orders + room
 
 
-def _past_of_order(past: FloatArray, order: IntArray) -> float:
-    """What former mechanisms say of one order."""
-    total, mask = 0.0, 0
-    for node in order.tolist():
-        total += past[node, without(mask, node)]
-        mask |= 1 << node
-    return total
+def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> int:
+    """The bytes needed; SettingError if they are above the limit, before anything is allocated."""
+    needed = table_bytes(n_nodes, n_regimes)
+    limit = EXACT_BYTES if limit is None else limit
+    if needed > limit:
+        raise SettingError(
+            f"the exact posterior of {n_nodes} nodes needs {needed:,} bytes, above the limit of "
+            f"{limit:,} (memory_limit); every further node doubles it"
+        )
+    return needed
+
+
+def evidence_of_order(
+    within: FloatArray,  # (2^(N-1),) log sums over subsets, of one mechanism
+    node: int,
+    log_sizes: FloatArray,
+    allowed: BoolArray,  # (N,) parents
+    required: BoolArray,  # (N,)
+) -> FloatArray:
+    """Log probability of a mechanism's samples given the set before the node, (2^(N-1),).
+
+    This is what a mechanism that has changed still says about the order of the nodes. Its successor
+    has parents and weights of its own among the same predecessors. Given the set S before the
+    node, the old samples have the probability sum over P in S of prior(P | S) exp(log likelihood
+    of P): one more factor of that node in the sum over orders.
+    """
+    certain = np.delete(required, node)
+    free = np.delete(allowed, node) & ~certain
+    prior = np.zeros_like(within)
+    by_count = sums_by_count(log_sizes, int(certain.sum()), int(free.sum()))
+    add_prior(bits_of(free), bits_of(certain), by_count, prior)
+    possible = prior > -np.inf
+    return np.where(possible, within - np.where(possible, prior, 0.0), -np.inf)
 
 
 def log_prior_sum(
@@ -331,7 +317,12 @@ def log_prior_sum(
     required: BoolArray,
     regimes: npt.NDArray[np.int64],
 ) -> float:
-    """`allowed` and `required` (R, N, N) as [regime, parent, child], `regimes` (N,)."""
+    """Log sum of the prior over all orders and parent sets that are possible.
+
+    log_sizes           (N,) log prior of a parent set by its size
+    allowed, required   (R, N, N) as [regime, parent, child]
+    regimes             (N,)
+    """
     n = len(log_sizes)
     local = np.zeros((n, 1 << (n - 1)))
     for regime, node in np.argwhere(existing(regimes)).tolist():
@@ -344,3 +335,22 @@ def log_prior_sum(
             local[node],
         )
     return float(forward_sums(local)[-1])
+
+
+def _refuse_cycle(required: BoolArray) -> None:
+    """ModelError if no order of the nodes has all required parents (R, N, N) before their child."""
+    waiting: BoolArray = np.asarray(required.any(axis=0))  # [parent, child]
+    while waiting.size:
+        first = ~waiting.any(axis=0)
+        if not first.any():
+            raise ModelError("no order of the nodes fits the required and forbidden edges")
+        waiting = waiting[np.ix_(~first, ~first)]
+
+
+def _past_of_order(past: FloatArray, order: IntArray) -> float:
+    """Log evidence of former mechanisms for one order."""
+    total, mask = 0.0, 0
+    for node in order.tolist():
+        total += past[node, without(mask, node)]
+        mask |= 1 << node
+    return total

@@ -1,8 +1,9 @@
-"""Sums and maxima over all orders of the nodes, by dynamic programming over sets of nodes.
+"""Sums, maxima and draws over all orders of the nodes, by dynamic programming over sets of nodes.
 
-`local[i, S]` is what node i contributes when exactly S comes before it, all regimes together: the
+`local[i, S]` is what node i contributes if exactly S comes before it, all regimes together: the
 log of the product of their sums over parent sets within S. A set without i is written without
-its bit (`without`), so that the tables have 2^(N-1) columns.
+its bit (`without`), so that the tables have 2^(N-1) columns. Edge probabilities and draws combine
+the sums over the orders of the nodes before (`forward_sums`) and after (`backward_sums`) a node.
 """
 
 from __future__ import annotations
@@ -20,26 +21,12 @@ from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.subset_sums import superset_log_sums
 from causalarms.posterior.weights import draw_weights
 
-
-@kernel
-def without(mask: int, node: int) -> int:
-    """The bits of the other nodes moved together.
-
-    >>> bin(without(0b1011, 2))
-    '0b111'
-    """
-    return ((mask >> (node + 1)) << node) | (mask & ((1 << node) - 1))
-
-
-@kernel
-def with_gap(mask: int, node: int) -> int:
-    """The inverse of `without` for a set that lacks the node."""
-    return ((mask >> node) << (node + 1)) | (mask & ((1 << node) - 1))
+NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
 
 
 @kernel
 def forward_sums(local: FloatArray) -> FloatArray:
-    """F(S): log sum over the orders of S that come first."""
+    """F(S): log sum over the orders of the nodes of S, which come first, (2^N,)."""
     n = len(local)
     sums = np.empty(1 << n)
     terms = np.empty(n)
@@ -57,7 +44,7 @@ def forward_sums(local: FloatArray) -> FloatArray:
 
 @kernel
 def backward_sums(local: FloatArray) -> FloatArray:
-    """log sum over the orders of the nodes that come after S."""
+    """Log sum over the orders of the nodes that come after S, (2^N,)."""
     n = len(local)
     sums = np.empty(1 << n)
     terms = np.empty(n)
@@ -71,16 +58,6 @@ def backward_sums(local: FloatArray) -> FloatArray:
                 m += 1
         sums[mask] = _log_sum(terms, m, top)
     return sums
-
-
-@kernel
-def _log_sum(terms: FloatArray, m: int, top: float) -> float:
-    if top == -np.inf:
-        return top
-    total = 0.0
-    for k in range(m):
-        total += math.exp(terms[k] - top)
-    return top + math.log(total)
 
 
 @kernel
@@ -112,110 +89,17 @@ def restricted_log_sum(
 
 
 @kernel
-def best_order(local: FloatArray) -> IntArray:
-    """The order with the largest sum of local terms; the smallest last node wins a tie."""
-    n = len(local)
-    best = np.empty(1 << n)
-    last = np.empty(1 << n, dtype=np.int8)
-    best[0] = 0.0
-    for mask in range(1, 1 << n):
-        best[mask], last[mask] = -np.inf, -1
-        for i in range(n):
-            if mask >> i & 1:
-                value = best[mask ^ (1 << i)] + local[i, without(mask, i)]
-                if value > best[mask] or last[mask] < 0:
-                    best[mask], last[mask] = value, i
-    order = np.empty(n, dtype=np.int64)
-    mask = (1 << n) - 1
-    for position in range(n - 1, -1, -1):
-        order[position] = last[mask]
-        mask ^= 1 << order[position]
-    return order
-
-
-# Exact draws of an order and, given it, of the parents of every mechanism.
-
-NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
-
-
-@kernel
-def draw_graph(
-    scores: FloatArray,  # (R, N, 2^(N-1))
-    within: FloatArray,  # (R, N, 2^(N-1))
-    local: FloatArray,  # (N, 2^(N-1))
-    forward: FloatArray,  # (2^N,)
-    regimes: npt.NDArray[np.int64],  # (N,)
-    uniforms: FloatArray,  # (N, 1 + R or more): who comes last, parents in each regime
-    order: npt.NDArray[np.int64],  # (N,) out
-    adjacency: npt.NDArray[np.bool_],  # (R, N, N) out
-) -> None:
-    n = len(order)
-    adjacency[:] = False
-    mask = (1 << n) - 1
-    for position in range(n - 1, -1, -1):
-        node = _draw_last(local, forward, mask, uniforms[position, 0])
-        order[position] = node
-        before = without(mask, node)
-        for regime in range(regimes[node]):
-            parents = draw_parents(
-                scores[regime, node],
-                within[regime, node, before],
-                before,
-                uniforms[position, 1 + regime],
-            )
-            for j in range(n - 1):
-                if parents >> j & 1:
-                    adjacency[regime, j + (j >= node), node] = True
-        mask ^= 1 << node
-
-
-@kernel
-def _draw_last(local: FloatArray, forward: FloatArray, mask: int, uniform: float) -> int:
-    chosen, reached = -1, 0.0
-    for i in range(len(local)):
-        if mask >> i & 1:
-            value = forward[mask ^ (1 << i)] + local[i, without(mask, i)] - forward[mask]
-            if value == -np.inf:
-                continue
-            chosen = i  # the last possible one stays, should rounding leave the sum below uniform
-            reached += math.exp(value)
-            if reached > uniform:
-                break
-    return chosen
-
-
-@kernel
-def draw_parents(scores: FloatArray, total: float, before: int, uniform: float) -> int:
-    """One set within `before`; the bits of a number smaller by one run through all subsets."""
-    chosen, best, reached = 0, -np.inf, 0.0
-    subset = before
-    while True:
-        value = scores[subset] - total
-        if value > NEGLIGIBLE:
-            reached += math.exp(value)
-            if reached > uniform:
-                return subset
-        if value > best:
-            chosen, best = subset, value
-        if subset == 0:
-            return chosen  # rounding left the sum below uniform: the most probable one
-        subset = (subset - 1) & before
-
-
-# Exact probabilities of edges: forward and backward sums over orders meet at every node.
-#
-# The probability of parent set P of a mechanism is exp(score) times the sum, over the sets S that
-# contain P and come before the node, of what all other mechanisms contribute.
-
-
-@kernel
 def edge_probabilities(
     tables: ScoreTables,
     regimes: IntArray,  # (N,)
     forward: FloatArray,  # (2^N,)
     backward: FloatArray,  # (2^N,)
 ) -> FloatArray:
-    """(R, N, N) as [regime, parent, child]."""
+    """Exact probability of every edge, (R, N, N) as [regime, parent, child].
+
+    The probability of parent set P of a mechanism is exp(score) times the sum, over the sets S
+    that contain P and come before the node, of what all other mechanisms contribute.
+    """
     scores, within = tables.scores, tables.within
     n, n_sets = scores.shape[1], scores.shape[2]
     probability = np.zeros((len(scores), n, n))
@@ -244,35 +128,26 @@ def edge_probabilities(
     return np.minimum(probability, 1.0)
 
 
-class RandomNumbers(NamedTuple):
-    """What n draws are made from."""
-
-    uniforms: FloatArray  # (n, N, 1 + R or more): who comes last, parents in each regime
-    gammas: FloatArray  # (n, R, N)
-    normals: FloatArray  # (n, R, N, N+1)
-
-
 @kernel
-def draw_all(
-    gram: FloatArray,  # (R, N, N+1, N+1)
-    prior: KernelPrior,
-    tables: ScoreTables,
-    forward: FloatArray,  # (2^N,)
-    random: RandomNumbers,
-) -> tuple[IntArray, BoolArray, FloatArray, FloatArray, FloatArray]:
-    """The fields of `Draws`."""
-    n, most, size = random.gammas.shape
-    order = np.empty((n, size), dtype=np.int64)
-    adjacency = np.empty((n, most, size, size), dtype=np.bool_)
-    for t in range(n):
-        draw_graph(
-            tables.scores, tables.within, tables.local, forward, prior.regimes,
-            random.uniforms[t], order[t], adjacency[t],
-        )  # fmt: skip
-    weights, intercept, noise_std = draw_weights(
-        gram, prior, adjacency, random.gammas, random.normals
-    )
-    return order, adjacency, weights, intercept, noise_std
+def best_order(local: FloatArray) -> IntArray:
+    """The order with the largest sum of local terms; the smallest last node wins a tie."""
+    n = len(local)
+    best = np.empty(1 << n)
+    last = np.empty(1 << n, dtype=np.int8)
+    best[0] = 0.0
+    for mask in range(1, 1 << n):
+        best[mask], last[mask] = -np.inf, -1
+        for i in range(n):
+            if mask >> i & 1:
+                value = best[mask ^ (1 << i)] + local[i, without(mask, i)]
+                if value > best[mask] or last[mask] < 0:
+                    best[mask], last[mask] = value, i
+    order = np.empty(n, dtype=np.int64)
+    mask = (1 << n) - 1
+    for position in range(n - 1, -1, -1):
+        order[position] = last[mask]
+        mask ^= 1 << order[position]
+    return order
 
 
 @kernel
@@ -300,3 +175,125 @@ def best_parents(scores: FloatArray, regimes: IntArray, order: IntArray) -> tupl
                     adjacency[regime, j + (j >= node), node] = True
         earlier |= 1 << node
     return adjacency, total
+
+
+class RandomNumbers(NamedTuple):
+    """The random numbers of n draws."""
+
+    uniforms: FloatArray  # (n, N, 1 + R or more): who comes last, parents in each regime
+    gammas: FloatArray  # (n, R, N)
+    normals: FloatArray  # (n, R, N, N+1)
+
+
+@kernel
+def draw_all(
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    prior: KernelPrior,
+    tables: ScoreTables,
+    forward: FloatArray,  # (2^N,)
+    random: RandomNumbers,
+) -> tuple[IntArray, BoolArray, FloatArray, FloatArray, FloatArray]:
+    """Draws of order, parents, weights, intercepts and noise: the fields of `Draws`."""
+    n, most, size = random.gammas.shape
+    order = np.empty((n, size), dtype=np.int64)
+    adjacency = np.empty((n, most, size, size), dtype=np.bool_)
+    for t in range(n):
+        draw_graph(
+            tables.scores, tables.within, tables.local, forward, prior.regimes,
+            random.uniforms[t], order[t], adjacency[t],
+        )  # fmt: skip
+    weights, intercept, noise_std = draw_weights(
+        gram, prior, adjacency, random.gammas, random.normals
+    )
+    return order, adjacency, weights, intercept, noise_std
+
+
+@kernel
+def draw_graph(
+    scores: FloatArray,  # (R, N, 2^(N-1))
+    within: FloatArray,  # (R, N, 2^(N-1))
+    local: FloatArray,  # (N, 2^(N-1))
+    forward: FloatArray,  # (2^N,)
+    regimes: npt.NDArray[np.int64],  # (N,)
+    uniforms: FloatArray,  # (N, 1 + R or more): who comes last, parents in each regime
+    order: npt.NDArray[np.int64],  # (N,) out
+    adjacency: npt.NDArray[np.bool_],  # (R, N, N) out
+) -> None:
+    """One exact draw of an order, from its last node to its first, and of parents given it."""
+    n = len(order)
+    adjacency[:] = False
+    mask = (1 << n) - 1
+    for position in range(n - 1, -1, -1):
+        node = _draw_last(local, forward, mask, uniforms[position, 0])
+        order[position] = node
+        before = without(mask, node)
+        for regime in range(regimes[node]):
+            parents = draw_parents(
+                scores[regime, node],
+                within[regime, node, before],
+                before,
+                uniforms[position, 1 + regime],
+            )
+            for j in range(n - 1):
+                if parents >> j & 1:
+                    adjacency[regime, j + (j >= node), node] = True
+        mask ^= 1 << node
+
+
+@kernel
+def draw_parents(scores: FloatArray, total: float, before: int, uniform: float) -> int:
+    """One set within `before`, from its probabilities exp(scores - total)."""
+    chosen, best, reached = 0, -np.inf, 0.0
+    subset = before
+    while True:
+        value = scores[subset] - total
+        if value > NEGLIGIBLE:
+            reached += math.exp(value)
+            if reached > uniform:
+                return subset
+        if value > best:
+            chosen, best = subset, value
+        if subset == 0:
+            return chosen  # rounding left the sum below uniform: the most probable one
+        subset = (subset - 1) & before  # the next smaller subset of `before`
+
+
+@kernel
+def _draw_last(local: FloatArray, forward: FloatArray, mask: int, uniform: float) -> int:
+    chosen, reached = -1, 0.0
+    for i in range(len(local)):
+        if mask >> i & 1:
+            value = forward[mask ^ (1 << i)] + local[i, without(mask, i)] - forward[mask]
+            if value == -np.inf:
+                continue
+            chosen = i  # the last possible one stays, should rounding leave the sum below uniform
+            reached += math.exp(value)
+            if reached > uniform:
+                break
+    return chosen
+
+
+@kernel
+def without(mask: int, node: int) -> int:
+    """The set `mask` without the bit of `node`; the higher bits move down by one.
+
+    >>> bin(without(0b1011, 2))
+    '0b111'
+    """
+    return ((mask >> (node + 1)) << node) | (mask & ((1 << node) - 1))
+
+
+@kernel
+def with_gap(mask: int, node: int) -> int:
+    """The inverse of `without` for a set that lacks the node."""
+    return ((mask >> node) << (node + 1)) | (mask & ((1 << node) - 1))
+
+
+@kernel
+def _log_sum(terms: FloatArray, m: int, top: float) -> float:
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for k in range(m):
+        total += math.exp(terms[k] - top)
+    return top + math.log(total)

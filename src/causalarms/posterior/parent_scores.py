@@ -1,9 +1,10 @@
 """Log marginal likelihood plus log prior of all parent sets of a mechanism, from its Gram matrix.
 
-Depth first over the sets: adding a parent eliminates its row from the normal equations of the
-candidates that may still follow (one right-looking Cholesky step). Half of the sets have no
-candidate left to follow, a quarter have one, ...: a set costs a constant number of operations on
-average, where starting again would cost O(p^3) and appending a Cholesky row O(p^2).
+`score_mechanisms` does so for all mechanisms in one compiled call. Sets are visited depth first:
+adding a parent eliminates its row from the normal equations of the candidates that may still
+follow (one right-looking Cholesky step). Half of the sets have no candidate left to follow, a
+quarter have one, and so on. So a set costs a constant number of operations on average, instead of
+O(p^3) from the start or O(p^2) for appending a row to a Cholesky factor.
 """
 
 from __future__ import annotations
@@ -20,58 +21,52 @@ from causalarms.posterior.prior import EdgeMask, KernelPrior
 from causalarms.posterior.subset_sums import subset_log_sums
 from causalarms.statistics.normal_equations import normal_equations
 
-LOWEST = -1e250  # nats; finite however small the known variance, so that sums are too
+LOWEST_SCORE = -1e250  # nats; keeps scores and their sums finite if a known variance is tiny
 
 
-class Noise(NamedTuple):
-    """What the likelihood of a mechanism's samples depends on, besides the squares they leave."""
+class ScoreTables(NamedTuple):
+    """Scores of every parent set and their sums, changed in place."""
 
-    n_samples: float
-    shape: float  # of the prior
-    known_variance: float  # nan: inverse gamma
-
-
-@kernel
-def noise_of(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> Noise:
-    return Noise(gram[-1, -1], prior.noise_shape, prior.known_variance[regime, node])
-
-
-@kernel
-def eliminate(source: FloatArray, target: FloatArray, pivot: int) -> None:
-    """Upper triangle of the equations behind `pivot` once it is a regressor."""
-    last = len(source) - 1
-    for k in range(pivot + 1, last + 1):
-        factor = source[pivot, k] / source[pivot, pivot]
-        for m in range(k, last + 1):
-            target[k, m] = source[k, m] - factor * source[pivot, m]
+    scores: FloatArray  # (R, N, 2^(N-1))
+    within: FloatArray  # (R, N, 2^(N-1)) log sums over the subsets of a set
+    past: FloatArray  # (N, 2^(N-1)) log evidence of former mechanisms for the order
+    local: FloatArray  # (N, 2^(N-1)) all regimes and the past together
+    mantissa: FloatArray  # (2^(N-1),) room to work
+    exponent: npt.NDArray[np.int32]  # (2^(N-1),) room to work
 
 
 @kernel
-def score_by_size(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> FloatArray:
-    """The part of a score that depends on the number of parents only, (N,)."""
-    n_samples, noise_shape = gram[-1, -1], prior.noise_shape
-    known_variance = prior.known_variance[regime, node]
-    shape = noise_shape + 0.5 * n_samples
-    n_parents = np.arange(len(prior.log_sizes))
-    score = prior.log_sizes + 0.5 * n_parents * math.log(prior.weight_precision)
-    if math.isnan(prior.noise_mean[regime, node]):
-        score += 0.5 * math.log(prior.intercept_precision)
-    if math.isnan(known_variance):
-        score += math.lgamma(shape) - math.lgamma(noise_shape)
-        score += noise_shape * math.log(noise_shape) - 0.5 * n_samples * math.log(2.0 * math.pi)
-    else:
-        score -= 0.5 * n_samples * math.log(2.0 * math.pi * known_variance)
-    return score
-
-
-@kernel
-def fit_score(squares: float, noise: Noise) -> float:
-    """The part that depends on the remaining sum of squares."""
-    squares = max(squares, 0.0)  # rounding, where the parents explain everything
-    if math.isnan(noise.known_variance):
-        shape = noise.shape + 0.5 * noise.n_samples
-        return -shape * math.log(noise.shape + 0.5 * squares)
-    return max(-0.5 * squares / noise.known_variance, LOWEST)
+def score_mechanisms(
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    changed: BoolArray,  # (R, N)
+    edges: EdgeMask,
+    prior: KernelPrior,
+    out: ScoreTables,
+) -> None:
+    """Score the changed mechanisms, and sum their scores over subsets."""
+    scores, within, local = out.scores, out.within, out.local
+    for node in range(changed.shape[1]):
+        any_changed = False
+        for regime in range(prior.regimes[node]):
+            any_changed |= changed[regime, node]
+            if changed[regime, node]:
+                score_parent_sets(
+                    gram[regime, node],
+                    regime,
+                    node,
+                    edges.allowed[regime, :, node],
+                    edges.required[regime, :, node],
+                    prior,
+                    scores[regime, node],
+                )
+                subset_log_sums(
+                    scores[regime, node], within[regime, node], out.mantissa, out.exponent
+                )
+        if any_changed:
+            local[node] = within[0, node]
+            for regime in range(1, prior.regimes[node]):
+                local[node] += within[regime, node]
+            local[node] += out.past[node]
 
 
 @kernel
@@ -82,8 +77,9 @@ def score_parent_sets(
     allowed: BoolArray,  # (N,) possible parents
     required: BoolArray,  # (N,) certain parents
     prior: KernelPrior,
-    scores: FloatArray,  # (2^(N-1),) out, by the bits of the other nodes; -inf where impossible
+    scores: FloatArray,  # (2^(N-1),) out, by the bits of the other nodes; -inf if impossible
 ) -> None:
+    """Scores of all parent sets of one mechanism."""
     n = len(gram) - 1
     noise_mean = prior.noise_mean[regime, node]
     with_intercept = math.isnan(noise_mean)
@@ -140,11 +136,11 @@ def score_supersets(
     noise: Noise,
     scores: FloatArray,
 ) -> None:
-    """All sets that contain the forced regressors."""
+    """Scores of all sets that contain the forced regressors, depth first."""
     n_free = len(bits)
     log_det = 0.0
     for pivot in range(forced):
-        if pivot > 0:  # the first is a plain sum, and may be the intercept's
+        if pivot > 0:  # the first is a plain sum, and the intercept's may be below
             equations[pivot, pivot] = max(equations[pivot, pivot], least)
         log_det += math.log(equations[pivot, pivot])
         eliminate(equations, equations, pivot)
@@ -173,49 +169,53 @@ def score_supersets(
         )
 
 
-# The loops over mechanisms: one compiled call for scores, for draws and for estimates.
+class Noise(NamedTuple):
+    """What the likelihood of a mechanism's samples depends on, besides the residual squares."""
 
-
-class ScoreTables(NamedTuple):
-    """What the exact posterior knows of every parent set, changed in place."""
-
-    scores: FloatArray  # (R, N, 2^(N-1))
-    within: FloatArray  # (R, N, 2^(N-1)) log sums over the subsets of a set
-    past: FloatArray  # (N, 2^(N-1)) what former mechanisms say of the order
-    local: FloatArray  # (N, 2^(N-1)) all regimes and the past together
-    mantissa: FloatArray  # (2^(N-1),) room to work
-    exponent: npt.NDArray[np.int32]  # (2^(N-1),) room to work
+    n_samples: float
+    shape: float  # of the prior
+    known_variance: float  # nan: inverse gamma
 
 
 @kernel
-def score_mechanisms(
-    gram: FloatArray,  # (R, N, N+1, N+1)
-    changed: BoolArray,  # (R, N)
-    edges: EdgeMask,
-    prior: KernelPrior,
-    out: ScoreTables,
-) -> None:
-    """Scores of the changed mechanisms and their sums over subsets."""
-    scores, within, local = out.scores, out.within, out.local
-    for node in range(changed.shape[1]):
-        any_changed = False
-        for regime in range(prior.regimes[node]):
-            any_changed |= changed[regime, node]
-            if changed[regime, node]:
-                score_parent_sets(
-                    gram[regime, node],
-                    regime,
-                    node,
-                    edges.allowed[regime, :, node],
-                    edges.required[regime, :, node],
-                    prior,
-                    scores[regime, node],
-                )
-                subset_log_sums(
-                    scores[regime, node], within[regime, node], out.mantissa, out.exponent
-                )
-        if any_changed:
-            local[node] = within[0, node]
-            for regime in range(1, prior.regimes[node]):
-                local[node] += within[regime, node]
-            local[node] += out.past[node]
+def noise_of(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> Noise:
+    """Of the mechanism with this Gram matrix, (N+1, N+1)."""
+    return Noise(gram[-1, -1], prior.noise_shape, prior.known_variance[regime, node])
+
+
+@kernel
+def score_by_size(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> FloatArray:
+    """The part of a score that depends on the number of parents only, (N,)."""
+    n_samples, noise_shape = gram[-1, -1], prior.noise_shape
+    known_variance = prior.known_variance[regime, node]
+    shape = noise_shape + 0.5 * n_samples
+    n_parents = np.arange(len(prior.log_sizes))
+    score = prior.log_sizes + 0.5 * n_parents * math.log(prior.weight_precision)
+    if math.isnan(prior.noise_mean[regime, node]):
+        score += 0.5 * math.log(prior.intercept_precision)
+    if math.isnan(known_variance):
+        score += math.lgamma(shape) - math.lgamma(noise_shape)
+        score += noise_shape * math.log(noise_shape) - 0.5 * n_samples * math.log(2.0 * math.pi)
+    else:
+        score -= 0.5 * n_samples * math.log(2.0 * math.pi * known_variance)
+    return score
+
+
+@kernel
+def fit_score(squares: float, noise: Noise) -> float:
+    """The part that depends on the remaining sum of squares."""
+    squares = max(squares, 0.0)  # below 0 by rounding if the parents explain everything
+    if math.isnan(noise.known_variance):
+        shape = noise.shape + 0.5 * noise.n_samples
+        return -shape * math.log(noise.shape + 0.5 * squares)
+    return max(-0.5 * squares / noise.known_variance, LOWEST_SCORE)
+
+
+@kernel
+def eliminate(source: FloatArray, target: FloatArray, pivot: int) -> None:
+    """Upper triangle of the equations behind `pivot` once it is a regressor."""
+    last = len(source) - 1
+    for k in range(pivot + 1, last + 1):
+        factor = source[pivot, k] / source[pivot, pivot]
+        for m in range(k, last + 1):
+            target[k, m] = source[k, m] - factor * source[pivot, m]

@@ -12,7 +12,7 @@ from systems import (
     random_weights,
 )
 
-from causalarms.graphs.continuous.dagma import Loss, dagma, dagma_objective
+from causalarms.graphs.continuous.dagma import DAGMASettings, Loss, dagma, dagma_objective
 from causalarms.graphs.continuous.numerics import threshold_to_dag
 
 COVARIANCE = population_covariance(KNOWN_WEIGHTS)
@@ -53,7 +53,7 @@ def test_objective_is_infinite_out_of_the_domain() -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_recovers_a_known_graph_and_leaves_the_covariance_alone(loss: Loss) -> None:
     covariance = COVARIANCE.copy()
-    fit = dagma(covariance, loss=loss)
+    fit = dagma(covariance, DAGMASettings(loss=loss))
     np.testing.assert_array_equal(covariance, COVARIANCE)
     assert fit.converged
     assert fit.steps < 180_000
@@ -63,31 +63,34 @@ def test_recovers_a_known_graph_and_leaves_the_covariance_alone(loss: Loss) -> N
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_weak_penalty_hardly_shrinks_the_weights(loss: Loss) -> None:
-    fit = dagma(COVARIANCE, loss=loss, l1=1e-3)
+    fit = dagma(COVARIANCE, DAGMASettings(loss=loss, l1=1e-3))
     np.testing.assert_allclose(threshold_to_dag(fit.weights), KNOWN_WEIGHTS, atol=0.02)
 
 
 def test_ends_in_the_domain_even_after_steps_too_long_for_it() -> None:
-    fit = dagma(COVARIANCE, learning_rate=0.2, **SHORT)
+    fit = dagma(COVARIANCE, DAGMASettings(learning_rate=0.2, **SHORT))
     inverse = np.linalg.inv(np.eye(5) - fit.weights**2)
     assert inverse.min() > -1e-12
 
 
 def test_zero_tolerance_runs_every_step() -> None:
-    fit = dagma(COVARIANCE, mu=(1.0, 0.1), s=(1.0, 1.0), tolerance=0.0, **SHORT)
+    fit = dagma(COVARIANCE, DAGMASettings(mu=(1.0, 0.1), s=(1.0, 1.0), tolerance=0.0, **SHORT))
     assert (fit.steps, fit.converged) == (5_000, False)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_relabelling_the_nodes_relabels_the_weights(loss: Loss) -> None:
     order = np.array([3, 0, 4, 2, 1])
-    moved = dagma(COVARIANCE[np.ix_(order, order)], loss=loss, **SHORT)
-    straight = dagma(COVARIANCE, loss=loss, **SHORT)
+    moved = dagma(COVARIANCE[np.ix_(order, order)], DAGMASettings(loss=loss, **SHORT))
+    straight = dagma(COVARIANCE, DAGMASettings(loss=loss, **SHORT))
     np.testing.assert_allclose(moved.weights, straight.weights[np.ix_(order, order)], atol=5e-3)
 
 
 def test_two_runs_agree_exactly() -> None:
-    first, second = dagma(COVARIANCE, **SHORT), dagma(COVARIANCE, **SHORT)
+    first, second = (
+        dagma(COVARIANCE, DAGMASettings(**SHORT)),
+        dagma(COVARIANCE, DAGMASettings(**SHORT)),
+    )
     np.testing.assert_array_equal(first.weights, second.weights)
     assert first[1:] == second[1:]
 
@@ -98,8 +101,8 @@ def test_refuses_bad_arguments() -> None:
     with pytest.raises(ValueError, match="NaN"):
         dagma(np.diag([1.0, np.nan]))
     with pytest.raises(ValueError, match="loss"):
-        dagma(COVARIANCE, loss="squares")  # type: ignore[arg-type]
+        dagma(COVARIANCE, DAGMASettings(loss="squares"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="equal length"):
-        dagma(COVARIANCE, mu=(1.0,))
+        dagma(COVARIANCE, DAGMASettings(mu=(1.0,)))
     with pytest.raises(ValueError, match="betas"):
-        dagma(COVARIANCE, betas=(1.0, 0.999))
+        dagma(COVARIANCE, DAGMASettings(betas=(1.0, 0.999)))

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from causalarms.arrays import FloatArray
 from causalarms.checks import number
 from causalarms.errors import CausalArmsWarning, DataError, IdentifiabilityWarning
-from causalarms.graphs.continuous.dagma import Loss, check_dagma, dagma
+from causalarms.graphs.continuous.dagma import DAGMASettings, Loss, check_dagma, dagma
 from causalarms.graphs.continuous.golem import check_golem, golem
 from causalarms.graphs.continuous.numerics import (
     LARGEST_RATE,
@@ -214,18 +214,18 @@ class DAGMA(_Continuous):
         self.tolerance = tolerance
 
     def check_settings(self) -> None:
-        check_dagma(**self._settings())
+        check_dagma(self._settings())
         self._check_rest()
 
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "loss": self.loss,
-            "l1": self.l1,
-            "learning_rate": self.learning_rate,
-            "steps": self.steps,
-            "last_steps": self.last_steps,
-            "tolerance": self.tolerance,
-        }
+    def _settings(self) -> DAGMASettings:
+        return DAGMASettings(
+            loss=self.loss,
+            l1=self.l1,
+            learning_rate=self.learning_rate,
+            steps=self.steps,
+            last_steps=self.last_steps,
+            tolerance=self.tolerance,
+        )
 
     def _weights(self, covariance: FloatArray) -> FloatArray:
-        return dagma(covariance, **self._settings()).weights
+        return dagma(covariance, self._settings()).weights

@@ -27,12 +27,15 @@ from causalarms.posterior.base import Draws, Posterior
 from causalarms.sem.rewards import indices_of, intervention_of, reward_tables
 
 LATE_TABLE_CELLS = 2**22  # draws times interventions that a late round compares: 32 MiB
-BEST_BY_MEAN = 10  # interventions that may always be decided on: nearly as good as the best
+DECISIONS_BY_MEAN = 10  # the best ones by mean may always be decided on
 
 
 class KnowledgeGradientSettings(NamedTuple):
-    """How much is computed, and how much what is learned counts; measured differences between
-    most of these values are within chance (docs/what-was-tried.md#looking-ahead)."""
+    """How much is computed, and how much information counts.
+
+    The measured differences between most of these values are within chance
+    (docs/what-was-tried.md#looking-ahead).
+    """
 
     early_rounds: int = 60  # every round is judged; with 20 of them regret was the same
     orders: int = 6  # of the model; 8 orders, 7 points and 90 draws took twice the time for nothing
@@ -43,13 +46,13 @@ class KnowledgeGradientSettings(NamedTuple):
     candidates: int = 18  # a third each by mean, by upper value and by being the best of a draw
     decisions: int = 40  # interventions that may be decided on after the outcome
     horizon: float = 1.0  # early rounds to come, as a multiple of those played; 2 was no better
-    late_draws: int = 300  # hold one that disagrees with probability 1 % with 95 %
-    disagreeing_draws: int = 20  # at most so many of those are looked at
+    late_draws: int = 300  # contain a draw that disagrees with 95 %, if 1 % of all disagree
+    disagreeing_draws: int = 20  # at most this many of those are used
     tests: int = 10  # candidates of a late round
     late_horizon: float = 5.0  # rounds to come per root of those played; t / 2 tested too much
     repeats: tuple[int, ...] = (1, 6)  # plays of a test: one may be too few to change a decision
     average_orders: int = 8  # for the expected rewards of a round that is not judged
-    negligible: float = 1e-3  # of the spread of rewards: less is no reason to disagree or to move
+    negligible: float = 1e-3  # of the spread of rewards: a smaller gain is ignored
     spacing: int = 15  # a judged round every age / spacing rounds
     longest_gap: int = 30  # rounds between judged rounds, at most
 
@@ -67,7 +70,7 @@ class Situation(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """In the units of the posterior."""
+    """What is played, and why; in the units of the posterior."""
 
     intervention: npt.NDArray[np.uint8]
     mean: float
@@ -75,17 +78,17 @@ class Chosen(NamedTuple):
     saved: float = 0.0  # by what is learned, over `rounds` rounds
     rounds: int = 0
     paid: float = 0.0  # by not playing the best on average
-    instead_of: npt.NDArray[np.uint8] | None = None  # that one, if it is not played
+    instead_of: npt.NDArray[np.uint8] | None = None  # the best on average, if it is not played
 
 
 class AverageRewards(NamedTuple):
-    """What is expected of every intervention, as long as the posterior stays as it is."""
+    """The expected reward of every intervention under the present posterior."""
 
     model: Model
     rewards: FloatArray  # of all interventions, costs not counted
 
     def net(self, asked: Situation) -> FloatArray:
-        """Of those that are allowed, (A,)."""
+        """Rewards of the allowed interventions net of their cost, (A,)."""
         rewards = self.rewards if asked.arms is None else self.rewards[asked.arms]
         return rewards if asked.cost is None else rewards - asked.cost
 
@@ -104,6 +107,7 @@ def average_rewards(
     reward: int,
     settings: KnowledgeGradientSettings,
 ) -> AverageRewards:
+    """Expected rewards of all interventions, from a model of a few orders."""
     orders = posterior.draw(rng, settings.average_orders).order
     model = model_of(posterior, orders, rng, settings.points)
     tables = reward_tables(model.weights, model.intercept, model.orders, reward, model.regimes)
@@ -130,7 +134,7 @@ def early_round(
     candidates = _candidates(compared, settings.candidates)
     by_mean = np.argsort(-compared.mean, kind="stable")
     decided = _first_distinct(
-        settings.decisions, by_mean[:BEST_BY_MEAN], _by_frequency(compared.best), by_mean
+        settings.decisions, by_mean[:DECISIONS_BY_MEAN], _by_frequency(compared.best), by_mean
     )
     decisions = _decisions(asked, decided)
     normals = rng.standard_normal((n, len(asked.pending) + 1, len(asked.regimes)))
@@ -143,6 +147,7 @@ def early_round(
     first = np.arange(settings.first_draws)
     loss = losses(candidates, first)
     value = compared.mean[candidates] - rounds * loss.mean(axis=0)
+    # finalists stay in the order of the candidates: the best by mean comes first and wins a tie
     left = np.sort(np.argsort(-value, kind="stable")[: settings.finalists])
     loss = np.vstack([loss[:, left], losses(candidates[left], np.arange(len(first), n))])
     lost = loss.mean(axis=0)
@@ -186,7 +191,7 @@ def late_round(
     hold = _chosen(asked, compared, incumbent, incumbent, 0.0, 0, quantile)
     if len(disagree) == 0 or len(mean) == 1:
         return hold
-    fraction = len(disagree) / n_draws
+    fraction = len(disagree) / n_draws  # the other draws gain nothing from a test
     rows = disagree[: settings.disagreeing_draws]
     theirs = compared._replace(tables=compared.tables[rows], best=compared.best[rows])
     candidates = _candidates(theirs, settings.tests)
@@ -196,7 +201,7 @@ def late_round(
         settings.decisions,
         np.array([incumbent]),
         _by_frequency(theirs.best),
-        by_mean[:BEST_BY_MEAN],
+        by_mean[:DECISIONS_BY_MEAN],
     )
     normals = rng.standard_normal((len(rows), len(asked.pending) + 1, len(asked.regimes)))
     drawn = _posterior_draws(draws, rows, compared, decided, normals)
@@ -213,7 +218,7 @@ def late_round(
         value = worth - plays * paid
         if value.max() > top:
             best, top = int(value.argmax()), float(value.max())
-            saved = float(worth[best]) / plays
+            saved = float(worth[best]) / plays  # one play is suggested at a time
     if best < 0:
         return hold
     return _chosen(asked, compared, int(candidates[best]), incumbent, saved, int(rounds), quantile)
@@ -225,7 +230,7 @@ def is_judged(age: int, settings: KnowledgeGradientSettings) -> bool:
 
 
 def _incumbent(mean: FloatArray, asked: Situation, settings: KnowledgeGradientSettings) -> int:
-    """The best on average, or the one that is being played if it is hardly worse."""
+    """The best on average, or the usual one if the difference is negligible."""
     best = int(mean.argmax())
     if len(asked.recent) == 0:
         return best
@@ -237,7 +242,7 @@ def _incumbent(mean: FloatArray, asked: Situation, settings: KnowledgeGradientSe
 
 
 def _usual_arm(asked: Situation) -> int | None:
-    """The one played most lately; None if it is not allowed."""
+    """The intervention played most often in recent rounds; None if it is not allowed."""
     played = Counter(sorted(indices_of(asked.recent, asked.regimes).tolist()))
     index = played.most_common(1)[0][0]
     if asked.arms is None:
@@ -249,6 +254,7 @@ def _usual_arm(asked: Situation) -> int | None:
 def _compare(draws: Draws, model: Model, asked: Situation) -> Compared:
     tables = _net_rewards(draws.weights, draws.intercept, draws.order, asked)
     mean = _net_rewards(model.weights, model.intercept, model.orders, asked).mean(axis=0)
+    # the model averages over weights and the draws over more orders: both are noisy
     return Compared(tables, 0.5 * (mean + tables.mean(axis=0)), tables.argmax(axis=1))
 
 
@@ -270,7 +276,7 @@ def _candidates(compared: Compared, n: int) -> IntArray:
 
 
 def _first_distinct(most: int, *lists: IntArray) -> IntArray:
-    """The first different ones, in this order."""
+    """The first `most` different arms, in the order of the lists."""
     together = np.concatenate(lists)
     _, at = np.unique(together, return_index=True)
     return together[np.sort(at)[:most]]
@@ -312,7 +318,7 @@ def _decisions(asked: Situation, decided: IntArray) -> Decisions:
 def _loss_so_far(
     model: Model, draws: PosteriorDraws, asked: Situation, decisions: Decisions, now: FloatArray
 ) -> float:
-    """On average, when nothing more will be known than what is pending; `now` without that."""
+    """Average loss once the pending results are known; `now` (D,) is the loss without them."""
     if len(asked.pending) == 0:
         return float(now.mean())
     others, last = asked.pending[:-1], asked.pending[-1:]

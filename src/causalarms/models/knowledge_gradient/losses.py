@@ -1,10 +1,10 @@
-"""What is still lost after a round: sample its outcome, learn from it, decide, compare with truth.
+"""The expected loss after one more round.
 
-Each draw of the posterior is taken as the truth in turn. A candidate is played in it, every parent
-set of the played mechanisms is updated by the outcome (its mean and its probability), orders are
-weighed again, and the decision with the best expected reward is made. What it forgoes in the draw
-is the loss. Its average over the draws is what knowledge-gradient rules call the value of the
-posterior after the round, up to sign (Frazier, Powell and Dayanik, 2008).
+Each draw of the posterior is taken as the truth in turn. A candidate is played in it, the outcome
+updates the mean and the probability of every parent set of the played mechanisms and the weights
+of the orders, and the decision with the best expected reward is made. The loss is what this
+decision forgoes in the draw. Its average over the draws is, up to its sign, what knowledge-gradient
+rules call the value of the posterior after the round (Frazier, Powell and Dayanik, 2008).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from causalarms.models.knowledge_gradient.model import (
     rank_one_update,
 )
 
-# Of the likeliest order's weight. An order below it hardly moves an expected reward, and leaving
-# it out saves its pass over all nodes and decisions.
+# Relative to the likeliest order. Orders below it barely change an expected reward, and each
+# that is left out saves a pass over all nodes and decisions.
 MIN_RELATIVE_ORDER_WEIGHT = 1e-3
 
 
@@ -47,7 +47,7 @@ class PosteriorDraws(NamedTuple):
 class Decisions(NamedTuple):
     """What may be decided afterwards."""
 
-    chosen: FloatArray  # (N, R, K) 1 where decision k has node i in regime r
+    chosen: FloatArray  # (N, R, K) 1 if decision k has node i in regime r, else 0
     cost: FloatArray  # (K,)
     reward: int
 
@@ -63,12 +63,12 @@ class Learned(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A round, and what it says to the M parent sets of the mechanisms it was played with."""
+    """A round, and how it updates the M parent sets of the mechanisms it was played with."""
 
     arm: npt.NDArray[np.uint8]  # (N,)
     x: FloatArray  # (N+1,), the constant last
     density: FloatArray  # (M,) relative to the mechanism's likeliest set
-    step: FloatArray  # (M, P) by how much means move
+    step: FloatArray  # (M, P) change of the means
 
 
 @kernel
@@ -80,7 +80,7 @@ def losses_after(
     plays: float,  # how often a candidate is played
     decisions: Decisions,
 ) -> FloatArray:
-    """What is lost per round after each candidate, in every draw, (D, C)."""
+    """Loss per round after each candidate, in every draw, (D, C)."""
     n_sets = len(model.regressions.size)
     losses = np.empty((len(draws.order), len(candidates)))
     x = np.ones(model.orders.shape[1] + 1)
@@ -111,7 +111,7 @@ def losses_after(
 def sample_outcome(
     draws: PosteriorDraws, d: int, number: int, plays: float, outcome: Outcome
 ) -> None:
-    """x of a round of `outcome.arm` in draw d, the average of `plays` of them."""
+    """Write x of a round of `outcome.arm` in draw d, the average of `plays` rounds."""
     x, size = outcome.x, 1.0 / math.sqrt(plays)
     for position in range(draws.order.shape[1]):
         node = draws.order[d, position]
@@ -189,7 +189,11 @@ def _weight(
 def expected_rewards(
     model: Model, learned: Learned, outcome: Outcome, decisions: Decisions
 ) -> FloatArray:
-    """Of every decision after the round, net of its cost, (K,)."""
+    """Expected reward of every decision after the round, net of its cost, (K,).
+
+    Only the played mechanisms have new weights. They are averaged here, row by row, instead of
+    for the whole system: this is the innermost loop of the knowledge gradient.
+    """
     sets, regressions, fraction = model.sets, learned.regressions, learned.fraction
     weights, intercept = learned.weights, learned.intercept
     density, step = outcome.density, outcome.step
@@ -251,7 +255,7 @@ def expected_rewards(
                 of_parent = means[earlier]
                 for k in range(n_decisions):
                     mean[k] += coefficient[k] * of_parent[k]
-            if node == decisions.reward:
+            if node == decisions.reward:  # later nodes do not matter to it
                 for k in range(n_decisions):
                     values[k] += after[o] * mean[k]
                 break

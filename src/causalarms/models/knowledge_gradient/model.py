@@ -1,12 +1,12 @@
-"""A small stand-in for the posterior that can learn one more round in microseconds.
+"""A small approximation of the posterior that can learn one more round in microseconds.
 
-It has a few orders of the nodes, in each of them a few parent sets of every mechanism, and the
-regression of every parent set. Given an order mechanisms are independent and the reward is linear
-in each of them, so its expectation is the reward of the system of average weights: no draw of
-weights is needed. The derivation is in docs/posterior.md#knowledge-gradient.
+It consists of a few orders of the nodes, for each order a few parent sets of every mechanism, and
+the regression of every parent set. Given an order, mechanisms are independent and the reward is
+linear in each of them, so its expectation is the reward of the system of average weights: no draw
+of weights is needed. The derivation is in docs/posterior.md#knowledge-gradient.
 
-Parent sets are stratified: evenly spaced points of their cumulated probability name them, so that a
-set of probability p is named p times as often as there are points, to within one.
+Parent sets are a stratified sample: evenly spaced points of their cumulated probability choose
+them, so that a set of probability p is chosen p S times out of S points, to within one.
 
 With A = X^T X + prior precision, mean w and a round (x, y): h = x^T A^-1 x and e = y - w^T x give
     w' = w + A^-1 x e / (1 + h),    A'^-1 = A^-1 - A^-1 x x^T A^-1 / (1 + h),
@@ -50,8 +50,8 @@ class Regressions(NamedTuple):
     inverse: FloatArray  # (M, P, P) of A
     mean: FloatArray  # (M, P)
     variance: FloatArray  # (M,) of the noise, as believed
-    freedom: FloatArray  # (M,) inf where the variance is known
-    target_mean: FloatArray  # (R, N) known noise means, 0 where there is an intercept
+    freedom: FloatArray  # (M,) inf if the variance is known
+    target_mean: FloatArray  # (R, N) known noise means, 0 if there is an intercept
 
 
 class Model(NamedTuple):
@@ -68,7 +68,12 @@ class Model(NamedTuple):
 def model_of(
     posterior: Posterior, orders: IntArray, rng: np.random.Generator, n_points: int
 ) -> Model:
-    """Of orders that were drawn from the posterior, which must have scored all parent sets."""
+    """The model of given orders.
+
+    posterior   must have scored all parent sets
+    orders      (O, N), drawn from it
+    n_points    parent sets per mechanism and order, S
+    """
     tables, prior = posterior.tables, posterior.kernel_prior
     assert tables is not None, "the sampled posterior has no table of parent sets"
     uniforms = rng.random((len(orders), *tables.scores.shape[:2]))
@@ -83,7 +88,7 @@ def stratified_sets(
     tables: ScoreTables,
     orders: IntArray,  # (O, N)
     regimes: IntArray,  # (N,)
-    uniforms: FloatArray,  # (O, R, N) where the first point lies
+    uniforms: FloatArray,  # (O, R, N) position of the first point
     n_points: int,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, IntArray]:
     """The fields of `ParentSets`."""
@@ -139,14 +144,14 @@ def name_sets(
     total: float,  # log sum of those within `before`
     before: int,
     uniform: float,
-    named: IntArray,  # (S,) out, equal ones side by side
+    named: IntArray,  # (S,) out, equal ones next to each other
 ) -> None:
     """The sets at the points (uniform + k) / S of the cumulated probability."""
     n_points = len(named)
     at, reached = 0, 0.0
     likeliest, best = 0, -np.inf
     subset = before
-    while at < n_points:  # the bits of a number smaller by one run through all subsets
+    while at < n_points:  # (subset - 1) & before runs through all subsets
         value = scores[subset] - total
         if value > NEGLIGIBLE:
             reached += math.exp(value)
@@ -158,7 +163,7 @@ def name_sets(
         if subset == 0:
             break
         subset = (subset - 1) & before
-    if at == 0:  # rounding lost everything
+    if at == 0:  # rounding left no set above `NEGLIGIBLE`
         named[0] = likeliest
         at = 1
     for point in range(at, n_points):
@@ -290,7 +295,7 @@ def rank_one_update(
 
 @kernel
 def copied(regressions: Regressions) -> Regressions:
-    """So that rounds can be learned and forgotten again."""
+    """A copy that can learn rounds while the original stays as it is."""
     return Regressions(
         regressions.size,
         regressions.regressor,

@@ -1,14 +1,15 @@
 """`posterior` and `posterior-cd`: optimism over draws of the posterior over graphs.
 
-Nobody tells it the topology: it holds the posterior over orders, parent sets, weights and noise of
-all mechanisms (`causalarms.posterior`). Every round it draws the whole system `draws` times and
-plays the intervention whose expected reward is highest by the `quantile` of the draws. Arms whose
-upper quantile is below the best are never played; uncertain arms keep being played until their
-interval shrinks. Or it plays by the knowledge gradient (`decide`).
+The graph is unknown: the policy holds the posterior over orders, parent sets, weights and noise of
+all mechanisms (`causalarms.posterior`). It decides in one of two ways (`decide`). By quantile, it
+draws the whole system `draws` times in every round and plays the intervention with the highest
+`quantile` of its expected reward over the draws: arms whose upper quantile is below the best are
+never played, and uncertain arms keep being played until their interval shrinks. Or it plays by the
+knowledge gradient (`models/knowledge_gradient`).
 
-With a detector (`changes/evidence.py`) each round is first predicted from the posterior; a
-mechanism that no longer produces what it should forgets all rounds from before its change, and a
-few random interventions, each followed by its opposite (by all other regimes, one after the other),
+With a detector (`changes/evidence.py`) each round is first predicted from the posterior. A
+mechanism that no longer follows its prediction forgets all rounds from before its change. A few
+random interventions, each followed by its opposite (by all other regimes, one after the other),
 then look for other mechanisms that changed with it.
 
 If the noise means are unknown, values are taken relative to each node's median over the first
@@ -48,13 +49,13 @@ from causalarms.posterior.dag import likely_edges
 from causalarms.search.constraints import Constraints
 from causalarms.sem.rewards import within
 
-# Rounds in which the posterior is refreshed each time; later every `refresh`. By then a round
-# changes little, and a run of 1500 rounds is refreshed 540 times.
-EVERY_ROUND = 300
+# Up to this round the posterior is refreshed in every round, later in every `refresh`-th. By then a
+# round changes little, and a run of 1500 rounds is refreshed 540 times.
+LAST_ROUND_REFRESHED_ALONE = 300
 
 
 def _signature() -> inspect.Signature:
-    """Of the constructor, with the settings by name: registries read it."""
+    """The constructor's signature with every setting by name, which registries read."""
     named, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature(
         [
@@ -70,10 +71,12 @@ def _signature() -> inspect.Signature:
 
 
 class PosteriorPolicy(Policy):
-    """Is told nothing but, if they are known, the noise means (and standard deviations).
+    """A policy that learns the graph while it plays.
 
-    `regimes` says how many each node has (two); 1: a node without a switch, learned once. All other
-    settings are those of `PosteriorConfig`.
+    n_nodes    number of nodes
+    reward     the node to maximise; -1 is the last one
+    regimes    how many regimes each node has (two); 1 is a node without a switch, learned once
+    settings   the fields of `PosteriorConfig`
     """
 
     offers = (PREDICTION,)
@@ -143,7 +146,7 @@ class PosteriorPolicy(Policy):
     ) -> Recommendation:
         """The intervention to settle on now, how likely it is the best, and what stopping costs.
 
-        Without `rng` from the same draws as `belief()`, so that nobody is told something else.
+        Without `rng` it is computed from the same draws as `belief()`, so that both agree.
         """
         belief = self.belief(rng, draws=n_draws(draws))
         if belief is None:
@@ -160,7 +163,7 @@ class PosteriorPolicy(Policy):
         stale = rounds.stale(a, self.made)  # from before a known change
         view = system.view(x, stale) if self._predicts else None
         alarms = [] if view is None else self._watch(a, x, view)
-        # the result of a test is worth a refresh: the next decision waits for it
+        # a test was played for its result, so the next decision must know it: refresh now
         tested = self._knowledge_gradient is not None and not np.array_equal(
             a, rounds.recent.last_regimes()
         )
@@ -172,15 +175,16 @@ class PosteriorPolicy(Policy):
         zero = system.settle(self.n_told, changed=bool(self.alarms))
         if zero is None:
             return
-        for alarm in alarms:
+        for alarm in alarms:  # after `settle`: moments are relative to the origin found there
             self.alarms.append(alarm)
             n_gaps += system.forget(alarm, self.n_told, self.made)
             for regime, node in alarm.mechanisms(self.regimes):
                 self.detector.forget(regime, node)
             self._probes_left = self.config.probes
+        # before `refresh`: gaps are filled by the posterior that has not seen this round
         system.fill_gaps(self.n_told, n_gaps, zero, starts_after(self.alarms, self.regimes))
         due = self.n_told % self.config.refresh == 0
-        if alarms or self.n_told <= EVERY_ROUND or due or tested:
+        if alarms or self.n_told <= LAST_ROUND_REFRESHED_ALONE or due or tested:
             system.refresh()
             self._refreshed = self.n_told
             if self._predicts and (alarms or due):

@@ -1,9 +1,9 @@
 """How `posterior` decides: at random, by a quantile of the draws, or by the knowledge gradient.
 
-Rounds are random at first, if units are to be estimated, and after an alarm. Probes then come in
-groups of R, with two regimes in pairs of opposites: each moves every node to its next regime, so
-that a group plays every mechanism. The knowledge gradient starts with one random intervention and
-its opposite in every node, so that each mechanism of a pair has been seen.
+The first rounds are random if units are to be estimated, and so are the probes after an alarm.
+Probes come in groups of R (pairs of opposites if there are two regimes): each moves every node to
+its next regime, so that a group plays every mechanism. The knowledge gradient starts with one
+random intervention and its opposite in every node, so that two mechanisms of each node are seen.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import Counts, n_interventions
 from causalarms.sem.rewards import allowed_arms
 
-NODES_IN_A_REASON = 4  # in a reason
+NODES_IN_A_REASON = 4  # named; the others are counted
 MAX_PENDING = 8  # results that are sampled before a candidate's own
 RECENT_ROUNDS = 20  # whose usual intervention is kept unless another is clearly better
 
@@ -49,11 +49,11 @@ FIRST = "the first two rounds show every node in two of its regimes"
 
 
 class Progress(NamedTuple):
-    """Where a policy is."""
+    """How far a policy has come."""
 
     n_told: int
     last_alarm: int  # its round; 0: there was none
-    refreshed: int  # the round whose result the posterior learned last
+    refreshed: int  # the last round that the posterior has learned
 
 
 def random_round(
@@ -76,7 +76,7 @@ def random_round(
 def next_regimes(
     played: Intervention, regimes: Counts, rng: np.random.Generator, kept: Constraints | None
 ) -> Intervention:
-    """Every node in its next regime, of two the opposite one, or as near to that as may be."""
+    """Every node in its next regime (of two, the other one), or the nearest that is allowed."""
     moved = ((played.astype(np.int64) + 1) % regimes).astype(np.uint8)
     return moved if kept is None else nearest_allowed(moved, kept, rng)
 
@@ -108,7 +108,7 @@ def why_not_lookahead(method: str, regimes: Counts) -> str:
 
 
 def knowledge_gradient_of(system: LearnedSystem, reward: int) -> KnowledgeGradient | None:
-    """None if a policy is to decide, or has to, by its quantile."""
+    """The knowledge gradient of a policy; None if it decides by quantile."""
     decide, obstacle = system.config.decide, why_not_lookahead(system.method, system.regimes)
     if decide == LOOKAHEAD and obstacle:
         raise SettingError(f"decide='lookahead' {obstacle}; take decide='quantile'")
@@ -117,7 +117,11 @@ def knowledge_gradient_of(system: LearnedSystem, reward: int) -> KnowledgeGradie
 
 
 class KnowledgeGradient:
-    """Decides from what is learned alone; nothing here is state."""
+    """The knowledge gradient of what a policy has learned; it has no state of its own.
+
+    system   what is learned
+    reward   the node to maximise
+    """
 
     def __init__(self, system: LearnedSystem, reward: int) -> None:
         self.system = system
@@ -164,6 +168,7 @@ class KnowledgeGradient:
         """Computed once for all rounds in which the posterior is the same."""
         posterior = self.system.posterior
         if self._average is None or self._average[0] is not posterior or self._average[1] != as_of:
+            # a stream of its own: the result must not depend on which round asks first
             rng = stream(0, "lookahead", as_of)
             found = average_rewards(posterior, rng, self.reward, self.settings)
             self._average = posterior, as_of, found
@@ -183,7 +188,7 @@ class KnowledgeGradient:
 
 
 def in_words(chosen: Chosen, scale: float) -> str:
-    """Nodes as 'x3', which a study replaces by their names."""
+    """Why it is played; nodes are 'x3', which a study replaces by their names."""
     if chosen.instead_of is None:
         return STEADY
     differs = [f"'x{i}'" for i in np.flatnonzero(chosen.intervention != chosen.instead_of)]

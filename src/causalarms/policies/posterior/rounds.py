@@ -1,9 +1,9 @@
-"""The rounds told to `posterior`, as far as it learns from them.
+"""The rounds that `posterior` was told, in the form in which it learns from them.
 
-Complete rounds are sums (`Moments`), incomplete ones are held to be filled (`IncompleteRounds`),
-the last ones are kept as they are (`RecentRounds`), and those with a probable typing error are set
-aside (`OutlierFilter`). Sums are relative to an origin, the median of the first rounds: the prior
-of the intercepts lies around it.
+Complete rounds are summed up (`Moments`). Incomplete rounds are held until their gaps can be filled
+(`IncompleteRounds`), the last rounds are kept as they are (`RecentRounds`), and rounds with a
+probable typing error are set aside (`OutlierFilter`). Sums are relative to an origin, the median of
+the first rounds, because the prior of the intercepts is centred there.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
 
 FIRST_ROUNDS = 8  # random ones, from which units are estimated; `quantile` lost more with 4
-FEWEST_VALUES = 4  # of a node, that show its spread if some are missing
-LATEST_ROUND = 24  # after which units are estimated, however many values are missing
+MIN_VALUES_FOR_UNITS = 4  # of each node, if values are missing
+LATEST_ROUND_FOR_UNITS = 24  # then units are estimated, however many values are missing
 
-MAX_INCOMPLETE = 200  # rounds that are filled again; at as many, the older half is filled for good
-REFILL_GROWTH = 1.1  # times as many rounds as when the held ones were filled
-DRAWS_TO_FILL = 16  # of the system, from which values are expected
+MAX_INCOMPLETE = 200  # held rounds; at this number the older half is filled for the last time
+REFILL_GROWTH = 1.1  # held rounds are filled again when this many times as many rounds are known
+DRAWS_TO_FILL = 16  # draws of the system over which a missing value is averaged
 
-FAR = 5.0  # times the third farthest distance; 3 leaves out honest rounds, 10 misses errors
-FEWEST_TO_JUDGE = 6  # values of a node from which on one may be far
-JUDGED_TOGETHER = 30  # first rounds
-COMPANY = 3  # so many strange values are no errors
+FAR_RATIO = 5.0  # times the third farthest distance; 3 leaves out good rounds, 10 misses errors
+MIN_ROUNDS_TO_JUDGE = 6  # fewer values do not show which of them is far
+EARLY_ROUNDS = 30  # rounds that are all judged again with each of them
+VALUES_FOR_A_PATTERN = 3  # this many strange values of a mechanism are not errors
+PATTERN_ROUNDS = 20  # within which they must come
 SURPRISING_SCORE = 8.0  # standard normal; never reached by chance
-COMPANY_ROUNDS = 20  # within which that many must come
-CLEARED_ROUNDS = 50  # in which a mechanism that was suspected wrongly is not suspected
+CLEARED_ROUNDS = 50  # in which a mechanism that was wrongly suspected is not suspected again
 MAX_SET_ASIDE = 100  # rounds that may be taken back; older ones stay out
 
 
 class Round(NamedTuple):
-    """One as it was told."""
+    """A round as it was told."""
 
     number: int
     regimes: Intervention
@@ -50,15 +50,20 @@ class Round(NamedTuple):
 
 
 class ToldRounds:
-    """`wary`: of typing errors."""
+    """All rounds told so far.
 
-    def __init__(self, regimes: Counts, *, wary: bool) -> None:
+    regimes        how many regimes each node has, (N,)
+    set_aside_errors   whether rounds with a probable typing error are left out
+    """
+
+    def __init__(self, regimes: Counts, *, set_aside_errors: bool) -> None:
         self.regimes = regimes
         self.n_nodes = len(regimes)
-        self.outliers = OutlierFilter(regimes) if wary else None
+        self.outliers = OutlierFilter(regimes) if set_aside_errors else None
         self.origin: FloatArray = np.zeros(self.n_nodes)  # all but the recent is relative to it
         self._start_again()
-        self.began: IntArray = np.zeros_like(self.moments.counts)  # when the first since was made
+        # (R, N), when the first round since the mechanism's last change was made
+        self.began: IntArray = np.zeros_like(self.moments.counts)
 
     def _start_again(self) -> None:
         self.moments = Moments(self.n_nodes, regimes=self.regimes)
@@ -67,12 +72,12 @@ class ToldRounds:
 
     @property
     def counts(self) -> IntArray:
-        """Of how many rounds each mechanism knows something, (R, N)."""
+        """Number of rounds each mechanism learns from, (R, N)."""
         return self.moments.counts + self.gaps.counts
 
     @property
     def evidence(self) -> Moments:
-        """Moments of all rounds, of incomplete ones as far as they go."""
+        """Moments of all rounds, incomplete ones as they were last filled."""
         if not self.gaps.counts.any():
             return self.moments
         both = Moments(self.n_nodes, regimes=self.regimes)
@@ -90,13 +95,21 @@ class ToldRounds:
         made: int,
         stale: BoolArray,
         *,
-        changed: bool,  # there were alarms before
+        changed: bool,
         view: View | None,
         predictors: BoolArray,
     ) -> int:
-        """A round, unless it is set aside, and those that no longer are; how many have gaps."""
+        """Learn a round, unless it is set aside, and rounds that no longer are.
+
+        made         when the round was made (the number of rounds told then)
+        stale        nodes whose mechanism has changed since, (N,)
+        changed      whether there were alarms before
+        view         predicts the round; None: no prediction yet
+        predictors   which nodes predict which, (N, N) as [node, predictor]
+        Returns how many of the learned rounds have gaps.
+        """
         rounds = [told]
-        if self.outliers is not None and told.number <= JUDGED_TOGETHER:
+        if self.outliers is not None and told.number <= EARLY_ROUNDS:
             again = None if changed else self.outliers.early(told)
             if again is not None:
                 self._start_again()
@@ -111,17 +124,18 @@ class ToldRounds:
         return self._learn(rounds, told.number, made, stale)
 
     def take_back(self, regime: int, node: int, *, after: int, last: int, made: int) -> int:
-        """Rounds set aside because of a mechanism that has changed; how many have gaps.
+        """Learn rounds that were set aside because of a mechanism that has changed since `after`.
 
-        `last` is the round told last, and `made` when that was made.
+        `last` is the round told last, and `made` when that was made. Returns how many of the
+        learned rounds have gaps.
         """
         if self.outliers is None:
             return 0
-        back = self.outliers.take_back(regime, node, after=after, company=1)
+        back = self.outliers.take_back(regime, node, after=after, minimum=1)
         return self._learn(back, last, made, np.zeros(self.n_nodes, dtype=bool))
 
     def _learn(self, rounds: Sequence[Round], last: int, made: int, stale: BoolArray) -> int:
-        """`stale` mechanisms learn nothing from the round told last; how many have gaps."""
+        """Returns how many have gaps; `stale` mechanisms learn nothing from the last round."""
         n_gaps = 0
         for number, regimes, values in rounds:
             is_last = number == last
@@ -136,10 +150,11 @@ class ToldRounds:
         return n_gaps
 
     def _add(self, a: Intervention, x: FloatArray, stale: BoolArray) -> None:
-        """The round for all mechanisms it was played with but the stale ones."""
+        """Add the round to all mechanisms it was played with, except the stale ones."""
         if not stale.any():
             self.moments.add(x, a)
             return
+        # adding and putting back is exact; subtracting the round again would leave rounding errors
         nodes = np.flatnonzero(stale)
         grams, counts = self.moments.gram[a[nodes], nodes], self.moments.counts[a[nodes], nodes]
         self.moments.add(x, a)
@@ -147,7 +162,11 @@ class ToldRounds:
         self.moments.counts[a[nodes], nodes] = counts
 
     def center(self, n_told: int) -> None:
-        """The first rounds, all of which are recent, relative to their median."""
+        """Make the first rounds, all of which are still recent, relative to their median.
+
+        The median, because one typing error among eight rounds would move a mean far off. Only
+        the first rounds: with another origin all sums would have to be made again.
+        """
         values, regimes = self.recent.values(n_told), self.recent.regimes(n_told)
         self.origin = middle_of(values)
         self.moments = Moments(self.n_nodes, regimes=self.regimes)
@@ -166,18 +185,18 @@ class ToldRounds:
 
 
 class IncompleteRounds:
-    """Rounds in which values are missing, held to be filled again by what is known later.
+    """Rounds with missing values, which are filled again as the system is known better.
 
-    The last ones are held; older ones keep what they said when they were last filled. Filling all
-    that are held costs the same however many rounds were played, and is due whenever a tenth more
-    rounds are known than at the last time. `gram` (R, N, N+1, N+1) is what they say, in weighted
-    rows; `counts` (R, N) from how many.
+    The last ones are held; older ones count as they were last filled. Filling those that are held
+    costs the same however many rounds were played, and is due whenever a tenth more rounds are
+    known than at the last time. `gram` (R, N, N+1, N+1) holds their moments in weighted rows, and
+    `counts` (R, N) says from how many rounds.
     """
 
     def __init__(self, n_regimes: int, n_nodes: int) -> None:
         self.gram = np.zeros((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1))
         self.counts = np.zeros((n_regimes, n_nodes), dtype=np.int64)
-        self._for_good = np.zeros_like(self.gram)  # part of `gram` of rounds no longer held
+        self._for_good = np.zeros_like(self.gram)  # the part of `gram` from rounds no longer held
         self._values = np.zeros((0, n_nodes))  # as told
         self._regimes = np.zeros((0, n_nodes), dtype=np.uint8)
         self._rounds = np.zeros(0, dtype=np.int64)
@@ -187,7 +206,7 @@ class IncompleteRounds:
         return len(self._rounds)
 
     def add(self, round_: int, regimes: Intervention, values: FloatArray) -> None:
-        """One round more, which says nothing before it is filled."""
+        """Hold one more round; it is in `counts` at once, and in `gram` once it is filled."""
         self._values = np.concatenate([self._values, values[None]])
         self._regimes = np.concatenate([self._regimes, regimes[None]])
         self._rounds = np.append(self._rounds, round_)
@@ -195,13 +214,13 @@ class IncompleteRounds:
         self.counts[regimes[measured], measured] += 1
 
     def due(self, round_: int) -> bool:
-        """Whether all are to be filled again, and not only the last."""
+        """Whether all held rounds are to be filled again, and not only the last."""
         return len(self) > 0 and (
             len(self) >= MAX_INCOMPLETE or round_ >= REFILL_GROWTH * self._filled_at
         )
 
     def fill_last(self, draws: Draws, starts: IntArray, origin: FloatArray) -> None:
-        """The round that was added last, by draws relative to the origin, as `gram` is."""
+        """Fill the round that was added last, by draws relative to the origin, as `gram` is."""
         self._add(self.gram, slice(len(self) - 1, None), draws, starts, origin, origin)
 
     def fill(
@@ -212,7 +231,7 @@ class IncompleteRounds:
         zero: FloatArray,  # (N,), which the draws are relative to
         origin: FloatArray,  # (N,), which `gram` is to be relative to
     ) -> None:
-        """All that are held, again."""
+        """Fill all held rounds again."""
         self._filled_at = round_
         if len(self) >= MAX_INCOMPLETE:
             old = slice(None, MAX_INCOMPLETE // 2)
@@ -239,7 +258,7 @@ class IncompleteRounds:
         add_rounds(gram, self._values[which] - zero, zero - origin, regimes, taught, draws)
 
     def forget(self, regime: int, node: int, start: int) -> None:
-        """Only rounds after `start` count for a mechanism; they do once they are filled again."""
+        """Only rounds after `start` count for a mechanism, once they are filled again."""
         self.gram[regime, node] = 0.0
         self._for_good[regime, node] = 0.0
         later = (self._rounds > start) & (self._regimes[:, node] == regime)
@@ -265,34 +284,37 @@ class IncompleteRounds:
 
 
 class OutlierFilter:
-    """Rounds with a probable typing error: set aside, and taken back when others like them come.
+    """Rounds with a probable typing error: set aside, and taken back if others like them follow.
 
-    One value of 1000 among values of ten ruins regressions for hundreds of rounds, that of its
-    node and those of all nodes it may cause, so that the whole round is left out. A value is
-    suspected if
-        it is far: `FAR` times as far from the median of its node as the third farthest value,
-        itself included. Two strange values are errors, three are how things are, and a node that
-        never varied may do anything. The first rounds are judged again with each of them; few
-        values say little, so that they must be farther;
-        it is surprising: its recursive residual (`changes/predictive.py`), as a standard normal
-        score, is beyond `SURPRISING_SCORE`. With normal noise that never happens.
-    If a mechanism is suspected three times within a few rounds it is no error but a change, or not
-    linear: these rounds are taken back, and the mechanism is left alone for a while. All of it
-    follows from the rounds told; `first` and held rounds are remembered as they were told.
+    One value of 1000 among values of ten ruins regressions for hundreds of rounds: that of its
+    node, and those of all nodes it may cause. So the whole round is left out. A value is suspected
+    if it is far or surprising.
+
+    Far: it is `FAR_RATIO` times as far from the median of its node as the third farthest value,
+    itself included. So two strange values are errors and three are not, and a node that never
+    varied is not judged. The first rounds are judged again with each of them; as few values show
+    little, the ratio is larger for them.
+
+    Surprising: its recursive residual (`changes/predictive.py`), as a standard normal score, is
+    beyond `SURPRISING_SCORE`. With normal noise that never happens.
+
+    A mechanism that is suspected three times within a few rounds has changed, or is not linear.
+    These rounds are taken back, and the mechanism is not suspected for a while. All of this follows
+    from the rounds told; the first rounds and those set aside are stored as they were told.
     """
 
     def __init__(self, regimes: IntArray) -> None:
         n, most = len(regimes), int(regimes.max())
         self._n_regimes = regimes
-        self._first = np.zeros((JUDGED_TOGETHER, n))
-        self._first_regimes: Intervention = np.zeros((JUDGED_TOGETHER, n), dtype=np.uint8)
+        self._first = np.zeros((EARLY_ROUNDS, n))
+        self._first_regimes: Intervention = np.zeros((EARLY_ROUNDS, n), dtype=np.uint8)
         self._center = np.zeros(n)  # median of the first rounds
-        self._farthest = np.zeros((COMPANY, n))  # distances from it, largest first
+        self._farthest = np.zeros((VALUES_FOR_A_PATTERN, n))  # distances from it, largest first
         self._rounds: IntArray = np.zeros(MAX_SET_ASIDE, dtype=np.int64)  # 0: empty; oldest first
         self._nodes: IntArray = np.zeros(MAX_SET_ASIDE, dtype=np.int64)
         self._values = np.zeros((MAX_SET_ASIDE, n))
         self._regimes: Intervention = np.zeros((MAX_SET_ASIDE, n), dtype=np.uint8)
-        self._cleared: IntArray = np.zeros((most, n), dtype=np.int64)  # round of; 0: never
+        self._cleared: IntArray = np.zeros((most, n), dtype=np.int64)  # in which round; 0: never
 
     @property
     def left_out(self) -> list[LeftOut]:
@@ -303,17 +325,20 @@ class OutlierFilter:
         ]
 
     def early(self, told: Round) -> list[Round] | None:
-        """One of the first rounds: all to learn from so far, if that is not just one more."""
+        """Judge all first rounds again with one more of them.
+
+        Returns all rounds to learn from, if others are suspected than before; else None.
+        """
         n = told.number
         self._first[n - 1], self._first_regimes[n - 1] = told.values, told.regimes
         values = self._first[:n]
         self._center = middle_of(values)
         distance = np.nan_to_num(np.abs(values - self._center))  # what is missing is not far
-        top = np.sort(distance, axis=0)[::-1][:COMPANY]
+        top = np.sort(distance, axis=0)[::-1][:VALUES_FOR_A_PATTERN]
         self._farthest[: len(top)] = top
         far = np.zeros(values.shape, dtype=bool)
-        if n >= FEWEST_TO_JUDGE:
-            far = (distance > FAR * (1.0 + (10.0 / n) ** 2) * top[-1]) & (top[-1] > 0)
+        if n >= MIN_ROUNDS_TO_JUDGE:
+            far = (distance > FAR_RATIO * (1.0 + (10.0 / n) ** 2) * top[-1]) & (top[-1] > 0)
         suspected = np.flatnonzero(far.any(axis=1))
         before = self._rounds[self._rounds > 0] - 1
         self._drop(self._rounds > 0)
@@ -331,31 +356,34 @@ class OutlierFilter:
     def later(self, told: Round, scores: FloatArray, predictors: BoolArray) -> list[Round]:
         """What to learn from now: nothing, this round, or this one and some that were set aside.
 
-        Scores are nan if nothing is predicted; predictors as [node, predictor].
+        `scores` (N,) are nan if nothing is predicted; `predictors` is (N, N) as [node, predictor].
         """
         distance = np.nan_to_num(np.abs(told.values - self._center))
         self._farthest = np.sort(np.vstack([self._farthest, distance]), axis=0)[:0:-1]
-        suspected = (distance > FAR * self._farthest[-1]) & (self._farthest[-1] > 0)
+        suspected = (distance > FAR_RATIO * self._farthest[-1]) & (self._farthest[-1] > 0)
         suspected |= np.abs(np.nan_to_num(scores)) > SURPRISING_SCORE
         cleared = self._cleared[told.regimes, np.arange(len(distance))]
         suspected &= (cleared == 0) | (told.number - cleared > CLEARED_ROUNDS)
         if not suspected.any():
             return [told]
-        # what an error makes of its descendants is not their fault
+        # an error makes the predictions of all its descendants wrong: suspect the source alone
         sources = suspected & ~(predictors & suspected).any(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             strange = np.nan_to_num(distance / self._farthest[-1])
         node = int(np.argmax(np.where(sources if sources.any() else suspected, 1 + strange, 0)))
         self._hold(told, node)
-        return self.take_back(int(told.regimes[node]), node, after=told.number - COMPANY_ROUNDS)
+        return self.take_back(int(told.regimes[node]), node, after=told.number - PATTERN_ROUNDS)
 
     def take_back(
-        self, regime: int, node: int, *, after: int, company: int = COMPANY
+        self, regime: int, node: int, *, after: int, minimum: int = VALUES_FOR_A_PATTERN
     ) -> list[Round]:
-        """The rounds a mechanism was suspected in, if so many; it is then left alone."""
+        """The rounds after `after` in which a mechanism was suspected, if at least `minimum`.
+
+        It is then not suspected for `CLEARED_ROUNDS`.
+        """
         same = (self._rounds > max(after, 0)) & (self._nodes == node)
         same &= self._regimes[:, node] == regime
-        if same.sum() < company:
+        if same.sum() < minimum:
             return []
         back = [
             Round(int(self._rounds[k]), self._regimes[k].copy(), self._values[k].copy())
@@ -393,16 +421,16 @@ STATE = (
 
 
 def show_units(values: FloatArray) -> bool:
-    """Whether these rounds, (n, N), show the spread of every node; nan where missing."""
+    """Whether these rounds, (n, N) with nan for missing values, show the spread of every node."""
     if len(values) < FIRST_ROUNDS:
         return False
-    return len(values) >= LATEST_ROUND or bool(
-        ((~np.isnan(values)).sum(axis=0) >= FEWEST_VALUES).all()
+    return len(values) >= LATEST_ROUND_FOR_UNITS or bool(
+        ((~np.isnan(values)).sum(axis=0) >= MIN_VALUES_FOR_UNITS).all()
     )
 
 
 def units_shown_by(values: FloatArray, *, center: bool) -> Units:
-    """Of what was measured of each node; a node that never was keeps its unit."""
+    """Units estimated from the measured values of each node; a node without any keeps its unit."""
     if not np.isnan(values).any():
         return estimated_units(values, center=center)
     each = [estimated_units(_measured(column)[:, None], center=center) for column in values.T]
@@ -413,7 +441,7 @@ def units_shown_by(values: FloatArray, *, center: bool) -> Units:
 
 
 def middle_of(values: FloatArray) -> FloatArray:
-    """Median of every node, (N,); of one that was never measured zero."""
+    """Median of every node, (N,); zero for a node that was never measured."""
     if not np.isnan(values).any():
         return np.asarray(np.median(values, axis=0))
     return np.array([np.median(_measured(column)) for column in values.T])

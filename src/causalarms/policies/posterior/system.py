@@ -1,8 +1,8 @@
-"""What `posterior` is told before the first round, and what it has learned of the system since.
+"""The settings of `posterior` (`PosteriorConfig`), and what it has learned (`LearnedSystem`).
 
-Values reach the posterior relative to the origin of the rounds and in units of its own; whatever is
-read from it here is in those of the data again. Detectors see each round predicted from the rounds
-before it (`PredictiveView`).
+Values reach the posterior relative to the origin of the rounds and in units of their own.
+Everything that is read from it here is in the units of the data again. Detectors see each round as
+it was predicted from the rounds before it (`PredictiveView`).
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ LEARN, DROP = GAPS = ("learn", "drop")
 KEPT, LEFT_OUT = TYPING_ERRORS = ("kept", "left out")
 MAX_DRAWS = 10_000
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
-NO_EDGE = 0.05  # probability of an edge that is taken not to be there when rounds are predicted
-OPEN_DIRECTION = 0.3  # a node is not tested if both directions of one of its edges are likelier
+NO_EDGE_PROBABILITY = 0.05  # an edge below it is taken as absent when rounds are predicted
+# a node is not tested if both directions of one of its edges are likelier than this
+OPEN_DIRECTION_PROBABILITY = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorConfig:
-    """The settings of `posterior`, as they are given; those of one kind are checked here."""
+    """The settings of `posterior`; those that do not depend on the nodes are checked here."""
 
     noise_mean: npt.ArrayLike | None = None
     """Means of the noise if they are known, a number, (N,) or (R, N)."""
@@ -81,7 +82,7 @@ class PosteriorConfig:
     prior. "estimate": from 8 random rounds, for measurements in units of their own; costs some
     regret if the noise is of order one."""
     gaps: str = LEARN
-    """ "learn": of rounds with missing values (nan), what the others say; "drop": refused."""
+    """ "learn" from the other values of rounds with missing values (nan); "drop": refuse them."""
     memory_limit: int | None = None
     """Bytes for the tables; None: 1 GiB."""
     allowed: npt.ArrayLike | None = None
@@ -89,7 +90,7 @@ class PosteriorConfig:
     required: npt.ArrayLike | None = None
     """Edges that must be, likewise."""
     detector: Detector | str | None = None
-    """One that looks at predictions, or its name; None if nothing changes."""
+    """A detector that uses predictions, or its name; None if nothing changes."""
     probes: int = 0
     """Interventions after an alarm, random ones and their opposites in turn."""
     typing_errors: str = LEFT_OUT
@@ -127,7 +128,12 @@ def n_draws(value: object) -> int:
 
 
 class LearnedSystem:
-    """Rounds, the units they show (None until then), and the posterior."""
+    """Rounds, the units estimated from them (None until then), and the posterior.
+
+    config    the settings
+    regimes   how many regimes each node has, (N,)
+    nodes     names of the nodes
+    """
 
     def __init__(self, config: PosteriorConfig, regimes: Counts, nodes: tuple[str, ...]) -> None:
         n, most = len(nodes), int(regimes.max())
@@ -139,7 +145,7 @@ class LearnedSystem:
         self._noise_std = as_noise_std(config.noise_std, nodes, n_regimes=most)
         scale = as_noise_scale(config.noise_scale, nodes)
         units = None if scale is None else Units(shift=np.zeros(n), scale=scale)
-        self.rounds = ToldRounds(regimes, wary=config.typing_errors == LEFT_OUT)
+        self.rounds = ToldRounds(regimes, set_aside_errors=config.typing_errors == LEFT_OUT)
         # which nodes predict which, as [node, predictor], and whose predictions are tested:
         # none before the posterior is judged for the first time
         self.predictors: BoolArray = np.zeros((n, n), dtype=bool)
@@ -147,7 +153,7 @@ class LearnedSystem:
         self._use(units)
 
     def _use(self, units: Units | None) -> None:
-        """These units from now on, by a posterior that has seen nothing."""
+        """Use these units from now on, with a posterior that has seen nothing yet."""
         self.units = units
         self.posterior = self._fresh_posterior(units)
 
@@ -167,10 +173,10 @@ class LearnedSystem:
         return SampledPosterior(n_nodes, **told, n_sweeps=FIRST_SWEEPS)
 
     def settle(self, n_told: int, *, changed: bool) -> FloatArray | None:
-        """Middle and units, if the rounds so far show them; None while units are unknown.
+        """Find origin and units, if the rounds so far show them; None while units are unknown.
 
-        Else what draws of the posterior are relative to until it is refreshed. With a change among
-        the rounds they show no middle.
+        Otherwise returns the origin that draws of the posterior are relative to until it is
+        refreshed, (N,). Rounds before and after a change (`changed`) have no common origin.
         """
         rounds = self.rounds
         zero = rounds.origin
@@ -197,7 +203,7 @@ class LearnedSystem:
         self.posterior.update(moments_in(self.units, moments))
 
     def fill_gaps(self, n_told: int, n_new: int, zero: FloatArray, starts: IntArray) -> None:
-        """By draws of the posterior before this round, which are relative to `zero`."""
+        """Fill missing values by draws of the posterior before this round, relative to `zero`."""
         rounds = self.rounds
         due = rounds.gaps.due(n_told) or n_new > 1
         if due or n_new:
@@ -236,17 +242,17 @@ class LearnedSystem:
         return value * self.scale_of(node) + shift + float(self.rounds.origin[node])
 
     def judge_predictors(self) -> None:
-        """Which nodes predict which, by what the posterior knows now.
+        """Decide which nodes predict which, and which predictions are tested.
 
-        A node is predicted from the nodes before it in the most probable order, but for those that
-        may be its children and are hardly its parents. If a node may well be either, nothing can be
-        said.
+        A node is predicted from the nodes before it in the most probable order, except those that
+        may be its children and are probably not its parents. If a node may be either, the
+        prediction is not tested.
         """
         edge = self.posterior.edge_probability.max(axis=0)  # (from, to)
         position = np.argsort(self.posterior.most_probable().order)
         before = position[None, :] < position[:, None]  # (node, earlier node)
-        self.predictors = before & ((edge <= NO_EDGE) | (edge.T > NO_EDGE))
-        self.tested = (np.minimum(edge, edge.T) <= OPEN_DIRECTION).all(axis=1)
+        self.predictors = before & ((edge <= NO_EDGE_PROBABILITY) | (edge.T > NO_EDGE_PROBABILITY))
+        self.tested = (np.minimum(edge, edge.T) <= OPEN_DIRECTION_PROBABILITY).all(axis=1)
 
     def view(self, x: FloatArray, stale: BoolArray) -> PredictiveView | None:
         """What predicts a round before it is learned from; None while units are unknown."""
@@ -303,10 +309,10 @@ class LearnedSystem:
         self.tested = np.array(state["settled"])
 
     def forget(self, alarm: Alarm, last: int, made: int) -> int:
-        """Only rounds after a change count for its mechanisms, but for the order of the nodes.
+        """Forget the rounds before a change, except what they say about the order of the nodes.
 
-        `last` is the round told last, and `made` when that was made. How many rounds with gaps are
-        taken back.
+        `last` is the round told last, and `made` when that was made. Returns how many rounds with
+        gaps are taken back.
         """
         n_gaps, after = 0, alarm.change_point
         for regime, node in alarm.mechanisms(self.regimes):
@@ -326,7 +332,7 @@ class PredictiveView(View):
         moments: Moments,
         predictors: BoolArray,  # (N, N) as [node, predictor]
         tested: BoolArray,  # (N,)
-        noise_mean: FloatArray,  # (R, N), nan where unknown, as below
+        noise_mean: FloatArray,  # (R, N), nan if unknown, as below
         noise_std: FloatArray,
     ) -> None:
         super().__init__(moments.n_regimes)

@@ -1,9 +1,9 @@
-"""`SampledPosterior`: the posterior of `ExactPosterior` past its size, by chains over orders.
+"""`SampledPosterior`: the posterior for more nodes than `ExactPosterior` can take.
 
-Orders are sampled with probability proportional to the product of what all mechanisms contribute
-(Friedman and Koller, 2003), from tables over few candidate parents (Kuipers, Suter and Moffa, 2022;
-Viinikka et al., 2020); everything else is exact given the order. The target is that of the exact
-posterior where all nodes are candidates, and close to it otherwise (`tables.py`).
+Markov chains sample orders with probability proportional to the product of what all mechanisms
+contribute (Friedman and Koller, 2003), from tables over a few candidate parents (Kuipers, Suter and
+Moffa, 2022; Viinikka et al., 2020). Everything else is exact given the order. The target is that of
+the exact posterior if all nodes are candidates, and close to it otherwise (`tables.py`).
 """
 
 from __future__ import annotations
@@ -31,36 +31,37 @@ from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
 from causalarms.statistics.moments import Moments
 
-SPARE, SPARE_BESIDE_CORE = 3, 8  # pools hold 2^(that) tables of all candidates, or beside a core
-GROWN = 1.2  # candidates are chosen again when a mechanism has so many times the samples
-ROUNDS_OF_CHOICE = 5  # chains and candidates improve each other before orders are kept
-SWEEPS_AT_ONCE = 1000  # random numbers of so many are held at a time
-SPREAD_OF_STARTS = 2.0  # of log variances
-STEP_ROUNDS = 10  # of steps from a draw of the tables, where nodes outside the tables matter
-CHOICE = ("members", "n_free", "n_core", "needed", "log_odds", "vague", "tail", "linked")
+LOG2_TABLES, LOG2_TABLES_WITH_CORE = 3, 8  # a pool holds 2^this many tables of a mechanism
+GROWTH_TO_CHOOSE_AGAIN = 1.2  # of a mechanism's samples since its candidates were chosen
+CHOICE_ROUNDS = 5  # in which chains and candidates improve each other before orders are kept
+SWEEPS_AT_ONCE = 1000  # whose random numbers are in memory at a time
+START_ERROR = 2.0  # standard deviation of the errors of log variances that chains start with
+STEP_ROUNDS = 10  # Gibbs steps from a draw of the tables, if nodes outside the tables matter
+CHOICE_FIELDS = ("members", "n_free", "n_core", "needed", "log_odds", "vague", "tail", "linked")
 LARGEST_SEED = 2**32 - 1
-BEST_OF = 20  # orders searched for the most probable graph
+SEARCHED_ORDERS = 20  # the likeliest ones, in which the most probable graph is looked for
 
 
 class SampledPosterior:
     """Orders of a Markov chain Monte Carlo run, given the moments of every mechanism.
 
-    As `ExactPosterior`, and
+    The first parameters are those of `ExactPosterior`. The others are
     seed            of the chains: the same calls give the same orders
-    n_candidates    possible parents whose sets are all summed up, per mechanism
-    n_beside_core   as many of them where more are plausible and the likely ones are always in: each
-                    more doubles the time and lessens an error that chains cannot show
+    n_candidates    possible parents per mechanism whose sets are all summed up
+    n_beside_core   the same if more are plausible and the likely ones are always in (the core):
+                    one more doubles the time, and reduces an error that chains cannot show
     n_chains        each from its own start, so that `diagnostics` can compare them
-    n_sweeps        per chain, for the moments given at first; as many before that are forgotten
-    update_sweeps   per chain in each `update`, from where the chains are
+    n_sweeps        per chain for the first moments, after as many that are discarded
+    update_sweeps   per chain in each `update`
     n_orders        kept per chain, evenly over the sweeps
 
-    An update continues the chains: mechanisms with new moments are scored again, their candidates
-    are chosen again once they have 20 % more samples. `run` lengthens the chains on the same data.
-    `diagnostics` compare chains. They cannot show what candidates cost: nothing with all nodes,
-    little where interventions vary and mechanisms have some tens of samples, more for few samples
-    or without interventions (`benchmarks/posterior.py sampled`). More candidates show that.
-    `log_evidence` is nan, and so is the probability of `most_probable`: chains know no total.
+    An update continues the chains. Mechanisms with new moments are scored again, and their
+    candidates are chosen again once they have 20 % more samples. `run` lengthens the chains on the
+    same data. `diagnostics` compares chains. It cannot show the error of having few candidates:
+    none if all nodes are candidates, small if interventions vary and mechanisms have some tens of
+    samples, larger for few samples or without interventions (`benchmarks/posterior.py sampled`).
+    More candidates show that. `log_evidence` and the probability of `most_probable` are nan,
+    because chains do not know the sum over all orders.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class SampledPosterior:
         self.n_chains, self.n_orders = n_chains, n_orders
         self.update_sweeps = update_sweeps
         self._beside_core = min(n_beside_core, self.n_candidates)
-        pool = 1 << max(self.n_candidates + SPARE, self._beside_core + SPARE_BESIDE_CORE)
+        pool = 1 << max(self.n_candidates + LOG2_TABLES, self._beside_core + LOG2_TABLES_WITH_CORE)
         slots = pool >> min(self._beside_core, self._fewest_free())
         shape = self._exist.shape
         self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders, shape[0])
@@ -133,17 +134,17 @@ class SampledPosterior:
 
     def _begin(self, moments: Moments, n_sweeps: int) -> None:
         self._tables.gram[:] = moments.gram
-        errors = self._rng.standard_normal((self.n_chains, self.n_nodes)) * SPREAD_OF_STARTS
-        if moments.counts.any():
+        errors = self._rng.standard_normal((self.n_chains, self.n_nodes)) * START_ERROR
+        if moments.counts.any():  # one chain starts at the estimate itself
             errors[0] = 0.0
         self._orders = np.array(
             [order_by_spread(self.gram, self.kernel_prior, self.required, e) for e in errors]
         )
         if (self._orders < 0).any():
             raise ModelError("no order of the nodes fits the required and forbidden edges")
-        for _ in range(ROUNDS_OF_CHOICE):
+        for _ in range(CHOICE_ROUNDS):
             self._choose(self._exist)
-            self._sweep(max(n_sweeps // ROUNDS_OF_CHOICE, 1), 1)
+            self._sweep(max(n_sweeps // CHOICE_ROUNDS, 1), 1)
         self._choose(self._exist)
         self.run(n_sweeps)
 
@@ -155,14 +156,15 @@ class SampledPosterior:
         self.gram[:] = moments.gram
         self._tables.tags[changed] = EMPTY
         samples = self.gram[:, :, -1, -1]
-        grown = (samples > GROWN * self._chosen_at) | (samples * GROWN < self._chosen_at)
-        if (changed & grown).any():
-            self._choose(changed & grown)
+        growth = GROWTH_TO_CHOOSE_AGAIN
+        due = (samples > growth * self._chosen_at) | (samples * growth < self._chosen_at)
+        if (changed & due).any():
+            self._choose(changed & due)
         self.run(self.update_sweeps)
         return int(changed.sum())
 
     def run(self, n_sweeps: int) -> None:
-        """Continue every chain; the orders kept so far give way to those of these sweeps."""
+        """Continue every chain; the orders of these sweeps replace those kept so far."""
         kept, acceptance = self._sweep(n_sweeps, max(n_sweeps // self.n_orders, 1))
         last = np.ascontiguousarray(kept[:, -self.n_orders :])
         self._keep(last, acceptance, int(self._rng.integers(LARGEST_SEED + 1)))
@@ -198,7 +200,7 @@ class SampledPosterior:
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs to continue with the same orders and the same next draws."""
-        # as text: the numbers of a generator are longer than 64 bits
+        # as text: a generator's state has integers of more than 64 bits
         text = json.dumps(self._rng.bit_generator.state).encode()
         return {
             "gram": self.gram.copy(),
@@ -209,7 +211,7 @@ class SampledPosterior:
             "step_seed": self._step_seed,
             "chosen_at": self._chosen_at.copy(),
             "rng": np.frombuffer(text, dtype=np.uint8).copy(),
-            **{name: getattr(self._tables, name).copy() for name in CHOICE},
+            **{name: getattr(self._tables, name).copy() for name in CHOICE_FIELDS},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -217,7 +219,7 @@ class SampledPosterior:
         self.gram[:] = state["gram"]
         self.allowed[:] = state["allowed"]
         self._chosen_at[:] = state["chosen_at"]
-        for name in CHOICE:
+        for name in CHOICE_FIELDS:
             getattr(self._tables, name)[:] = state[name]
         self._tables.tags[:] = EMPTY
         self._orders = np.array(state["orders"])
@@ -226,10 +228,10 @@ class SampledPosterior:
         self._keep(np.array(state["kept"]), state["acceptance"], state["step_seed"])
 
     def retire(self, regime: int, node: int) -> None:
-        """The mechanism was replaced; of what its samples say about the order, part is kept.
+        """Forget a mechanism that was replaced, and keep part of what it says about the order.
 
-        Nodes that probably were its parents do not become its children. The exact posterior keeps
-        all that is known of the order.
+        Its probable parents cannot become its children. (The exact posterior keeps all that its
+        samples say about the order.)
         """
         parents = (self.edge_probability[regime, :, node] > 0.5) & ~self.required[:, node].any(0)
         self.allowed[:, node, parents] = False
@@ -255,7 +257,7 @@ class SampledPosterior:
 
     @property
     def tables(self) -> None:
-        """Parent sets are not all scored."""
+        """None: not all parent sets are scored."""
         return None
 
     @property
@@ -286,11 +288,11 @@ class SampledPosterior:
     def probability_within(self, kept: BoolArray) -> float:
         """Probability that no edge lies outside `kept` (R, N, N), a mean over the kept orders."""
         edges = np.ascontiguousarray(kept)
-        shares = [
-            given_order.log_share_within(self._tables, self._located(order), edges)
+        logs = [
+            given_order.log_probability_within(self._tables, self._located(order), edges)
             for order in self._flat()
         ]
-        return float(min(np.exp(shares).mean(), 1.0))
+        return float(min(np.exp(logs).mean(), 1.0))
 
     def most_probable(self) -> OrderedGraph:
         """The most probable (order, G_0, G_1, ...) among kept orders; its probability is nan."""
@@ -298,7 +300,7 @@ class SampledPosterior:
         weight = [given_order.log_weight(self._tables, self._located(order)) for order in orders]
         best = [
             (*given_order.best_parents_given(self._tables, self._located(order)), order)
-            for order in orders[np.argsort(weight, kind="stable")[-BEST_OF:]]
+            for order in orders[np.argsort(weight, kind="stable")[-SEARCHED_ORDERS:]]
         ]
         adjacency, _, order = max(best, key=lambda found: found[1])
         return OrderedGraph(order, adjacency, float("nan"))
@@ -327,7 +329,7 @@ class SampledPosterior:
     def draw_parents(
         self, order: IntArray, rng: np.random.Generator
     ) -> tuple[BoolArray, FloatArray]:
-        """Parents given the order, and chances of edges to vague mechanisms, (R, N, N) each."""
+        """Parents given the order, and edge probabilities of vague mechanisms, (R, N, N) each."""
         shape = (*self._exist.shape, self.n_nodes)
         adjacency, chances = np.empty(shape, dtype=bool), np.zeros(shape)
         rounds = STEP_ROUNDS if self._tables.vague.any() else 0
@@ -351,7 +353,7 @@ class SampledPosterior:
         return PointEstimate(*estimate_all(self.gram, self.kernel_prior, edges))
 
     def _fewest_free(self) -> int:
-        """Mechanisms with few possible parents have small tables, and a pool of many."""
+        """Fewest possible parents of a mechanism: its tables are small, and its pool holds most."""
         return int((self.allowed & ~self.required).sum(axis=1)[self._exist].min())
 
     def _located(self, order: IntArray) -> given_order.Located:
@@ -363,7 +365,7 @@ class SampledPosterior:
     def edges_given_orders(self) -> FloatArray:
         """Probabilities of edges given each kept order, from the tables, (chains, orders, R, N, N).
 
-        Of these `diagnostics` are made: they differ between orders only as far as orders do.
+        `diagnostics` uses these and not draws of parents, which would add noise of their own.
         """
         if self._edges is None:
             shape = (*self._exist.shape, self.n_nodes)
@@ -375,7 +377,7 @@ class SampledPosterior:
 
 
 def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
-    """Do the tables of the exact posterior fit, or are they at least small?"""
+    """Whether the exact posterior is small, or its tables fit into `memory_limit` bytes."""
     limit = EXACT_BYTES if memory_limit is None else memory_limit
     return n_nodes <= MAX_SMALL_NODES or exact_bytes(n_nodes, n_regimes) <= limit
 

@@ -1,11 +1,11 @@
-"""Which nodes are free, core or rest towards each mechanism (`tables.py`).
+"""The choice of free, core and rest nodes for each mechanism (`tables.py`).
 
 Given an order, the best parents of a mechanism among the nodes before it are found step by step,
-and with them the log odds of every node being a parent: of those before, and of those after as if
-they came before, so that the other direction of an edge gets its fair table too. Averaged over the
-orders of all chains these are probabilities q. Where at most K nodes are plausible, the K with the
-largest q are free. Otherwise the least certain ones are free, fewer of them, and the others are
-core where q > 1/2.
+and with them the log odds of every node being a parent. Nodes after it are treated as if they came
+before, so that the other direction of an edge has a good table too. Averaged over the orders of all
+chains, the odds become probabilities q. If at most K nodes are plausible, the K with the largest q
+are free. Otherwise fewer nodes are free, the least certain ones, and the others are core if
+q > 1/2.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from causalarms.posterior.chains.moves import places_of
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables
 from causalarms.posterior.prior import EdgeMask
 
-PLAUSIBLE = 1e-3
-SURE = 1e-12  # keeps odds finite
-VAGUE = 0.01  # expected number of nodes outside the table that are not as they are taken to be
+PLAUSIBLE = 1e-3  # probability above which a node may be a parent
+MIN_PROBABILITY = 1e-12  # keeps odds finite
+VAGUE = 0.01  # expected number of wrong nodes in core and rest above which a mechanism is vague
 
 
 @kernel
@@ -36,6 +36,7 @@ def choose_candidates(
     n_candidates: int,
     n_beside_core: int,
 ) -> None:
+    """Choose them for some mechanisms, from the present orders of the chains."""
     n = chosen.shape[1]
     places = np.empty_like(orders)
     for chain in range(len(orders)):
@@ -139,7 +140,7 @@ def _assign(
     doubt = 0.0
     for a in range(n_possible - 1, n_free - 1, -1):
         j = ranked[a]
-        p = min(max(probability[j], SURE), 1.0 - SURE)
+        p = min(max(probability[j], MIN_PROBABILITY), 1.0 - MIN_PROBABILITY)
         log_odds[j] = math.log(p / (1.0 - p))
         doubt += min(p, 1.0 - p)
         if p > 0.5:

@@ -1,8 +1,8 @@
-"""Do the chains agree: split R-hat and effective sample size of every edge's probability.
+"""Convergence of the chains: split R-hat and effective sample size of every edge's probability.
 
-Both are those of Gelman et al., Bayesian Data Analysis, 3rd ed., Sec. 11.4-11.5, on the probability
+Both are those of Gelman et al., Bayesian Data Analysis, 3rd ed., Sec. 11.4-11.5, of the probability
 of an edge given each kept order. An edge whose probability varies by less than `NOTICEABLE` from
-order to order has settled, however its chains compare.
+order to order counts as converged, however its chains compare.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from causalarms.arrays import FloatArray
 from causalarms.errors import ConvergenceWarning
 from causalarms.sem.regimes import regime_names
 
-NOTICEABLE = 0.01  # standard deviation over all orders
+NOTICEABLE = 0.01  # standard deviation of an edge's probability over all orders
 GOOD_R_HAT = 1.1
-GOOD_SIZE = 5  # effective orders per chain
+MIN_EFFECTIVE_ORDERS = 5  # per chain
 
 
 class Diagnostics(NamedTuple):
-    """What the chains say of themselves; `worst_edge` is (regime, parent, child)."""
+    """How well the chains agree."""
 
     n_chains: int
     n_orders: int  # kept, of all chains
     worst_r_hat: float  # 1 is best
-    worst_edge: tuple[int, int, int] | None  # None where every edge has settled
+    worst_edge: tuple[int, int, int] | None  # regime, parent, child; None if all have converged
     effective_size: float  # the smallest of any edge
-    acceptance: float  # share of moves that changed the order
+    acceptance: float  # fraction of moves that changed the order
 
     @property
     def converged(self) -> bool:
-        enough = self.effective_size >= GOOD_SIZE * self.n_chains
+        enough = self.effective_size >= MIN_EFFECTIVE_ORDERS * self.n_chains
         return bool(self.worst_r_hat <= GOOD_R_HAT and enough)
 
 
 def diagnose(edges: FloatArray, acceptance: float) -> Diagnostics:
-    """`edges` (chains, orders, R, N, N): probabilities given each order."""
+    """Compare chains by `edges` (chains, orders, R, N, N), the probabilities given each order."""
     n_chains, n_orders = edges.shape[:2]
     flat = edges.reshape(n_chains, n_orders, -1)
     unsettled = np.flatnonzero(flat.std(axis=(0, 1)) > NOTICEABLE)
@@ -62,7 +62,7 @@ def diagnose(edges: FloatArray, acceptance: float) -> Diagnostics:
 
 
 def split_r_hat(chains: FloatArray) -> FloatArray:
-    """(chains, orders, ...) -> (...)."""
+    """R-hat of (chains, orders, ...), (...); chains must be split in halves before."""
     n = chains.shape[1]
     within = chains.var(axis=1, ddof=1).mean(axis=0)
     between = chains.mean(axis=1).var(axis=0, ddof=1)
@@ -70,7 +70,10 @@ def split_r_hat(chains: FloatArray) -> FloatArray:
 
 
 def effective_sizes(chains: FloatArray) -> FloatArray:
-    """Independent orders worth as much; sums of pairs of autocorrelations up to a negative one."""
+    """Effective sample sizes of (chains, orders, edges), (edges,).
+
+    Autocorrelations are summed in pairs up to the first negative pair (Geyer's rule).
+    """
     m, n = chains.shape[:2]
     centred = chains - chains.mean(axis=1, keepdims=True)
     spectrum = np.fft.rfft(centred, 2 * n, axis=1)
@@ -86,6 +89,7 @@ def effective_sizes(chains: FloatArray) -> FloatArray:
 
 
 def warn_of_bad_chains(found: Diagnostics, nodes: tuple[str, ...], n_regimes: int = 2) -> None:
+    """Warn if the chains do not agree, with the worst edge by the names of its nodes."""
     if found.converged:
         return
     where = ""
@@ -97,7 +101,7 @@ def warn_of_bad_chains(found: Diagnostics, nodes: tuple[str, ...], n_regimes: in
         f"the {found.n_chains} chains over orders do not agree yet: R-hat "
         f"{found.worst_r_hat:.2f} (good: at most {GOOD_R_HAT}){where}; "
         f"{found.effective_size:.0f} effective orders (good: at least "
-        f"{GOOD_SIZE * found.n_chains}). Raise n_sweeps, or read probabilities as rough",
+        f"{MIN_EFFECTIVE_ORDERS * found.n_chains}). Raise n_sweeps, or read probabilities as rough",
         ConvergenceWarning,
         stacklevel=4,
     )

@@ -1,4 +1,13 @@
-"""Exact answers given an order, from the tables of candidate parents."""
+"""Draws, probabilities and maxima given an order, from the tables of candidate parents.
+
+Parents of mechanisms for which nodes outside the tables matter are drawn by Gibbs steps
+(`step_parents`). These use the sweep operator, by which a regressor enters a regression or leaves
+it in O(N^2). In the normal equations M swept by the regressors P, the effect of every other node's
+entering and of every member's leaving is read off its diagonal entry and its entry of the target's
+column t:
+    squares afterwards   M_tt - M_jt^2 / M_jj
+    log determinant      + log |M_jj|
+"""
 
 from __future__ import annotations
 
@@ -16,101 +25,236 @@ from causalarms.posterior.prior import EdgeMask, KernelPrior
 from causalarms.posterior.weights import draw_mechanism
 from causalarms.statistics.normal_equations import normal_equations, sweep
 
-# The sweep operator: regressors go into a regression and out again in O(N^2) each.
-#
-# In the normal equations swept by the regressors P, every other node's gain from entering and
-# every member's loss from leaving are read off its diagonal entry and its entry of the target's
-# column:
-#     squares afterwards   M_tt - M_jt^2 / M_jj
-#     log determinant      + log |M_jj|
+MIN_GAIN = 1e-6  # nats; steps that gain less may go in circles because of rounding
 
 
-WORTH_A_STEP = 1e-6  # nats; steps that gain less may run in circles by rounding
+class Located(NamedTuple):
+    """An order and the places of its tables; valid until the tables change."""
+
+    place: IntArray  # (N,)
+    start: IntArray  # (R, N) of the table of every mechanism
+    before: IntArray  # (R, N) the free nodes before it, as a set
 
 
-@kernel
-def equations_of_all(
-    gram: FloatArray, regime: int, node: int, prior: KernelPrior, inside: BoolArray
-) -> FloatArray:
-    """Normal equations of all nodes, the constant and the target, swept by what is inside."""
-    n = len(gram) - 1
-    noise_mean = prior.noise_mean[regime, node]
-    with_intercept = math.isnan(noise_mean)
-    matrix = normal_equations(
-        gram,
-        node,
-        np.arange(n + 1),
-        0.0 if with_intercept else noise_mean,
-        prior.weight_precision,
-        prior.intercept_precision,
-    )
-    if with_intercept:
-        sweep(matrix, n)
-    for j in range(n):
-        if inside[j] and matrix[j, j] > 0.0:  # else rounding has eaten it
-            sweep(matrix, j)
-    return matrix
+class Uniforms(NamedTuple):
+    """The random numbers that parents are drawn from."""
+
+    tables: FloatArray  # (R, N)
+    flips: FloatArray  # (R, N, N) of nodes outside the tables
+    steps: FloatArray  # (R, N, sweeps, N)
+
+
+def located(tables: CandidateTables, order: IntArray) -> Located:
+    """Find the tables of an order (N,); missing ones are made."""
+    start, before = np.zeros((2, *tables.n_free.shape), dtype=np.int64)
+    place = np.argsort(order)
+    locate_all(tables, place, start, before)
+    return Located(place, start, before)
 
 
 @kernel
-def toggle_gain(
-    matrix: FloatArray,
-    j: int,
-    enters: bool,
-    size: int,  # number of parents at present
-    by_size: FloatArray,
-    noise: Noise,
-) -> float:
-    """By how much the score rises where node j enters, or leaves."""
-    target = len(matrix) - 1
-    pivot, squares = matrix[j, j], matrix[target, target]
-    if (pivot > 0.0) != enters or (enters and size == len(by_size) - 1):
-        return -np.inf  # rounding has eaten the pivot: nothing is known of this node
-    return (
-        by_size[size + 1 if enters else size - 1]
-        - by_size[size]
-        - 0.5 * math.log(abs(pivot))
-        + fit_score(squares - matrix[j, target] ** 2 / pivot, noise)
-        - fit_score(squares, noise)
-    )
-
-
-@kernel
-def toggle_gains(
-    matrix: FloatArray,
-    inside: BoolArray,
-    by_size: FloatArray,
-    noise: Noise,
-    gains: FloatArray,  # (N,) out
-) -> None:
-    size = inside.sum()
-    for j in range(len(inside)):
-        gains[j] = toggle_gain(matrix, j, not inside[j], size, by_size, noise)
-
-
-@kernel
-def climb(
-    matrix: FloatArray,
-    inside: BoolArray,
-    possible: BoolArray,
-    by_size: FloatArray,
-    noise: Noise,
-    gains: FloatArray,
-) -> float:
-    """Parents enter or leave, each time the one with the largest gain, to the top; the gain."""
-    n, total = len(possible), 0.0
-    for _ in range(3 * n):
-        toggle_gains(matrix, inside, by_size, noise, gains)
-        best, gain = -1, WORTH_A_STEP
-        for j in range(n):
-            if possible[j] and gains[j] > gain:
-                best, gain = j, gains[j]
-        if best < 0:
-            break
-        sweep(matrix, best)
-        inside[best] = not inside[best]
-        total += gain
+def log_weight(tables: CandidateTables, at: Located) -> float:
+    """Unnormalised log probability of the order."""
+    total = 0.0
+    for node in range(len(at.place)):
+        for regime in range(tables.prior.regimes[node]):
+            where = at.start[regime, node] + at.before[regime, node]
+            total += tables.within[regime, node, where]
+        for j in range(len(at.place)):
+            if at.place[j] < at.place[node]:
+                total += tables.tail[j, node]
     return total
+
+
+@kernel
+def edges_given(tables: CandidateTables, at: Located, found: FloatArray) -> None:
+    """Probability of every edge given the order, (R, N, N).
+
+    The sets without j within S are the sets within S less j: P(j | S) = 1 - e^(a(S - j) - a(S)).
+    """
+    n = len(at.place)
+    found[:] = 0.0
+    for node in range(n):
+        for regime in range(tables.prior.regimes[node]):
+            for j in range(n):
+                if at.place[j] < at.place[node]:
+                    odds = tables.log_odds[regime, j, node]
+                    found[regime, j, node] = 1.0 / (1.0 + math.exp(-odds))
+            start, before = at.start[regime, node], at.before[regime, node]
+            within = tables.within[regime, node]
+            for a in range(tables.n_free[regime, node]):
+                if before >> a & 1:
+                    without = within[start + (before ^ (1 << a))] - within[start + before]
+                    j = tables.members[regime, node, a]
+                    found[regime, j, node] = -math.expm1(min(without, 0.0))
+
+
+@kernel
+def log_probability_within(tables: CandidateTables, at: Located, kept: BoolArray) -> float:
+    """Log probability, given the order, that no edge lies outside `kept` (R, N, N)."""
+    n = len(at.place)
+    total = 0.0
+    for regime in range(len(kept)):
+        for node in range(n):
+            if regime >= tables.prior.regimes[node]:
+                continue
+            start, before = at.start[regime, node], at.before[regime, node]
+            inside = before
+            for a in range(tables.n_free[regime, node]):
+                if not kept[regime, tables.members[regime, node, a], node]:
+                    inside &= ~(1 << a)
+            within = tables.within[regime, node]
+            total += within[start + inside] - within[start + before]
+            for j in range(n):
+                # log odds of free nodes are -inf, so that they add nothing here
+                if at.place[j] < at.place[node] and not kept[regime, j, node]:
+                    odds = tables.log_odds[regime, j, node]
+                    total -= max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
+    return total
+
+
+@kernel
+def best_parents_given(tables: CandidateTables, at: Located) -> tuple[BoolArray, float]:
+    """The most probable parents of every mechanism, and the sum of their scores."""
+    n = len(at.place)
+    adjacency = np.zeros((len(tables.n_free), n, n), dtype=np.bool_)
+    total = 0.0
+    for regime in range(len(tables.n_free)):
+        for node in range(n):
+            if regime >= tables.prior.regimes[node]:
+                continue
+            start, before = at.start[regime, node], at.before[regime, node]
+            scores = tables.scores[regime, node]
+            best, best_score, subset = 0, -np.inf, before
+            while True:
+                if scores[start + subset] >= best_score:
+                    best, best_score = subset, scores[start + subset]
+                if subset == 0:
+                    break
+                subset = (subset - 1) & before
+            total += best_score
+            for j in range(n):
+                likely = tables.log_odds[regime, j, node] > 0.0
+                adjacency[regime, j, node] = likely and at.place[j] < at.place[node]
+            for a in range(tables.n_free[regime, node]):
+                if best >> a & 1:
+                    adjacency[regime, tables.members[regime, node, a], node] = True
+    return adjacency, total
+
+
+@kernel
+def draw_parents_given(
+    tables: CandidateTables,
+    at: Located,
+    edges: EdgeMask,
+    uniforms: Uniforms,
+    adjacency: BoolArray,  # (R, N, N) out
+    chances: FloatArray,  # (R, N, N) out, of vague mechanisms only
+) -> None:
+    """Parents from the tables, then by Gibbs steps if nodes outside the table matter."""
+    place, n = at.place, len(at.place)
+    possible = np.empty(n, dtype=np.bool_)
+    adjacency[:] = False
+    for node in range(n):
+        for regime in range(tables.prior.regimes[node]):
+            parents = adjacency[regime, :, node]
+            start, before = at.start[regime, node], at.before[regime, node]
+            n_free = tables.n_free[regime, node]
+            for j in range(n):
+                if place[j] < place[node]:
+                    odds = tables.log_odds[regime, j, node]
+                    parents[j] = uniforms.flips[regime, j, node] * (1.0 + math.exp(-odds)) < 1.0
+            chosen = draw_parents(
+                tables.scores[regime, node, start : start + (1 << n_free)],
+                tables.within[regime, node, start + before],
+                before,
+                uniforms.tables[regime, node],
+            )
+            for a in range(n_free):
+                if chosen >> a & 1:
+                    parents[tables.members[regime, node, a]] = True
+            if tables.vague[regime, node]:
+                for j in range(n):
+                    possible[j] = place[j] < place[node] and edges.allowed[regime, j, node]
+                    possible[j] = possible[j] and not edges.required[regime, j, node]
+                step_parents(
+                    tables.gram[regime, node],
+                    regime,
+                    node,
+                    tables.prior,
+                    possible,
+                    uniforms.steps[regime, node],
+                    parents,
+                    chances[regime, :, node],
+                )
+
+
+@kernel
+def draw_weights_given(
+    tables: CandidateTables,
+    adjacency: BoolArray,  # (R, N, N)
+    gammas: FloatArray,  # (R, N)
+    normals: FloatArray,  # (R, N, N+1)
+    weights: FloatArray,  # (R, N, N) out
+    intercept: FloatArray,  # (R, N) out
+    noise_std: FloatArray,  # (R, N) out
+) -> None:
+    """One draw of weights, intercepts and noise given the parents."""
+    weights[:] = 0.0
+    intercept[:] = 0.0
+    noise_std[:] = 0.0
+    for node in range(adjacency.shape[1]):
+        for regime in range(tables.prior.regimes[node]):
+            intercept[regime, node], noise_std[regime, node] = draw_mechanism(
+                tables.gram[regime, node],
+                regime,
+                node,
+                adjacency[regime, :, node],
+                tables.prior,
+                gammas[regime, node],
+                normals[regime, node],
+                weights[regime, :, node],
+            )
+
+
+@kernel
+def step_parents(
+    gram: FloatArray,
+    regime: int,
+    node: int,
+    prior: KernelPrior,
+    possible: BoolArray,  # (N,)
+    uniforms: FloatArray,  # (rounds, N)
+    inside: BoolArray,  # (N,) changed in place
+    chances: FloatArray,  # (N,) out: mean probability over the later half of the rounds
+) -> None:
+    """Gibbs sampling of the parents of a mechanism (George and McCulloch, 1993), without tables.
+
+    Each node that may be a parent is drawn in turn, given the others: the swept equations give its
+    exact odds in O(1), and in O(N^2) it enters or leaves. After a few rounds it no longer matters
+    that the first draw, from the tables, had few candidates.
+    """
+    n, n_rounds = len(possible), len(uniforms)
+    noise = noise_of(gram, regime, node, prior)
+    by_size = score_by_size(gram, regime, node, prior)
+    matrix = equations_of_all(gram, regime, node, prior, inside)
+    size = inside.sum()
+    chances[:] = 0.0
+    for t in range(n_rounds):
+        for j in range(n):
+            if not possible[j]:
+                if inside[j]:
+                    chances[j] = 1.0
+                continue
+            gain = toggle_gain(matrix, j, not inside[j], size, by_size, noise)
+            chance = 1.0 / (1.0 + math.exp(gain if inside[j] else -gain))
+            if t >= n_rounds // 2:
+                chances[j] += chance / (n_rounds - n_rounds // 2)
+            enters = uniforms[t, j] < chance
+            if enters != inside[j]:
+                sweep(matrix, j)
+                inside[j] = enters
+                size += 1 if enters else -1
 
 
 @kernel
@@ -169,231 +313,87 @@ def parent_log_odds(
                     log_odds[j] = min(log_odds[j], loss - after[k])
 
 
-# Parents of a mechanism by steps, each node in or out given the others (Gibbs), without tables.
-#
-# Every node that may be a parent takes its turn: the swept equations give the exact odds of its
-# being one, given the present others, in O(1), and in O(N^2) it enters or leaves. From a draw of
-# the tables a few rounds of this forget that only few nodes were candidates (George and McCulloch,
-# 1993).
-
-
 @kernel
-def step_parents(
-    gram: FloatArray,
-    regime: int,
-    node: int,
-    prior: KernelPrior,
-    possible: BoolArray,  # (N,)
-    uniforms: FloatArray,  # (rounds, N)
-    inside: BoolArray,  # (N,) changed in place
-    chances: FloatArray,  # (N,) out: mean of the odds over the later half of the rounds, as chances
-) -> None:
-    n, n_rounds = len(possible), len(uniforms)
-    noise = noise_of(gram, regime, node, prior)
-    by_size = score_by_size(gram, regime, node, prior)
-    matrix = equations_of_all(gram, regime, node, prior, inside)
-    size = inside.sum()
-    chances[:] = 0.0
-    for t in range(n_rounds):
+def climb(
+    matrix: FloatArray,
+    inside: BoolArray,
+    possible: BoolArray,
+    by_size: FloatArray,
+    noise: Noise,
+    gains: FloatArray,
+) -> float:
+    """Let the node with the largest gain enter or leave until none gains; returns the total."""
+    n, total = len(possible), 0.0
+    for _ in range(3 * n):
+        toggle_gains(matrix, inside, by_size, noise, gains)
+        best, gain = -1, MIN_GAIN
         for j in range(n):
-            if not possible[j]:
-                if inside[j]:
-                    chances[j] = 1.0
-                continue
-            gain = toggle_gain(matrix, j, not inside[j], size, by_size, noise)
-            chance = 1.0 / (1.0 + math.exp(gain if inside[j] else -gain))
-            if t >= n_rounds // 2:
-                chances[j] += chance / (n_rounds - n_rounds // 2)
-            enters = uniforms[t, j] < chance
-            if enters != inside[j]:
-                sweep(matrix, j)
-                inside[j] = enters
-                size += 1 if enters else -1
-
-
-class Located(NamedTuple):
-    """An order and where its tables are; good until the tables change."""
-
-    place: IntArray  # (N,)
-    start: IntArray  # (R, N) of the table of every mechanism
-    before: IntArray  # (R, N) the free nodes before it, as a set
-
-
-class Uniforms(NamedTuple):
-    """What parents are drawn from."""
-
-    tables: FloatArray  # (R, N)
-    flips: FloatArray  # (R, N, N) of nodes outside the tables
-    steps: FloatArray  # (R, N, sweeps, N)
-
-
-def located(tables: CandidateTables, order: IntArray) -> Located:
-    """Tables that are missing are made."""
-    start, before = np.zeros((2, *tables.n_free.shape), dtype=np.int64)
-    place = np.argsort(order)
-    locate_all(tables, place, start, before)
-    return Located(place, start, before)
-
-
-@kernel
-def log_weight(tables: CandidateTables, at: Located) -> float:
-    """Unnormalised log probability of the order."""
-    total = 0.0
-    for node in range(len(at.place)):
-        for regime in range(tables.prior.regimes[node]):
-            where = at.start[regime, node] + at.before[regime, node]
-            total += tables.within[regime, node, where]
-        for j in range(len(at.place)):
-            if at.place[j] < at.place[node]:
-                total += tables.tail[j, node]
+            if possible[j] and gains[j] > gain:
+                best, gain = j, gains[j]
+        if best < 0:
+            break
+        sweep(matrix, best)
+        inside[best] = not inside[best]
+        total += gain
     return total
 
 
 @kernel
-def edges_given(tables: CandidateTables, at: Located, found: FloatArray) -> None:
-    """Probability of every edge given the order, (R, N, N).
-
-    The sets without j within S are the sets within S less j: P(j | S) = 1 - e^(a(S - j) - a(S)).
-    """
-    n = len(at.place)
-    found[:] = 0.0
-    for node in range(n):
-        for regime in range(tables.prior.regimes[node]):
-            for j in range(n):
-                if at.place[j] < at.place[node]:
-                    odds = tables.log_odds[regime, j, node]
-                    found[regime, j, node] = 1.0 / (1.0 + math.exp(-odds))
-            start, before = at.start[regime, node], at.before[regime, node]
-            within = tables.within[regime, node]
-            for a in range(tables.n_free[regime, node]):
-                if before >> a & 1:
-                    without = within[start + (before ^ (1 << a))] - within[start + before]
-                    j = tables.members[regime, node, a]
-                    found[regime, j, node] = -math.expm1(min(without, 0.0))
-
-
-@kernel
-def log_share_within(tables: CandidateTables, at: Located, kept: BoolArray) -> float:
-    """Log probability, given the order, that no edge lies outside `kept` (R, N, N)."""
-    n = len(at.place)
-    share = 0.0
-    for regime in range(len(kept)):
-        for node in range(n):
-            if regime >= tables.prior.regimes[node]:
-                continue
-            start, before = at.start[regime, node], at.before[regime, node]
-            inside = before
-            for a in range(tables.n_free[regime, node]):
-                if not kept[regime, tables.members[regime, node, a], node]:
-                    inside &= ~(1 << a)
-            within = tables.within[regime, node]
-            share += within[start + inside] - within[start + before]
-            for j in range(n):
-                # the log odds of free nodes say that they are never here
-                if at.place[j] < at.place[node] and not kept[regime, j, node]:
-                    odds = tables.log_odds[regime, j, node]
-                    share -= max(odds, 0.0) + math.log1p(math.exp(-abs(odds)))
-    return share
-
-
-@kernel
-def draw_parents_given(
-    tables: CandidateTables,
-    at: Located,
-    edges: EdgeMask,
-    uniforms: Uniforms,
-    adjacency: BoolArray,  # (R, N, N) out
-    chances: FloatArray,  # (R, N, N) out, of vague mechanisms only
+def toggle_gains(
+    matrix: FloatArray,
+    inside: BoolArray,
+    by_size: FloatArray,
+    noise: Noise,
+    gains: FloatArray,  # (N,) out
 ) -> None:
-    """Parents from the tables, and from there by steps where nodes outside the table matter."""
-    place, n = at.place, len(at.place)
-    possible = np.empty(n, dtype=np.bool_)
-    adjacency[:] = False
-    for node in range(n):
-        for regime in range(tables.prior.regimes[node]):
-            parents = adjacency[regime, :, node]
-            start, before = at.start[regime, node], at.before[regime, node]
-            n_free = tables.n_free[regime, node]
-            for j in range(n):
-                if place[j] < place[node]:
-                    odds = tables.log_odds[regime, j, node]
-                    parents[j] = uniforms.flips[regime, j, node] * (1.0 + math.exp(-odds)) < 1.0
-            chosen = draw_parents(
-                tables.scores[regime, node, start : start + (1 << n_free)],
-                tables.within[regime, node, start + before],
-                before,
-                uniforms.tables[regime, node],
-            )
-            for a in range(n_free):
-                if chosen >> a & 1:
-                    parents[tables.members[regime, node, a]] = True
-            if tables.vague[regime, node]:
-                for j in range(n):
-                    possible[j] = place[j] < place[node] and edges.allowed[regime, j, node]
-                    possible[j] = possible[j] and not edges.required[regime, j, node]
-                step_parents(
-                    tables.gram[regime, node],
-                    regime,
-                    node,
-                    tables.prior,
-                    possible,
-                    uniforms.steps[regime, node],
-                    parents,
-                    chances[regime, :, node],
-                )
+    """`toggle_gain` of every node."""
+    size = inside.sum()
+    for j in range(len(inside)):
+        gains[j] = toggle_gain(matrix, j, not inside[j], size, by_size, noise)
 
 
 @kernel
-def draw_weights_given(
-    tables: CandidateTables,
-    adjacency: BoolArray,  # (R, N, N)
-    gammas: FloatArray,  # (R, N)
-    normals: FloatArray,  # (R, N, N+1)
-    weights: FloatArray,  # (R, N, N) out
-    intercept: FloatArray,  # (R, N) out
-    noise_std: FloatArray,  # (R, N) out
-) -> None:
-    weights[:] = 0.0
-    intercept[:] = 0.0
-    noise_std[:] = 0.0
-    for node in range(adjacency.shape[1]):
-        for regime in range(tables.prior.regimes[node]):
-            intercept[regime, node], noise_std[regime, node] = draw_mechanism(
-                tables.gram[regime, node],
-                regime,
-                node,
-                adjacency[regime, :, node],
-                tables.prior,
-                gammas[regime, node],
-                normals[regime, node],
-                weights[regime, :, node],
-            )
+def toggle_gain(
+    matrix: FloatArray,
+    j: int,
+    enters: bool,
+    size: int,  # number of parents at present
+    by_size: FloatArray,
+    noise: Noise,
+) -> float:
+    """By how much the score rises if node j enters, or leaves."""
+    target = len(matrix) - 1
+    pivot, squares = matrix[j, j], matrix[target, target]
+    if (pivot > 0.0) != enters or (enters and size == len(by_size) - 1):
+        return -np.inf  # the pivot is lost to rounding: nothing is known of this node
+    return (
+        by_size[size + 1 if enters else size - 1]
+        - by_size[size]
+        - 0.5 * math.log(abs(pivot))
+        + fit_score(squares - matrix[j, target] ** 2 / pivot, noise)
+        - fit_score(squares, noise)
+    )
 
 
 @kernel
-def best_parents_given(tables: CandidateTables, at: Located) -> tuple[BoolArray, float]:
-    """The most probable parents of every mechanism, and the sum of their scores."""
-    n = len(at.place)
-    adjacency = np.zeros((len(tables.n_free), n, n), dtype=np.bool_)
-    total = 0.0
-    for regime in range(len(tables.n_free)):
-        for node in range(n):
-            if regime >= tables.prior.regimes[node]:
-                continue
-            start, before = at.start[regime, node], at.before[regime, node]
-            scores = tables.scores[regime, node]
-            best, best_score, subset = 0, -np.inf, before
-            while True:
-                if scores[start + subset] >= best_score:
-                    best, best_score = subset, scores[start + subset]
-                if subset == 0:
-                    break
-                subset = (subset - 1) & before
-            total += best_score
-            for j in range(n):
-                likely = tables.log_odds[regime, j, node] > 0.0
-                adjacency[regime, j, node] = likely and at.place[j] < at.place[node]
-            for a in range(tables.n_free[regime, node]):
-                if best >> a & 1:
-                    adjacency[regime, tables.members[regime, node, a], node] = True
-    return adjacency, total
+def equations_of_all(
+    gram: FloatArray, regime: int, node: int, prior: KernelPrior, inside: BoolArray
+) -> FloatArray:
+    """Normal equations of all nodes, the constant and the target, swept by what is inside."""
+    n = len(gram) - 1
+    noise_mean = prior.noise_mean[regime, node]
+    with_intercept = math.isnan(noise_mean)
+    matrix = normal_equations(
+        gram,
+        node,
+        np.arange(n + 1),
+        0.0 if with_intercept else noise_mean,
+        prior.weight_precision,
+        prior.intercept_precision,
+    )
+    if with_intercept:
+        sweep(matrix, n)
+    for j in range(n):
+        if inside[j] and matrix[j, j] > 0.0:  # else it is a combination of others, up to rounding
+            sweep(matrix, j)
+    return matrix

@@ -1,10 +1,10 @@
-"""Markov chains over orders: one node at a time is put where the posterior has it, given the rest.
+"""Markov chains over orders: Gibbs moves of one node at a time, and where chains start.
 
 A move draws an interval of positions, then one of the nodes in it, and then the node's position
-within the interval from its conditional distribution (Gibbs). The interval does not depend on the
-order, so that the posterior over orders is kept exactly. Moving a node changes what it contributes
-itself, and what the nodes it passes do, by one table look-up each; an interval of two positions
-is a swap of neighbours.
+within the interval from its conditional distribution. The interval does not depend on the order,
+so that the posterior over orders is the stationary distribution exactly. Moving a node changes its
+own contribution and those of the nodes it passes, by one table look-up each. An interval of two
+positions is a swap of neighbours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from causalarms.statistics.normal_equations import sweep
 
 
 class Chain(NamedTuple):
-    """Where a chain is, changed in place."""
+    """The state of a chain, changed in place."""
 
     order: IntArray  # (N,)
     place: IntArray  # (N,) its inverse
@@ -32,9 +32,84 @@ class Chain(NamedTuple):
 
 
 @kernel
-def places_of(order: IntArray, place: IntArray) -> None:
-    for position in range(len(order)):
-        place[order[position]] = position
+def sweep_chains(
+    tables: CandidateTables,
+    orders: IntArray,  # (chains, N) changed in place
+    uniforms: FloatArray,  # (chains, sweeps, N, 4)
+    widest: IntArray,  # numbers of positions of an interval, one of which is drawn
+    every: int,
+    kept: IntArray,  # (chains, sweeps // every, N) out
+) -> float:
+    """N moves per sweep; keeps the order after each `every` sweeps. Returns the fraction moved."""
+    n_chains, n_sweeps, n = uniforms.shape[:3]
+    place = np.empty(n, dtype=np.int64)
+    terms, room = np.empty(n), np.empty((3, n))
+    moved = 0
+    for c in range(n_chains):
+        order = orders[c]
+        places_of(order, place)
+        for node in range(n):
+            terms[node] = term(tables, node, place)
+        chain = Chain(order, place, terms, room)
+        for i_sweep in range(n_sweeps):
+            for draw in uniforms[c, i_sweep]:
+                width = widest[int(draw[0] * len(widest))]
+                low = int(draw[1] * (n - width + 1))
+                home = low + int(draw[2] * width)
+                moved += relocate(tables, chain, low, low + width - 1, home, draw[3])
+            if (i_sweep + 1) % every == 0:
+                kept[c, i_sweep // every] = order
+    return moved / max(n_chains * n_sweeps * n, 1)
+
+
+@kernel
+def order_by_spread(
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    prior: KernelPrior,
+    required: BoolArray,  # (R, N, N)
+    errors: FloatArray,  # (N,) added to the log variances
+) -> IntArray:
+    """The order a chain starts from: next comes the node with the least variance given the earlier.
+
+    That is the true order if all noise has the same variance (Chen, Drton and Wang, 2019), and a
+    good start otherwise. Chains have different `errors`, so that they start apart. The order ends
+    with -1 if required edges leave no order.
+    """
+    n = gram.shape[1]
+    order = np.full(n, -1)
+    placed = np.zeros(n, dtype=np.bool_)
+    systems = np.empty((len(gram), n, n + 2, n + 2))
+    nothing = np.zeros(n, dtype=np.bool_)
+    for node in range(n):
+        for regime in range(prior.regimes[node]):
+            systems[regime, node] = equations_of_all(
+                gram[regime, node], regime, node, prior, nothing
+            )
+    for position in range(n):
+        best, least = -1, np.inf
+        for node in range(n):
+            possible = not placed[node]
+            for regime in range(prior.regimes[node]):
+                for j in range(n):
+                    if required[regime, j, node] and not placed[j]:
+                        possible = False
+            if not possible:
+                continue
+            squares, freedom = 1.0, 1.0
+            for regime in range(prior.regimes[node]):
+                squares += max(systems[regime, node, n + 1, n + 1], 0.0)
+                freedom += max(gram[regime, node, n, n] - position, 0.0)
+            value = math.log(squares / freedom) + errors[node]
+            if best < 0 or value < least:
+                best, least = node, value
+        if best < 0:
+            break
+        order[position], placed[best] = best, True
+        for node in range(n):
+            for regime in range(prior.regimes[node]):
+                if not placed[node]:
+                    sweep(systems[regime, node], best)
+    return order
 
 
 @kernel
@@ -46,12 +121,12 @@ def relocate(
     home: int,  # present position of the node
     uniform: float,
 ) -> bool:
-    """Draw a position in [low, high]; did the node move?"""
+    """Draw a new position in [low, high]; returns whether the node moved."""
     order, place, terms = chain.order, chain.place, chain.terms
     node = order[home]
     weight, passed, own = chain.room[0], chain.room[1], chain.room[2]
     weight[home], own[home] = 0.0, terms[node]
-    for step in (-1, 1):
+    for step in (-1, 1):  # from home outwards: each position needs only what changed from the last
         others, tail, position = 0.0, 0.0, home
         while low <= position + step <= high:
             position += step
@@ -98,83 +173,7 @@ def relocate(
 
 
 @kernel
-def sweep_chains(
-    tables: CandidateTables,
-    orders: IntArray,  # (chains, N) changed in place
-    uniforms: FloatArray,  # (chains, sweeps, N, 4)
-    widest: IntArray,  # numbers of positions of an interval, one of which is drawn
-    every: int,
-    kept: IntArray,  # (chains, sweeps // every, N) out
-) -> float:
-    """N moves per sweep; the order after every `every` sweeps is kept. Share of nodes moved."""
-    n_chains, n_sweeps, n = uniforms.shape[:3]
-    place = np.empty(n, dtype=np.int64)
-    terms, room = np.empty(n), np.empty((3, n))
-    moved = 0
-    for c in range(n_chains):
-        order = orders[c]
-        places_of(order, place)
-        for node in range(n):
-            terms[node] = term(tables, node, place)
-        chain = Chain(order, place, terms, room)
-        for i_sweep in range(n_sweeps):
-            for draw in uniforms[c, i_sweep]:
-                width = widest[int(draw[0] * len(widest))]
-                low = int(draw[1] * (n - width + 1))
-                home = low + int(draw[2] * width)
-                moved += relocate(tables, chain, low, low + width - 1, home, draw[3])
-            if (i_sweep + 1) % every == 0:
-                kept[c, i_sweep // every] = order
-    return moved / max(n_chains * n_sweeps * n, 1)
-
-
-# Where chains begin: nodes one by one, the least spread given those already placed comes next.
-#
-# A cause varies less, given the earlier nodes, than its effects do: exact where all noise has the
-# same variance (Chen, Drton and Wang, 2019), a place to begin otherwise. Further chains choose
-# with random errors, so that they begin apart.
-
-
-@kernel
-def order_by_spread(
-    gram: FloatArray,  # (R, N, N+1, N+1)
-    prior: KernelPrior,
-    required: BoolArray,  # (R, N, N)
-    errors: FloatArray,  # (N,) added to the log variances
-) -> IntArray:
-    """Ends with -1 where required edges leave no order."""
-    n = gram.shape[1]
-    order = np.full(n, -1)
-    placed = np.zeros(n, dtype=np.bool_)
-    systems = np.empty((len(gram), n, n + 2, n + 2))
-    nothing = np.zeros(n, dtype=np.bool_)
-    for node in range(n):
-        for regime in range(prior.regimes[node]):
-            systems[regime, node] = equations_of_all(
-                gram[regime, node], regime, node, prior, nothing
-            )
-    for position in range(n):
-        best, least = -1, np.inf
-        for node in range(n):
-            possible = not placed[node]
-            for regime in range(prior.regimes[node]):
-                for j in range(n):
-                    if required[regime, j, node] and not placed[j]:
-                        possible = False
-            if not possible:
-                continue
-            squares, freedom = 1.0, 1.0
-            for regime in range(prior.regimes[node]):
-                squares += max(systems[regime, node, n + 1, n + 1], 0.0)
-                freedom += max(gram[regime, node, n, n] - position, 0.0)
-            value = math.log(squares / freedom) + errors[node]
-            if best < 0 or value < least:
-                best, least = node, value
-        if best < 0:
-            break
-        order[position], placed[best] = best, True
-        for node in range(n):
-            for regime in range(prior.regimes[node]):
-                if not placed[node]:
-                    sweep(systems[regime, node], best)
-    return order
+def places_of(order: IntArray, place: IntArray) -> None:
+    """Write the inverse of the order."""
+    for position in range(len(order)):
+        place[order[position]] = position

@@ -1,18 +1,18 @@
 """What a mechanism contributes to an order, from tables over a few candidate parents.
 
-Towards mechanism m every other node is one of three:
+For mechanism m every other node is of one of three kinds:
     free       the sums over all 2^K sets of these are tabulated
     core       in the regression whenever it comes before the node
     rest       not in the regression
 Given the nodes S before it, m contributes
     alpha(m, S) = log sum_{Q within free and S} exp s(m, Q + (core and S))
                   + sum_{j in S, core or rest} log(1 + exp(-|odds_j|))
-with s the score of the exact posterior. The last sum counts that a core node may be no parent and
-that one of the rest may be one, as if each were so independently, with log odds measured around
-the best parents (`candidates.py`). With every node free this is the exact sum.
+with s the score of the exact posterior. The last sum accounts for core nodes that are not parents
+and for rest nodes that are, as if each were independent, with log odds measured next to the best
+parents (`candidates.py`). If every node is free this is the exact sum.
 
-Tables depend on which core nodes come before. They are made when first asked for and kept in a
-pool per mechanism, at the slot that the set of these core nodes hashes to.
+Tables depend on which core nodes come before. They are made when first needed and kept in a pool
+per mechanism, at the slot that the set of these core nodes hashes to.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from causalarms.posterior.subset_sums import subset_log_sums
 from causalarms.statistics.normal_equations import normal_equations
 
 EMPTY = -1  # a slot without a table
-HASH = 0x9E3779B97F4A7C15 >> 2  # odd, bits of the golden ratio
+HASH_FACTOR = 0x9E3779B97F4A7C15 >> 2  # odd, bits of the golden ratio: spreads sets over slots
 
 
 class CandidateTables(NamedTuple):
@@ -43,7 +43,7 @@ class CandidateTables(NamedTuple):
     n_core: IntArray  # (R, N)
     needed: IntArray  # (R, N) which of the core are required, as a set
     log_odds: FloatArray  # (R, N, N) as [regime, parent, node], for those that are not free
-    vague: BoolArray  # (R, N) the nodes that are not free matter: parents are to be drawn by steps
+    vague: BoolArray  # (R, N) nodes that are not free matter: parents are drawn by Gibbs steps
     tail: FloatArray  # (N, N) as [parent, node]: log(1 + exp(-|odds|)), all regimes
     linked: BoolArray  # (N, N) as [parent, node]: free or core in some regime
     tags: IntArray  # (R, N, slots) the core set a slot belongs to
@@ -58,12 +58,32 @@ def table_bytes(n_nodes: int, pool: int, slots: int, n_orders: int, n_regimes: i
 
 
 @kernel
+def term(tables: CandidateTables, node: int, place: IntArray) -> float:
+    """What a node contributes without the tail; -inf if a required parent comes later."""
+    total = 0.0
+    for regime in range(tables.prior.regimes[node]):
+        start, before, possible = locate(tables, regime, node, place)
+        if not possible:
+            return -np.inf
+        total += tables.within[regime, node, start + before]
+    return total
+
+
+@kernel
+def locate_all(tables: CandidateTables, place: IntArray, start: IntArray, before: IntArray) -> None:
+    """`locate` of every mechanism, (R, N) each, for an order that is possible."""
+    for node in range(len(place)):
+        for regime in range(tables.prior.regimes[node]):
+            start[regime, node], before[regime, node], _ = locate(tables, regime, node, place)
+
+
+@kernel
 def locate(
     tables: CandidateTables, regime: int, node: int, place: IntArray
 ) -> tuple[int, int, bool]:
     """Start of the table, and the free nodes before the node as a set; a missing table is made.
 
-    The third is False where a required parent comes after the node.
+    The third is False if a required parent comes after the node.
     """
     members = tables.members[regime, node]
     n_free, n_core = tables.n_free[regime, node], tables.n_core[regime, node]
@@ -80,7 +100,7 @@ def locate(
         return 0, before, False
     slot = 0
     if n_core:
-        mixed = core * HASH
+        mixed = core * HASH_FACTOR
         slot = ((mixed >> 40) ^ (mixed >> 20)) & ((tables.scores.shape[2] >> n_free) - 1)
     start = slot << n_free
     if tables.tags[regime, node, slot] != core:
@@ -129,23 +149,3 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         scores,
     )
     subset_log_sums(scores, within, np.empty(1 << n_free), np.empty(1 << n_free, dtype=np.int32))
-
-
-@kernel
-def term(tables: CandidateTables, node: int, place: IntArray) -> float:
-    """All regimes together, without the tail; -inf where a required parent comes later."""
-    total = 0.0
-    for regime in range(tables.prior.regimes[node]):
-        start, before, possible = locate(tables, regime, node, place)
-        if not possible:
-            return -np.inf
-        total += tables.within[regime, node, start + before]
-    return total
-
-
-@kernel
-def locate_all(tables: CandidateTables, place: IntArray, start: IntArray, before: IntArray) -> None:
-    """`locate` of every mechanism, (R, N) each, for an order that is possible."""
-    for node in range(len(place)):
-        for regime in range(tables.prior.regimes[node]):
-            start[regime, node], before[regime, node], _ = locate(tables, regime, node, place)
