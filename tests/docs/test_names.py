@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,15 @@ DOCUMENTS = sorted(
         ROOT / "benchmarks/README.md",
     ]
 )
+PLACEHOLDER = "benchmarks/NAME.py"
+OTHER_PROGRAMS = {"--doctest-modules", "--no-cache"}
 ENTRY_POINTS = {DETECTORS, LEARNERS}  # groups of other packages' parts: no module has this name
 DOTTED = re.compile(r"\bcausalarms(?:\.[A-Za-z_]\w*)+")
 PATH = re.compile(
     r"(?<![\w/.-])(?:src|tests|benchmarks|tools|docs)/[\w/.-]*\w\.(?:py|md|json|toml)\b"
 )
+TEST = re.compile(r"`(test_\w+)`")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*\w")
 BENCHMARK = re.compile(r"(?<![\w/])(?:benchmarks/)?(\w+\.py)\b((?: [\w=.,-]+)*)")
 
 
@@ -32,7 +37,10 @@ BENCHMARK = re.compile(r"(?<![\w/])(?:benchmarks/)?(\w+\.py)\b((?: [\w=.,-]+)*)"
 def test_what_a_document_names_exists(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     missing = [name for name in DOTTED.findall(text) if not exists(name)]
-    missing += [path for path in PATH.findall(text) if not (ROOT / path).is_file()]
+    paths = set(PATH.findall(text)) - {PLACEHOLDER}
+    missing += [path for path in paths if not (ROOT / path).is_file()]
+    missing += [name for name in TEST.findall(text) if f"def {name}(" not in tests()]
+    missing += [option for option in options(text) if option not in known_options()]
     missing += [problem for line in code(text) for problem in problems_of_benchmarks(line)]
     assert not missing
 
@@ -66,6 +74,26 @@ def exists(name: str) -> bool:
     return False
 
 
+@cache
+def tests() -> str:
+    """The text of all tests."""
+    return "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+def options(text: str) -> set[str]:
+    """Options of commands in the code of a document."""
+    return {option for line in code(text) for option in OPTION.findall(line)}
+
+
+@cache
+def known_options() -> set[str]:
+    """Options of our commands, benchmarks and tools, as their source declares them."""
+    sources = [*(ROOT / "src/causalarms/cli").glob("*.py"), *(ROOT / "benchmarks").glob("*.py"),
+               *(ROOT / "tools").glob("*.py")]  # fmt: skip
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
+    return set(re.findall(r"""["/](--[a-z][a-z-]*\w)["/]""", text)) | OTHER_PROGRAMS | {"--help"}
+
+
 def code(text: str) -> list[str]:
     """Lines of fenced blocks, and inline code, which may go on in the next line."""
     fenced = re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL)
@@ -88,6 +116,8 @@ def problems_of_benchmarks(line: str) -> list[str]:
         if words and parts and words[0] not in parts:
             found.append(f"{name} {words[0]}")
         source = script.read_text(encoding="utf-8")
+        if parts and len(words) > 1 and words[1].isalpha() and f'"{words[1]}"' not in source:
+            found.append(f"{name} {words[0]} {words[1]}")
         options = [word.partition("=")[0] for word in words if word.startswith("--")]
         found += [f"{name} {option}" for option in options if f'"{option}"' not in source]
     return found
