@@ -39,7 +39,7 @@ def test_what_a_document_names_exists(document: Path) -> None:
     missing = [name for name in DOTTED.findall(text) if not exists(name)]
     paths = set(PATH.findall(text)) - {PLACEHOLDER}
     missing += [path for path in paths if not (ROOT / path).is_file()]
-    missing += [name for name in TEST.findall(text) if f"def {name}(" not in tests()]
+    missing += [name for name in TEST.findall(text) if f"def {name}(" not in source_of_tests()]
     missing += [option for option in options(text) if option not in known_options()]
     missing += [problem for line in code(text) for problem in problems_of_benchmarks(line)]
     assert not missing
@@ -75,7 +75,7 @@ def exists(name: str) -> bool:
 
 
 @cache
-def tests() -> str:
+def source_of_tests() -> str:
     """The text of all tests."""
     return "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 
