@@ -1,6 +1,7 @@
-"""How fast a study is: throughput, latency late in a study, waits, and what reading back costs.
+"""How fast a study is, and how large: throughput, latency, waits, memory, what reading back costs.
 
-`python benchmarks/study_speed.py throughput|latency|waits|read-back [options]`; each has --help.
+`python benchmarks/study_speed.py throughput|latency|waits|size|read-back [options]`; each has
+--help.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from causalarms.errors import StudyError
 from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.service.remote import RemoteStudy
+from causalarms.study import log
 from causalarms.study.ledger import Trial
 from causalarms.study.sqlite import FileLocks, SqliteStore
-from serve_load import served
+from serve_load import served, served_process
 from shared import run_part
 
 SEM = random_sem(10, seed=3)
@@ -389,6 +391,85 @@ def main_waits() -> None:
         print(json.dumps({"nodes": options.nodes, "through": through} | busy | found), flush=True)
 
 
+PER_TRANSACTION = 500
+SETTLING_SECONDS = 5.0  # until a service has computed its views and checks
+WHY = "tests whether 'x3' matters: expected to save 0.12 per round, costs 0.04"
+
+OPEN = """
+import pathlib, sys, time
+from causalarms import Study
+def resident():
+    return int(pathlib.Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0])
+with Study.open(sys.argv[1]): pass  # what the program itself needs
+before, began = resident(), time.process_time()
+study = Study.open(sys.argv[2])
+print(time.process_time() - began, resident() - before)
+"""
+
+
+def write_rounds(path: Path, n_nodes: int, rounds: int) -> None:
+    """A study whose log looks as if every round had been asked for and told one by one."""
+    sem = random_sem(n_nodes, seed=3)
+    rng = stream(5, "size")
+    names: dict[str, Any] = {"nodes": sem.nodes, "reward": sem.nodes[sem.reward], "seed": 1}
+    with Study.create(path, policy="random", **names) as study, study._lock:
+        for first in range(0, rounds, PER_TRANSACTION):
+            a = rng.integers(0, 2, (PER_TRANSACTION, n_nodes))
+            x = sem.sample(a, rng).tolist()
+            numbers = range(first, min(first + PER_TRANSACTION, rounds))
+            with study._log.writing():
+                for row, number in enumerate(numbers):
+                    asked = {
+                        "trial": number, "worker": f"rig {number % 4}", "mean": x[row][-1] + 0.1,
+                        "intervention": a[row].tolist(), "reason": "explore", "learned": number,
+                        "width": 0.7 * abs(x[row][-1]), "why": WHY,
+                    }  # fmt: skip
+                    study._log.write(log.ASKED, asked)
+            with study._log.writing():
+                for row, number in enumerate(numbers):
+                    study._log.write(log.TOLD, {"trial": number, "values": x[row]})
+
+
+def served_kb(path: Path) -> int:
+    """Resident memory of a service."""
+    with served_process(path) as (_, process):
+        time.sleep(SETTLING_SECONDS)
+        status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def main_size() -> None:
+    """Time to open a long study, and memory per round of a study object and of the service.
+
+    python benchmarks/study_speed.py size --rounds 40000
+    Linux only: it reads /proc. Suggestions are random, so that making the study takes seconds.
+    """
+    parser = argparse.ArgumentParser(
+        description=main_size.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=40_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        small, large = Path(folder) / "small.db", Path(folder) / "large.db"
+        write_rounds(small, options.nodes, 100)
+        write_rounds(large, options.nodes, options.rounds)
+        command = [sys.executable, "-c", OPEN, str(small), str(large)]
+        found = [
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+            for _ in range(3)
+        ]
+        served_more = served_kb(large) - served_kb(small)
+    record = {
+        "nodes": options.nodes,
+        "rounds": options.rounds,
+        "open_cpu_s": round(min(float(seconds) for seconds, _ in found), 2),
+        "kb_per_round": round(float(found[0][1]) / options.rounds, 2),
+        "served_kb_per_round": round(served_more / options.rounds, 2),
+    }
+    print(json.dumps(record))
+
+
 READ_BACK = "_read_back"
 
 
@@ -437,6 +518,7 @@ def main() -> None:
             "throughput": main_throughput,
             "latency": main_latency,
             "waits": main_waits,
+            "size": main_size,
             "read-back": main_read_back,
         },
     )

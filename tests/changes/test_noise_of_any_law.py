@@ -11,7 +11,7 @@ from scipy import stats
 
 from causalarms.changes.evidence import (
     ALTERNATIVES,
-    YOUNGEST,
+    YOUNGEST_ROUNDS,
     ChangeEvidence,
     PastScores,
     log_ratio,
@@ -39,7 +39,7 @@ def filled(rows: list[list[float]]) -> PastScores:
 
 def test_a_score_lies_between_the_quantiles_of_its_rank() -> None:
     past = filled([[1.0, 2.0, NAN]])
-    low, high = past.cells(1 + YOUNGEST, NATURAL, predicted(np.array([0.0, 1.5, NAN])))
+    low, high = past.cells(1 + YOUNGEST_ROUNDS, NATURAL, predicted(np.array([0.0, 1.5, NAN])))
     assert low[0] == -np.inf
     third = 0.43072729929545744
     assert high[0] == pytest.approx(-third)
@@ -50,7 +50,7 @@ def test_a_score_lies_between_the_quantiles_of_its_rank() -> None:
 
 def test_the_youngest_rounds_are_not_compared_with() -> None:
     past = filled([[1.0, 2.0, 3.0]])
-    low, high = past.cells(YOUNGEST, NATURAL, predicted(np.zeros(N_NODES)))
+    low, high = past.cells(YOUNGEST_ROUNDS, NATURAL, predicted(np.zeros(N_NODES)))
     assert (low == -np.inf).all()
     assert (high == np.inf).all()
 
@@ -79,7 +79,7 @@ def test_ratios_average_to_one_over_the_ranks(m: int) -> None:
     past._scores[:m, 0], past._rounds[:m] = np.arange(m), 1
     scores: np.ndarray = np.arange(m + 1, dtype=np.float64) - 0.5
     rows = [predicted(scores[r : r + 1]) for r in range(m + 1)]
-    low, high = np.hstack([past.cells(1 + YOUNGEST, NATURAL[:1], row) for row in rows])
+    low, high = np.hstack([past.cells(1 + YOUNGEST_ROUNDS, NATURAL[:1], row) for row in rows])
     for mean, spread in [*ALTERNATIVES, (-5.0, 1.0)]:
         ratios = [np.exp(log_ratio(a, b, mean, spread)) for a, b in zip(low, high, strict=True)]
         assert np.mean(ratios) == pytest.approx(1.0, abs=1e-6)

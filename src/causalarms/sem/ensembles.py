@@ -93,13 +93,14 @@ def random_sem(
     noise_std: npt.ArrayLike = 1.0,
     regimes: npt.ArrayLike | None = None,
 ) -> LinearSEM:
-    """A random system of the paper's ensemble; the last node is the reward and comes last.
+    """A random system of the paper's ensemble; the last of `n_nodes` is the reward and comes last.
 
     `expected_degree`, the mean number of neighbours of a node, replaces `edge_probability`; it
     holds for B, while B' is denser in sparse systems, where empty columns of both are redrawn.
     `weights` is `separated`, `uniform` or a function (rng, size) -> weights.
     With `hidden_order` a random permutation of the other nodes hides the order. `regimes` is the
-    number of regimes, of all nodes or of each (two).
+    number of regimes, of all nodes or of each (two). `noise_mean` and `noise_std` are numbers, (N,)
+    or (R, N). The same `seed` gives the same system.
 
     >>> random_sem(10, seed=7)
     LinearSEM(10 nodes, 23 natural and 20 intervened edges, reward 'x9')

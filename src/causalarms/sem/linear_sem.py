@@ -48,8 +48,10 @@ class LinearSEM:
 
     B_a is acyclic for every intervention a exactly when the union of the edges of all regimes is,
     so a union with a cycle is refused and one topological order serves all of them.
-    weights is (R, N, N), noise_mean and noise_std are (N,) or (R, N). `regimes` says how many each
-    node has if they differ; weights of regimes that a node does not have must be 0.
+    `weights` are (R, N, N), `noise_mean` and `noise_std` are (N,) or (R, N). `regimes` says how
+    many each node has if they differ; weights of regimes that a node does not have must be 0.
+    `nodes` are names, and `reward` is one of them or its number (default: the last). `order` lists
+    parents before children, if that is known.
 
     >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
     >>> sem.expected_reward([[0, 0], [0, 1]]).tolist()
@@ -111,7 +113,7 @@ class LinearSEM:
         return each
 
     def parents(self, node: str | int, regime: int = 0) -> list[str]:
-        """P_i(a_i) of the paper, by name."""
+        """P_i(a_i) of the paper: the parents of a `node` in a `regime`, by name."""
         i = node_index(node, self.nodes)
         if not 0 <= regime < self.regimes[i]:
             raise ModelError(
@@ -121,36 +123,36 @@ class LinearSEM:
         return [self.nodes[parent] for parent in np.flatnonzero(column)]
 
     def ancestors(self, node: str | int, intervention: npt.ArrayLike | None = None) -> list[str]:
-        """A_i(a_i) of the paper under an intervention (none by default), by name."""
+        """A_i(a_i) of the paper: ancestors of a `node` under an `intervention` (none), by name."""
         reach = ancestors(self.post_intervention_weights(self._one(intervention)) != 0)
         return [self.nodes[k] for k in np.flatnonzero(reach[:, node_index(node, self.nodes)])]
 
     def post_intervention_weights(self, intervention: npt.ArrayLike) -> FloatArray:
-        """B_a (eq. constr_Ba), (N, N)."""
+        """B_a (eq. constr_Ba) under one `intervention`, (N, N)."""
         a = self._one(intervention)
         return np.ascontiguousarray(self.weights[a, :, np.arange(self.n_nodes)].T)
 
     def flow(self, intervention: npt.ArrayLike) -> FloatArray:
-        """C_a = (I - B_a)^-1: the net flow weight from k to i, (N, N)."""
+        """C_a = (I - B_a)^-1 under one `intervention`: the net flow weight from k to i, (N, N)."""
         n = self.n_nodes
         a = np.broadcast_to(self._one(intervention), (n, n))
         unit_impulses = np.eye(n)  # row k: what one unit of eps_k does to every node
         return rewards.propagate(self.weights, self.order, np.ascontiguousarray(a), unit_impulses)
 
     def mean(self, interventions: npt.ArrayLike) -> FloatArray:
-        """mu_a (eq. mu_a) of every row of interventions, (n, N)."""
+        """mu_a (eq. mu_a) of every row of `interventions`, (n, N)."""
         rows = as_interventions(interventions, self.nodes, self._regimes)
         return rewards.expected_values(self.weights, self.mechanism_mean, self.order, rows)
 
     def covariance(self, intervention: npt.ArrayLike) -> FloatArray:
-        """Exact covariance of x under one intervention, (N, N)."""
+        """Exact covariance of x under one `intervention`, (N, N)."""
         a = self._one(intervention)
         std = rewards.of_regimes(self.mechanism_std, a)
         scaled = self.flow(a) * std[:, None]
         return scaled.T @ scaled
 
     def expected_reward(self, interventions: npt.ArrayLike) -> FloatArray:
-        """Entry of mu_a at the reward node for every row of interventions, (n,)."""
+        """Entry of mu_a at the reward node for every row of `interventions`, (n,)."""
         return self.mean(interventions)[:, self.reward]
 
     def all_expected_rewards(self) -> FloatArray:
@@ -188,6 +190,9 @@ class LinearSEM:
     def best_arm(self, constraints: Constraints | None = None, *, budget: int = BUDGET) -> Best:
         """The best allowed intervention with its value and what is proven about it.
 
+        `constraints` say what is allowed; None: everything. The search looks at up to `budget`
+        nodes of its tree.
+
         >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
         >>> best = sem.best_arm(Constraints(always_on=["x1"]))
         >>> best.intervention.tolist(), best.value, best.exact
@@ -206,7 +211,7 @@ class LinearSEM:
         distinct: bool = False,
         budget: int = BUDGET,
     ) -> list[Best]:
-        """The m best allowed interventions, best first.
+        """The `m` best allowed interventions, best first; `constraints` and `budget` as above.
 
         With `distinct`, those that intervene without an effect on the reward are left out.
         """
@@ -221,7 +226,7 @@ class LinearSEM:
         return constraints.over(self.nodes, self._regimes)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
-        """One sample of all nodes per row of interventions, (n, N)."""
+        """One sample of all nodes per row of `interventions`, (n, N); the noise is from `rng`."""
         rows = as_interventions(interventions, self.nodes, self._regimes)
         return rewards.sampled_values(
             self.weights, self.mechanism_mean, self.mechanism_std, self.order, rows,
@@ -242,7 +247,7 @@ class LinearSEM:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """The system that `to_dict` wrote."""
+        """The system of a `record` that `to_dict` made."""
         if record.get("format") != FORMAT:
             raise ModelError(f"not a system of this package: format is {record.get('format')!r}")
         missing = {"weights", "noise_mean", "noise_std", "nodes", "reward"} - set(record)
@@ -255,12 +260,12 @@ class LinearSEM:
             raise ModelError(f"the system is malformed: {error}") from error
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the system as JSON; without `force` only over another system."""
+        """Write the system to `path` as JSON; without `force` only over another system."""
         return write_output(path, json.dumps(self.to_dict(), indent=1) + "\n", MARK, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a system from JSON."""
+        """The system in the JSON file at `path`."""
         try:
             record = parse_json(read_text(path, SYSTEM_BYTES))
         except (ValueError, RecursionError) as error:
@@ -270,7 +275,7 @@ class LinearSEM:
         return cls.from_dict(record)
 
     def replace(self, **changes: object) -> Self:
-        """The same system with some of its constructor's arguments changed."""
+        """The same system with `changes` of its constructor's arguments."""
         arguments: dict[str, object] = {
             "weights": self.weights,
             "noise_mean": self.noise_mean,

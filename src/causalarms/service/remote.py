@@ -36,7 +36,8 @@ NAN = float("nan")
 class RemoteStudy(Study):
     """The methods and answers of `Study`; results are on the disk over there when they return.
 
-    The token is made by `causalarms serve-token`. A call whose answer was lost is made again, for
+    `url` is the address that `causalarms serve` prints, and `token` one that `causalarms
+    serve-token` made, if the study needs one. A call whose answer was lost is made again, for
     `patience` seconds, without being done twice.
     """
 

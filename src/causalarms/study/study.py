@@ -61,6 +61,8 @@ FROZEN = ("nodes", "reward", "direction", "seed", "factors")  # results were mea
 class Study(Reader):
     """Made by `Study.create` or `Study.open`; use as a context manager or `close` it.
 
+    Its events are in a `store`, and a `clock` gives the time that new ones carry.
+
     >>> study = Study.create(None, nodes=["heat", "yield"], reward="yield", seed=1)
     >>> trial = study.ask()
     >>> study.tell(trial, {"heat": 1.5, "yield": 0.3})

@@ -1,0 +1,61 @@
+"""What `causalarms` exports says in its docstring what each of its parameters is."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import causalarms
+
+WITH_METHODS = ("CSL", "DAGMA", "GOLEM", "GraphPosterior", "LinearSEM", "Study")
+NOT_TOLD = {"self", "X", "y"}  # X and y are scikit-learn's: the data, and nothing
+STILL_MISSING: dict[str, set[str]] = {  # may only become fewer
+    "CSL": {"n_jobs", "random_state"},
+    "CSL.fit": {"interventions"},
+    "CSL.fit_rounds": {"noise_mean", "on_removal", "regimes", "rounds"},
+    "DAGMA": {"l1", "last_steps", "learning_rate", "steps", "threshold", "tolerance"},
+    "DAGMA.fit": {"interventions"},
+    "DAGMA.fit_rounds": {"noise_mean", "rounds"},
+    "GOLEM": {"acyclicity", "l1", "learning_rate", "threshold"},
+    "GOLEM.fit": {"interventions"},
+    "GOLEM.fit_rounds": {"noise_mean", "rounds"},
+    "GraphPosterior.draw": {"n", "random_state"},
+    "GraphPosterior.fit": {"interventions"},
+    "GraphPosterior.fit_rounds": {"noise_mean", "regimes", "rounds"},
+    "make_policy": {"n_nodes", "name", "reward", "settings"},
+}
+CODE = re.compile(r"`([^`]+)`")
+LISTED = re.compile(r"^(\w+(?:, \w+)*)  ", re.MULTILINE)  # name, two spaces, what it is
+
+
+def exported() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Functions and classes by name, then public methods."""
+    for name in sorted(set(causalarms.__all__) - {"__version__"}):
+        thing = getattr(causalarms, name)
+        yield name, thing
+        if name in WITH_METHODS:
+            for method, function in inspect.getmembers(thing, inspect.isroutine):
+                ours = str(getattr(function, "__module__", "")).startswith("causalarms")
+                if ours and not method.startswith("_"):
+                    yield f"{name}.{method}", function
+
+
+def told(text: str) -> set[str]:
+    """Names in backquotes, and those that begin the lines of a list."""
+    found = CODE.findall(text) + LISTED.findall(text)
+    return {word for part in found for word in re.findall(r"\w+", part)}
+
+
+EXPORTED = dict(exported())
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_every_parameter_is_told(name: str) -> None:
+    thing = EXPORTED[name]
+    names = set(inspect.signature(thing).parameters) - NOT_TOLD
+    missing = names - told(inspect.getdoc(thing) or "") - STILL_MISSING.get(name, set())
+    assert not missing, f"{name} does not tell {sorted(missing)}"
