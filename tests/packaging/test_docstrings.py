@@ -26,7 +26,6 @@ STILL_MISSING: dict[str, set[str]] = {  # may only become fewer
     "GraphPosterior.draw": {"n", "random_state"},
     "GraphPosterior.fit": {"interventions"},
     "GraphPosterior.fit_rounds": {"noise_mean", "regimes", "rounds"},
-    "make_policy": {"n_nodes", "name", "reward", "settings"},
 }
 CODE = re.compile(r"`([^`]+)`")
 LISTED = re.compile(r"^(\w+(?:, \w+)*)  ", re.MULTILINE)  # name, two spaces, what it is

@@ -1,4 +1,4 @@
-"""Killed processes, and several at once: the short form of benchmarks/study_*.py."""
+"""Killed processes, and several at once: the short form of benchmarks/kills.py."""
 
 from __future__ import annotations
 

@@ -224,11 +224,13 @@ def policy_factory(name: str | Factory) -> Factory:
 
 
 def make_policy(name: str | Factory, *, n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
-    """Build a policy by name, or of a class.
+    """Build a policy.
 
-    `noise_mean` and `horizon` are passed on where the policy uses them.
-
-    `regimes` says how many each node has (two); two of every node need not be understood.
+    name       one of `policy_names()`, or a class or function of your own
+    n_nodes    number of nodes
+    reward     number of the node to be maximised; negative numbers count from the last node
+    settings   of the policy. `noise_mean` and `horizon` are passed on if the policy uses them, and
+               so is `regimes`, how many each node has (two) if that is not two of every node
 
     >>> make_policy("ucb", n_nodes=3, horizon=100).ask(__import__("numpy").random.default_rng(0))
     array([1, 1, 0], dtype=uint8)

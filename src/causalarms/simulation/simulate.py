@@ -107,7 +107,7 @@ def simulate(
         suggestion = policy.suggest(stream(seed, "policy", t)) if batch == 1 else asked[t % batch]
         a = suggestion.intervention
         interventions[t] = a
-        observations[t] = world.sample(a[None], noise, numbers[t])[0]
+        observations[t] = world.play(t + 1, a, noise)
         # results of a batch arrive together, and in the order in which they were asked for
         if (t + 1) % batch == 0 or t + 1 == horizon:
             for row in range(t - t % batch, t + 1):

@@ -154,6 +154,8 @@ class World:
 
         round_   counted from 1
         """
+        if not len(self.change_points):  # every round asks, and most worlds never change
+            return 0
         return int(np.searchsorted(self.change_points, round_ - 1, side="right"))
 
     def play(self, round_: int, intervention: Intervention, rng: np.random.Generator) -> FloatArray:

@@ -21,7 +21,7 @@ from causalarms.arrays import FloatArray
 from causalarms.policies.base import Policy
 from causalarms.study.ledger import Ledger
 
-FAR_SPREADS = 5.0  # benchmarks/far_values.py: with tails of t_3 one honest value in 1500 is far
+FAR_SPREADS = 5.0  # benchmarks/bad_values.py far: with tails of t_3 one honest value in 1500 is far
 SPREAD_QUANTILE = 0.9  # of values whose distance from the median makes the spread
 MIN_OTHERS = 10  # other values, below which nothing can be said
 NEAR_SPREADS = 2.0  # within which another value is near
