@@ -54,8 +54,8 @@ def test_asking_and_telling_need_no_mouse(server: PageServer, study: Study, open
         page.keyboard.type(text)
         page.keyboard.press("Tab")
     page.keyboard.press("Shift+Tab")
-    page.keyboard.press("Enter")
     asked = len(rows(study)) - 1
+    page.keyboard.press("Enter")
     # the next one is asked for at once, and the cursor is in its first field
     page.get_by_text(f"Trial {asked + 1} ·").wait_for()
     open_page.wait_for_focus(page.locator("[name=tell-0]"))

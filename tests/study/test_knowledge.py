@@ -114,9 +114,11 @@ def test_it_is_stored_by_name_and_may_change(tmp_path: Path) -> None:
 
 
 def test_settings_say_which_factors_there_are() -> None:
-    with pytest.raises(StudyError, match="factors are missing"):
-        Settings.from_dict({"nodes": NODES, "reward": "yield"})
-    record = Settings.from_dict({"nodes": NODES, "reward": "yield", "factors": {"heat": {}}})
+    given = {"nodes": NODES, "reward": "yield", "policy": "random", "factors": {"heat": {}}}
+    for name in given:
+        with pytest.raises(StudyError, match=f"^{name} is missing"):
+            Settings.from_dict({other: given[other] for other in given if other != name})
+    record = Settings.from_dict(given)
     assert Settings.from_dict(json.loads(json.dumps(record.as_dict()))) == record
 
 

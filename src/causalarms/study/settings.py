@@ -135,6 +135,9 @@ class Settings:
         for name in record:
             if name not in known:
                 raise StudyError(f"unknown setting {shown(name)}; there are {', '.join(known)}")
+        for name in ("nodes", "reward", "policy", "factors"):
+            if record.get(name) is None:
+                raise StudyError(f"{name} is missing in the settings")
         try:
             return _checked(cls(**record))
         except StudyError:
@@ -214,8 +217,6 @@ def _checked(given: Settings) -> Settings:
         raise StudyError(f"seed is an integer from 0 on, not {shown(given.seed)}")
     if not isinstance(given.policy, str) or given.policy == "oracle":
         raise StudyError(f"policy {shown(given.policy)} cannot run a study: it knows the truth")
-    if given.factors is None:
-        raise StudyError("factors are missing: say which there are, e.g. {'heat': {}}")
     named = NamedFactors.of(given.factors, nodes)
     mean = as_noise_mean(given.noise_mean, nodes, int(named.regimes.max()))
     settings = dataclasses.replace(
