@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
 def play(n: int, seed: int, rounds: int, typing_errors: str, error: Error | None) -> Run:
     sem = random_sem(n, seed=stream(seed, "system"))
-    settings = {"noise_scale": "estimate", "typing_errors": typing_errors}
+    settings: dict[str, Any] = {"noise_scale": "estimate", "typing_errors": typing_errors}
     policy = make_policy("posterior", n_nodes=n, reward=sem.reward, **settings)
     noise, regret = stream(seed, "noise"), 0.0
     best = float(sem.expected_reward(sem.best_intervention()[None])[0])

@@ -329,13 +329,15 @@ def settings_of(case: SettingCase) -> dict[str, Any]:
     return told | BASE.get(case.policy, {}) | {case.setting: case.value}
 
 
-def rounds_settings(case: SettingCase) -> Any:
+def rounds_settings(case: SettingCase, counts: Any) -> Any:
+    """Rounds of a policy whose nodes have so many regimes each, of which it sees two at most."""
     rng = np.random.default_rng(0)
     regimes = rng.integers(0, 2, (N_ROUNDS_SETTINGS, N_NODES_SETTINGS))
     if "-mab" in case.policy:
         regimes = np.repeat(np.arange(N_ROUNDS_SETTINGS) % 2, N_NODES_SETTINGS).reshape(
             -1, N_NODES_SETTINGS
         )
+    regimes = np.minimum(regimes, np.asarray(counts) - 1)
     return regimes, random_sem(N_NODES_SETTINGS, seed=1).sample(regimes, rng)
 
 
@@ -345,7 +347,7 @@ def play_settings(case: SettingCase) -> None:
         case.policy, n_nodes=N_NODES_SETTINGS, reward=N_NODES_SETTINGS - 1, **settings
     )
     try:
-        for t, (a, x) in enumerate(zip(*rounds_settings(case), strict=True)):
+        for t, (a, x) in enumerate(zip(*rounds_settings(case, policy.regimes), strict=True)):
             policy.ask(np.random.default_rng(t))
             policy.tell(a, x)
         for t in range(3):
@@ -360,7 +362,7 @@ def play_settings(case: SettingCase) -> None:
     study = Study.create(
         None, nodes, "x2", policy=case.policy, policy_settings=kept, seed=1, **known
     )
-    regimes, values = rounds_settings(case)
+    regimes, values = rounds_settings(case, policy.regimes)
     table: dict[str, Any] = {node: values[:, i] for i, node in enumerate(nodes)}
     study.add_observations(table | {f"do:{n}": regimes[:, i] for i, n in enumerate(nodes)})
     study.ask()

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from causalarms import CSL, GraphPosterior, LinearSEM, random_sem
+from causalarms.graphs.continuous import threshold_to_dag
 from causalarms.graphs.continuous.dagma import DAGMASettings, dagma
 from causalarms.graphs.continuous.golem import golem
-from causalarms.graphs.continuous.numerics import threshold_to_dag
 from causalarms.graphs.csl import CSLSettings, csl
 from causalarms.graphs.graph import graph_errors
 from causalarms.posterior.dag import keep_per_edge, keep_whole_graph

@@ -31,6 +31,7 @@ from causalarms.service.remote import RemoteStudy
 from causalarms.study import log
 from causalarms.study.ledger import Trial
 from causalarms.study.sqlite import FileLocks, SqliteStore
+from causalarms.study.store import Entry
 from serve_load import served, served_process
 from shared import run_part
 
@@ -473,7 +474,7 @@ def main_size() -> None:
 READ_BACK = "_read_back"
 
 
-def without(store: SqliteStore, locks: FileLocks) -> None:
+def without(store: SqliteStore, last: Entry, locks: FileLocks) -> None:
     """Instead of reading back."""
 
 

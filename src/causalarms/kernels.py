@@ -33,8 +33,11 @@ class Kernel:
     def _dispatcher(self) -> Any:
         from numba import njit
 
-        _prepare_numba()
-        return njit(cache=True, error_model="numpy", **self._options)(self.__wrapped__)
+        forgiving_cache = _prepare_numba()
+        compiled = njit(cache=True, error_model="numpy", **self._options)(self.__wrapped__)
+        if compiled is not self.__wrapped__:  # it is with NUMBA_DISABLE_JIT
+            compiled._cache = forgiving_cache(self.__wrapped__)
+        return compiled
 
     def __getattr__(self, name: str) -> Any:
         # numba reads the options of callees (`targetoptions`, `py_func`) to inline them. Dunder
@@ -48,8 +51,10 @@ class Kernel:
 
 
 @functools.cache
-def _prepare_numba() -> None:
+def _prepare_numba() -> Any:
+    """Teach numba about kernels; the class of its cache that survives a change of the source."""
     from numba.core import event
+    from numba.core.caching import FunctionCache
     from numba.core.typing.typeof import typeof_impl
 
     # In a kernel that calls a kernel, numba finds a `Kernel` where it knows dispatchers only.
@@ -67,6 +72,18 @@ def _prepare_numba() -> None:
             pass
 
     event.register("numba:compile", Listener())
+
+    class ForgivingCache(FunctionCache):  # type: ignore[misc]
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:
+                # numba unpickles an entry before it looks whether the source has changed since.
+                # One that names a class of a module that was moved cannot be unpickled: compile.
+                self.flush()
+                return None
+
+    return ForgivingCache
 
 
 def kernel(function: Function) -> Function:

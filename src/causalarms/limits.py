@@ -36,7 +36,6 @@ MAX_PENDING_TRIALS = 1000  # of one worker: with 14 nodes, choosing as many take
 
 # Pictures
 MAX_WEIGHTED_NODES = 12  # numbers on the arrows of larger systems cannot be told apart
-MAX_NUMBERED_NODES = 10  # a number fits into a cell of a matrix up to here
 MAX_LARGE_NODES = 15  # names in full size; smaller type beyond
 MAX_SEPARATED_EDGES = 150  # more overlap whatever is tried, and comparing all pairs takes seconds
 

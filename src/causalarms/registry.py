@@ -7,11 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from causalarms.errors import CausalArmsError, SettingError, shown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 Made = TypeVar("Made")
 
@@ -43,7 +46,7 @@ class Registry(Generic[Made]):
 
     def names(self) -> list[str]:
         """Built-in names first, then those of installed packages."""
-        others = {entry.name for entry in entry_points(group=self.group)}
+        others = self._entry_points().names
         return [*self.built_in, *sorted(others - set(self.built_in))]
 
     def factory(self, name: str | Callable[..., Made]) -> Callable[..., Made]:
@@ -54,7 +57,7 @@ class Registry(Generic[Made]):
             raise SettingError(f"{self.kind} must be a name, not {shown(name)}")
         if name in self.built_in:
             found = self.built_in[name]
-            return EntryPoint(name, found, self.group).load() if isinstance(found, str) else found
+            return _imported(found) if isinstance(found, str) else found
         entries = self._entries(name)
         if not entries:
             raise SettingError(f"unknown {self.kind} {shown(name)}; {_hint(name, self.names())}")
@@ -66,7 +69,13 @@ class Registry(Generic[Made]):
         return self._load(entries[0])
 
     def _entries(self, name: str) -> list[EntryPoint]:
-        return [entry for entry in entry_points(group=self.group) if entry.name == name]
+        return list(self._entry_points().select(name=name))
+
+    def _entry_points(self) -> EntryPoints:
+        # Imported if asked: it parses e-mail headers, which takes long for a command of a study.
+        from importlib.metadata import entry_points
+
+        return entry_points(group=self.group)
 
     def _who(self, name: str) -> str:
         """What it is called in messages; those who offer it are to be asked."""
@@ -153,15 +162,12 @@ def part_of(kind: str, given: str | Callable[..., Any]) -> str | Callable[..., A
     """
     if callable(given) or ":" not in given:
         return given
-    module, _, attribute = given.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
         # Last, so that a file of the working folder never hides an installed package.
         sys.path.append(here)
     try:
-        found: Any = import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
+        found = _imported(given)
     except Exception as error:
         raise SettingError(
             f"{kind} {given!r} cannot be loaded ({type(error).__name__}: {error}); it is looked "
@@ -171,6 +177,12 @@ def part_of(kind: str, given: str | Callable[..., Any]) -> str | Callable[..., A
         raise SettingError(f"{kind} {shown(given)} is {shown(found)}, which makes nothing")
     made: Callable[..., Any] = found
     return made
+
+
+def _imported(place: str) -> Any:
+    """What is at "module:name"."""
+    module, _, attribute = place.partition(":")
+    return attrgetter(attribute)(import_module(module))
 
 
 def called(given: str | Callable[..., Any]) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from command import run
 
-# Imported by learners only. Add "scipy" once a study imports no policy to read its settings.
-FOR_LEARNERS = ("numba", "sklearn", "networkx", "narwhals", "matplotlib")
+# Imported by learners only.
+FOR_LEARNERS = ("numba", "scipy", "sklearn", "networkx", "narwhals", "matplotlib")
 VALUES = ("a=1", "b=2", "y=3")
 COMMANDS = (
     ("create", "NEW", "--nodes", "a,b,y", "--reward", "y"),
@@ -82,3 +82,25 @@ def test_compiling_is_announced_on_standard_error_once(tmp_path: Path) -> None:
             env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "compiled")},
         )
         assert (done.stdout, done.stderr) == ("2.0\n", expected)
+
+
+def test_compiled_code_of_a_module_that_was_moved_is_compiled_again(tmp_path: Path) -> None:
+    point = "from typing import NamedTuple\nclass Point(NamedTuple):\n    x: float\n"
+    kernel = (
+        "from causalarms.kernels import kernel\n"
+        "from {module} import Point\n"
+        "@kernel\n"
+        "def double(point):\n    return 2 * point.x\n"
+        "print(double(Point(4.0)))\n"
+    )
+    for module in ("old_home", "new_home"):
+        (tmp_path / "old_home.py").unlink(missing_ok=True)
+        (tmp_path / f"{module}.py").write_text(point)
+        (tmp_path / "kernels_of_points.py").write_text(kernel.format(module=module))
+        done = subprocess.run(
+            [sys.executable, tmp_path / "kernels_of_points.py"],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "compiled")},
+        )
+        assert (done.returncode, done.stdout) == (0, "8.0\n"), done.stderr

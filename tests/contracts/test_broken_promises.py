@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import networkx as nx
 import numpy as np
@@ -29,16 +29,9 @@ class Greedy(Policy):
         self.means = np.zeros((self.n_regimes, n_nodes))
         self.plays = np.zeros((self.n_regimes, n_nodes), dtype=np.int64)
 
-    def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Any] = (),
-        allowed: Constraints | None = None,
-    ) -> Suggestion:
-        kept = self.kept(allowed)
-        if kept is not None:
-            return Suggestion(kept.random(rng), "explore")
+    def suggest(self, rng: np.random.Generator, *, pending: Sequence[Any] = ()) -> Suggestion:
+        if not self.constraints.free:
+            return Suggestion(self.constraints.random(rng), "explore")
         if rng.random() < 0.5:
             return Suggestion(rng.integers(0, self.regimes).astype(np.uint8), "explore")
         best = np.minimum(self.means.argmax(axis=0), self.regimes - 1).astype(np.uint8)
@@ -58,15 +51,9 @@ class Greedy(Policy):
 
 
 class AsksAndCounts(Greedy):
-    def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Any] = (),
-        allowed: Constraints | None = None,
-    ) -> Suggestion:
+    def suggest(self, rng: np.random.Generator, *, pending: Sequence[Any] = ()) -> Suggestion:
         self.plays[0, 0] += 1
-        return super().suggest(rng, allowed=allowed)
+        return super().suggest(rng)
 
 
 class BelievesAndCounts(Greedy):
@@ -75,59 +62,29 @@ class BelievesAndCounts(Greedy):
 
 
 class CountsPending(Greedy):
-    def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Any] = (),
-        allowed: Constraints | None = None,
-    ) -> Suggestion:
+    def suggest(self, rng: np.random.Generator, *, pending: Sequence[Any] = ()) -> Suggestion:
         self.plays[0, 0] += len(pending)
-        return super().suggest(rng, allowed=allowed)
-
-
-class IgnoresConstraints(Greedy):
-    def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Any] = (),
-        allowed: Constraints | None = None,
-    ) -> Suggestion:
         return super().suggest(rng)
 
 
+class IgnoresConstraints(Greedy):
+    def constrain(self, constraints: Constraints) -> Self:
+        return self
+
+
 class TooManyRegimes(Greedy):
-    def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Any] = (),
-        allowed: Constraints | None = None,
-    ) -> Suggestion:
+    def suggest(self, rng: np.random.Generator, *, pending: Sequence[Any] = ()) -> Suggestion:
         return Suggestion(np.full(self.n_nodes, 2, dtype=np.uint8), "explore")
 
 
 class TooWide(Greedy):
-    def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Any] = (),
-        allowed: Constraints | None = None,
-    ) -> Suggestion:
+    def suggest(self, rng: np.random.Generator, *, pending: Sequence[Any] = ()) -> Suggestion:
         return Suggestion(np.zeros(self.n_nodes, dtype=np.int64), "explore")
 
 
 class ExpectsNothing(Greedy):
-    def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Any] = (),
-        allowed: Constraints | None = None,
-    ) -> Suggestion:
-        return super().suggest(rng, allowed=allowed)._replace(reason="exploit", mean=float("nan"))
+    def suggest(self, rng: np.random.Generator, *, pending: Sequence[Any] = ()) -> Suggestion:
+        return super().suggest(rng)._replace(reason="exploit", mean=float("nan"))
 
 
 class LearnsFromAnything(Greedy):
@@ -179,13 +136,7 @@ class SaysText(Greedy):
 
 
 class GlobalDice(Greedy):
-    def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Any] = (),
-        allowed: Constraints | None = None,
-    ) -> Suggestion:
+    def suggest(self, rng: np.random.Generator, *, pending: Sequence[Any] = ()) -> Suggestion:
         return Suggestion(np.random.randint(0, 2, 3).astype(np.uint8), "explore")  # noqa: NPY002
 
 

@@ -25,10 +25,12 @@ def entry(number: int) -> Entry:
     return Entry(number, f"événement {number}", bytes([number]) * 32)
 
 
-def write_and_fail(store: Store) -> None:
-    with store.writing():
-        store.append(entry(2))
-        raise RuntimeError
+def write(store: Store, *entries: Entry) -> None:
+    try:
+        store.begin()
+        store.commit(entries)
+    finally:
+        store.end()
 
 
 def test_empty(store: Store) -> None:
@@ -37,47 +39,48 @@ def test_empty(store: Store) -> None:
 
 
 def test_what_is_appended_is_there_in_order(store: Store) -> None:
-    with store.writing():
-        store.append(entry(1))
-        store.append(entry(2))
-    with store.writing():
-        store.append(entry(3))
+    write(store, entry(1), entry(2))
+    write(store, entry(3))
     assert store.entries() == [entry(1), entry(2), entry(3)]
     assert store.entries(after=2) == [entry(3)]
+    assert store.entries(after=1, limit=1) == [entry(2)]
     assert store.head() == (3, entry(3).hash)
 
 
-def test_an_error_leaves_nothing_of_a_transaction(store: Store) -> None:
-    with store.writing():
-        store.append(entry(1))
-    with pytest.raises(RuntimeError):
-        write_and_fail(store)
+def test_a_transaction_that_ends_without_a_commit_leaves_nothing(store: Store) -> None:
+    write(store, entry(1))
+    store.begin()
+    store.end()
+    store.end()
     assert store.entries() == [entry(1)]
     assert store.head() == (1, entry(1).hash)
-    with store.writing():
-        store.append(entry(2))
+    write(store, entry(2))
     assert len(store.entries()) == 2
 
 
-def test_a_gap_is_refused(store: Store) -> None:
-    with pytest.raises(StudyError, match="cannot follow"), store.writing():
-        store.append(entry(2))
+@pytest.mark.parametrize("numbers", [[2], [1, 3], [0], [1, 1]])
+def test_a_gap_is_refused_and_nothing_is_written(store: Store, numbers: list[int]) -> None:
+    with pytest.raises(StudyError, match="cannot follow"):
+        write(store, *[entry(number) for number in numbers])
     assert store.entries() == []
+    write(store, entry(1))
+    assert store.entries() == [entry(1)]
 
 
-def test_writing_needs_a_transaction(store: Store) -> None:
+def test_writing_to_a_file_needs_a_transaction(tmp_path: Path) -> None:
+    store = SqliteStore.create(tmp_path / "s.db")
     with pytest.raises(StudyError, match="inside a transaction"):
-        store.append(entry(1))
+        store.commit([entry(1)])
+    assert store.entries() == []
 
 
 def test_a_file_outlives_its_store(tmp_path: Path) -> None:
     store = SqliteStore.create(tmp_path / "s.db")
-    with store.writing():
-        store.append(entry(1))
+    write(store, entry(1))
     again = SqliteStore(tmp_path / "s.db", read_only=True)
     assert again.entries() == [entry(1)]
-    with pytest.raises(StudyError, match="reading only"), again.writing():
-        pass
+    with pytest.raises(StudyError, match="reading only"):
+        again.begin()
     again.close()
     store.close()
     with pytest.raises(StudyError, match="was closed"):
@@ -88,9 +91,10 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
 def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:
     store = SqliteStore.create(tmp_path / "s.db")
     reader = SqliteStore(tmp_path / "s.db", read_only=True)
-    with store.writing():
-        store.append(entry(1))
-        assert reader.entries() == []  # at once, and nothing unfinished
+    store.begin()
+    assert reader.entries() == []  # at once
+    store.commit([entry(1)])
+    store.end()
     assert reader.entries() == [entry(1)]
     reader.close()
     store.close()
@@ -98,8 +102,7 @@ def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:
 
 def test_when_a_write_has_returned_the_one_file_holds_everything(tmp_path: Path) -> None:
     store = SqliteStore.create(tmp_path / "s.db")
-    with store.writing():
-        store.append(entry(1))
+    write(store, entry(1))
     assert [p.name for p in tmp_path.iterdir()] == ["s.db"]
     (tmp_path / "copy.db").write_bytes((tmp_path / "s.db").read_bytes())
     assert SqliteStore(tmp_path / "copy.db", read_only=True).entries() == [entry(1)]

@@ -21,8 +21,8 @@ PLAY = """
 import json, sys, warnings
 warnings.simplefilter("error")
 import policy_cases
-from causalarms.search.best import _solve
-assert not hasattr(_solve, "py_func")
+from causalarms.search.best import solve
+assert not hasattr(solve, "py_func")
 traces = {}
 for label, policy_cases.N_ROUNDS in json.loads(sys.argv[1]).items():
     rounds = policy_cases.history(label)

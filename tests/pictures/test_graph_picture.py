@@ -12,7 +12,6 @@ from causalarms import LinearSEM, pictures, random_sem
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
 from causalarms.pictures.graph import draw_graph, draw_sem
-from causalarms.pictures.matrices import draw_matrices
 from causalarms.pictures.style import save_figure
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -103,27 +102,13 @@ def test_regimes_that_mix_into_a_cycle() -> None:
 def test_no_edge_at_all(tmp_path: Path) -> None:
     empty = LinearSEM(weights=np.zeros((2, 4, 4)))
     save_figure(draw_sem(empty), tmp_path / "graph.png")
-    graph = Graph(empty.nodes, empty.adjacency, empty.weights, np.ones((2, 4), bool), None, {})
-    save_figure(draw_matrices(graph), tmp_path / "matrices.png")
 
 
-def test_names_are_never_read_as_formulas(tmp_path: Path) -> None:
+def test_names_are_never_read_as_formulas() -> None:
     sem = random_sem(3, seed=1).replace(nodes=["a$b$", "cost $_1", "a name of many letters"])
     written = texts(draw_sem(sem))
     assert "a$b$" in written
     assert "a name of many \N{HORIZONTAL ELLIPSIS}" in written
-    graph = Graph(sem.nodes, sem.adjacency, sem.weights, np.ones((2, 3), bool), None, {})
-    save_figure(draw_matrices(graph), tmp_path / "matrices.png")
-
-
-@pytest.mark.parametrize("n_nodes", [5, 15])
-def test_matrices(n_nodes: int, tmp_path: Path) -> None:
-    sem = random_sem(n_nodes, seed=2)
-    graph = learned(sem, unknown=((1, 2),))
-    figure = draw_matrices(graph, sem.weights, title="weights")
-    assert len(figure.axes) == 5  # learned and true per regime, and the colour bar
-    assert "no data" in texts(figure)
-    assert save_figure(figure, tmp_path / "m.png").read_bytes().startswith(PNG)
 
 
 def test_wrong_arguments_are_named() -> None:
@@ -132,8 +117,6 @@ def test_wrong_arguments_are_named() -> None:
         draw_graph(graph, truth=np.zeros((5, 5)))
     with pytest.raises(ModelError, match="there is no node 'x9'"):
         draw_graph(graph, reward="x9")
-    with pytest.raises(ModelError, match="truth_weights must have shape"):
-        draw_matrices(graph, np.zeros((2, 4, 4)))
 
 
 def test_no_picture_uses_pyplot() -> None:

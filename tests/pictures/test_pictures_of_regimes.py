@@ -16,7 +16,6 @@ from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
 from causalarms.pictures import edge_table, style
 from causalarms.pictures.graph import draw_graph, draw_sem
-from causalarms.pictures.matrices import draw_matrices
 from causalarms.pictures.style import save_figure
 
 WITHOUT = "node without this regime"
@@ -60,10 +59,6 @@ def test_a_panel_per_regime(regimes: list[int], n_pale: list[int], tmp_path: Pat
     assert len(set(boxes)) == len(n_pale)
     assert min(y for _, y in boxes) > 0.02  # the legend has its room below
     save_figure(figure, tmp_path / "graph.png")
-    matrices = draw_matrices(graph_of(sem), sem.weights)
-    assert len(matrices.axes) == 2 * len(n_pale) + 1
-    assert texts(matrices).count("no such regime") == 2 * sum(n_pale)
-    save_figure(matrices, tmp_path / "matrices.png")
 
 
 def test_small_systems_stand_side_by_side() -> None:
@@ -114,7 +109,6 @@ def test_more_than_four_regimes_are_a_table(tmp_path: Path) -> None:
     assert "empty: the child does not have that regime" in written[-1]
     assert "unknown" not in written[-1]
     save_figure(figure, tmp_path / "graph.png")
-    assert "parent" in texts(draw_matrices(graph_of(sem), sem.weights))
 
 
 def test_the_table_compares_and_shows_what_is_unknown() -> None:
@@ -155,5 +149,3 @@ def test_the_truth_has_as_many_regimes() -> None:
     graph = graph_of(random_sem(4, seed=1, regimes=3))
     with pytest.raises(ModelError, match=r"truth must have shape \(3, 4, 4\)"):
         draw_graph(graph, truth=np.zeros((2, 4, 4)))
-    with pytest.raises(ModelError, match=r"truth_weights must have shape \(3, 4, 4\)"):
-        draw_matrices(graph, np.zeros((2, 4, 4)))

@@ -132,11 +132,11 @@ def test_constraints_and_costs_are_kept(n_rounds: int) -> None:
     costly = Constraints([2] * 5, cost=dear)
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        arm = policy.suggest(rng, allowed=without).intervention
+        arm = policy.constrain(without).suggest(rng).intervention
         assert arm[node] != wanted[node]
         assert arm.sum() <= 3
         if n_rounds >= 2:
-            assert policy.suggest(rng, allowed=costly).intervention[node] != wanted[node]
+            assert policy.constrain(costly).suggest(rng).intervention[node] != wanted[node]
 
 
 def test_costs_are_in_the_units_of_the_data() -> None:
@@ -151,7 +151,7 @@ def test_costs_are_in_the_units_of_the_data() -> None:
             policy.tell(a, SEM.sample(a[None], rng)[0] * factor)
         of_reward = factor[policy.reward]
         dear = Constraints([2] * 5, cost=[[c * of_reward for c in of_node] for of_node in cost])
-        found = [policy.suggest(np.random.default_rng(s), allowed=dear) for s in range(5)]
+        found = [policy.constrain(dear).suggest(np.random.default_rng(s)) for s in range(5)]
         arms.append(np.array([s.intervention for s in found]))
         means = np.array([s.mean for s in found]) / of_reward
     np.testing.assert_array_equal(arms[0], arms[1])
@@ -253,7 +253,7 @@ def test_where_one_intervention_is_left_it_is_played(n_rounds: int) -> None:
     policy = told(n_rounds)
     only = Constraints([2] * 5, allowed={node: [node % 2] for node in range(5)})
     for seed in range(3):
-        found = policy.suggest(np.random.default_rng(seed), allowed=only)
+        found = policy.constrain(only).suggest(np.random.default_rng(seed))
         assert found.intervention.tolist() == [0, 1, 0, 1, 0]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
+import importlib.metadata
+from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
 
 import pytest
 
-from causalarms import make_policy, registry
+from causalarms import make_policy
 from causalarms.errors import ModelError
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
@@ -58,8 +59,9 @@ def test_a_name_like_no_other_is_answered_with_all_of_them() -> None:
 def test_an_unknown_setting_is_answered_with_the_nearest(
     name: str, setting: str, answer: str
 ) -> None:
+    settings: dict[str, Any] = {setting: 1}
     with pytest.raises(ModelError, match=f"policy '{name}' has no setting '{setting}'; {answer}"):
-        make_policy(name, n_nodes=3, **{setting: 1})
+        make_policy(name, n_nodes=3, **settings)
 
 
 @pytest.mark.parametrize(
@@ -113,10 +115,10 @@ class TestEntryPoints:
             EntryPoint("open", f"{__name__}:open_ended", ENTRY_POINT),
         ]
 
-        def entry_points(*, group: str) -> list[EntryPoint]:
-            return entries if group == ENTRY_POINT else []
+        def entry_points(*, group: str) -> EntryPoints:
+            return EntryPoints(entries).select(group=group)
 
-        monkeypatch.setattr(registry, "entry_points", entry_points)
+        monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
 
     def test_they_are_listed_after_the_built_in_ones(self) -> None:
         assert policy_names()[-2:] == ["open", "strict"]

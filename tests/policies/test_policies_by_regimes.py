@@ -15,7 +15,7 @@ from causalarms.policies.base import Policy
 from causalarms.policies.registry import accepted_settings, policy_factory
 from causalarms.policies.simple import random_intervention
 from causalarms.sem.regimes import existing
-from causalarms.sem.rewards import all_interventions
+from causalarms.sem.rewards import all_interventions, within
 from causalarms.simulation.simulate import simulate
 from causalarms.simulation.world import switching_world
 from causalarms.study.cache import pack, unpack
@@ -90,7 +90,7 @@ def test_play_and_continue(label: str) -> None:
 def test_beliefs_are_of_mechanisms_that_exist(label: str) -> None:
     policy, rng = build(label, **WITH_A_BELIEF[label]), np.random.default_rng(0)
     for _ in range(200):
-        a = random_intervention(rng, SEM.regimes)
+        a = random_intervention(rng, within(SEM.regimes))
         policy.tell(a, SEM.sample(a[None], rng)[0])
     belief = policy.belief(draws=30)
     assert belief is not None
@@ -162,7 +162,7 @@ def test_probes_play_every_mechanism() -> None:
 def test_random_regimes_are_equally_likely() -> None:
     rng = np.random.default_rng(0)
     counts = np.array([1, 2, 4])
-    drawn = np.array([random_intervention(rng, counts) for _ in range(4000)])
+    drawn = np.array([random_intervention(rng, within(counts)) for _ in range(4000)])
     for node, count in enumerate(counts):
         shares = np.bincount(drawn[:, node], minlength=count) / 4000
         assert len(shares) == count

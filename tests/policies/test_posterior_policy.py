@@ -96,7 +96,7 @@ def test_probes_stay_among_what_may_be_played() -> None:
     for arms, expected in (([far, opposite], opposite), ([far, near], near)):
         allowed = only(intervention_of(np.array(arms), policy.n_nodes))
         for _ in range(5):
-            assert index_of(policy.suggest(rng, allowed=allowed).intervention) == expected
+            assert index_of(policy.constrain(allowed).suggest(rng).intervention) == expected
 
 
 def only(rows: npt.NDArray[np.uint8]) -> Constraints:

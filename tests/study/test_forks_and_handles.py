@@ -21,8 +21,8 @@ from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, StudyError
+from causalarms.study import sqlite
 from causalarms.study.repair import verify_file
-from causalarms.study.sqlite import SqliteStore
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -300,7 +300,7 @@ def test_what_cannot_be_read_back_is_not_acknowledged(
     study = Study.create(path, **CHEAP)
     trial = study.ask()
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStore, "_commit", lambda store, connection: None)  # a disk that lies
+        patch.setattr(sqlite, "_insert", lambda *_: None)  # a disk that lies
         with pytest.raises(ChangedStudyError, match="cannot be read back"):
             study.tell(trial, result(trial))
     assert told_in(path) == []

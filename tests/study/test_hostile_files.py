@@ -45,13 +45,12 @@ LIKELY = JSON | st.sampled_from([0, 1, [0, 0, 1], [1.0, 2.0, 3.0], [None, 1, 2],
 
 def forged(*events: object) -> MemoryStore:
     """A store whose hashes are right, whatever its events say."""
-    store, hash_ = MemoryStore(), ROOT
-    with store.writing():
-        for number, event in enumerate(events, start=1):
-            text = event if isinstance(event, str) else json.dumps(event)
-            hash_ = chain(hash_, text)
-            store.append(Entry(number, text, hash_))
-    return store
+    entries, hash_ = list[Entry](), ROOT
+    for number, event in enumerate(events, start=1):
+        text = event if isinstance(event, str) else json.dumps(event)
+        hash_ = chain(hash_, text)
+        entries.append(Entry(number, text, hash_))
+    return MemoryStore(entries)
 
 
 def created() -> dict[str, object]:

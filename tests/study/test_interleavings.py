@@ -39,11 +39,7 @@ STEPS = st.lists(
 
 def replayed(study: Study) -> Study:
     """A study that reads the same log from its first event, without a cached state."""
-    store = MemoryStore()
-    with store.writing():
-        for entry in study.store.entries():
-            store.append(entry)
-    return Study(store)
+    return Study(MemoryStore(study.store.entries()))
 
 
 def take(study: Study, path: Path, step: str, number: object) -> Study:

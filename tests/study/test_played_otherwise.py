@@ -21,11 +21,7 @@ VALUES = [1.0, 2.0, 3.0]
 
 
 def replayed(study: Study) -> Study:
-    store = MemoryStore()
-    with store.writing():
-        for entry in study.store.entries():
-            store.append(entry)
-    return Study(store)
+    return Study(MemoryStore(study.store.entries()))
 
 
 def last_event(study: Study) -> dict[str, Any]:

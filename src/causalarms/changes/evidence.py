@@ -19,11 +19,11 @@ Each ratio is therefore divided by its average so far, if that is above one.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from causalarms.arrays import FloatArray, IntArray, Interventions
 from causalarms.changes.detector import Alarm, Detector
@@ -37,12 +37,7 @@ MAX_EXCESS_KURTOSIS = 6.0  # that of exponential noise
 OWN_SCORES = 600.0  # scores of the mechanism itself that weigh as much as all of the pool
 MIN_LEVERAGE, MAX_LEVERAGE = 1e-4, 1e12
 LARGEST_SCORE = 1e6
-# the standard normal distribution function from -REACH to REACH, 0 and 1 beyond
-REACH = 4.0
-NORMAL = ndtr(np.linspace(-REACH, REACH, 2049))
-NORMAL = (NORMAL - NORMAL[0]) / (NORMAL[-1] - NORMAL[0])
-NORMAL = np.append(NORMAL, 1.0)  # the interpolation at REACH reads one more
-
+REACH = 4.0  # standard deviations: the table of the normal distribution ends there
 
 # mean and spread of the scores after a change
 ALTERNATIVES = np.array(
@@ -323,10 +318,18 @@ class PastScores:
         self, round_: int, regimes: Interventions, prediction: Prediction
     ) -> tuple[FloatArray, FloatArray]:
         """Normal scores between which each score lies, (N,) each; nan for nan."""
+        from scipy.special import ndtri
+
         last = round_ - YOUNGEST_ROUNDS
         past, owners = old_enough(self._scores, self._regimes, self._rounds, last)
         below = expected_ranks(
-            past, owners, regimes, prediction.scores, prediction.leverages, prediction.degrees
+            past,
+            owners,
+            regimes,
+            prediction.scores,
+            prediction.leverages,
+            prediction.degrees,
+            normal_table(),
         )
         total = len(past) + 1.0
         return ndtri(below / total), ndtri((below + 1.0) / total)
@@ -383,6 +386,16 @@ def excess_kurtosis(scores: FloatArray) -> float:
     return min(max(len(scores) * fourths / squares**2 - 3.0, 0.0), MAX_EXCESS_KURTOSIS)
 
 
+@cache
+def normal_table() -> FloatArray:
+    """The standard normal distribution function from -REACH to REACH, 0 and 1 beyond."""
+    from scipy.special import ndtr  # not by the module: studies that never learn import it too
+
+    table = ndtr(np.linspace(-REACH, REACH, 2049))
+    table = (table - table[0]) / (table[-1] - table[0])
+    return np.append(table, 1.0)  # the interpolation at REACH reads one more
+
+
 @kernel
 def expected_ranks(
     past: FloatArray,  # (M,)
@@ -391,6 +404,7 @@ def expected_ranks(
     scores: FloatArray,  # (N,)
     leverages: FloatArray,  # (N,)
     degrees: FloatArray,  # (N,), of freedom
+    normal: FloatArray,  # (2050,), as `normal_table` makes it
 ) -> FloatArray:
     """How many past scores are expected below each score, (N,); nan for nan.
 
@@ -401,7 +415,7 @@ def expected_ranks(
     below = np.zeros(len(scores))
     excess = excess_kurtosis(past)
     more = len(past) / OWN_SCORES  # extra weight of a score of the same mechanism
-    steps = 0.5 * (len(NORMAL) - 2) / REACH
+    steps = 0.5 * (len(normal) - 2) / REACH
     for i in range(len(scores)):
         if scores[i] != scores[i]:
             below[i] = np.nan
@@ -418,7 +432,7 @@ def expected_ranks(
             k = int(place)
             weight = 1.0 + more * (owners[m] == own)
             total += weight
-            below[i] += weight * (NORMAL[k] + (place - k) * (NORMAL[k + 1] - NORMAL[k]))
+            below[i] += weight * (normal[k] + (place - k) * (normal[k + 1] - normal[k]))
         if total > 0.0:
             below[i] = below[i] / total * len(past)  # in this order never above len(past)
     return below

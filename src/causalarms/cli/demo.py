@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from causalarms.arrays import Intervention
-from causalarms.cli.options import FORCE, SEED
+from causalarms.cli.options import FORCE, JSON, SEED
 from causalarms.cli.terminal import err, print_json, print_table, say
 from causalarms.errors import MissingExtraError
 from causalarms.extras import has_extra, require_extra
@@ -73,7 +73,7 @@ CONTESTANTS = (
     help="Seed of the system and of all random numbers.",
 )
 @FORCE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> None:
     """Find the best of 256 settings of an unknown 8-node system, and why it is the best."""
     for path, mark in _marks(folder).items():

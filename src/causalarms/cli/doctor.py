@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from causalarms.cli.options import JSON
 from causalarms.cli.terminal import print_json, print_table, say
 from causalarms.extras import EXTRAS
 from causalarms.version import __version__
@@ -25,7 +26,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "msedge"
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def doctor(as_json: bool) -> None:
     """Versions, threads, the cache of compiled code, extras and browser, for bug reports."""
     found = examined()

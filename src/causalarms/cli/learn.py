@@ -6,17 +6,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
-from causalarms.cli.options import FORCE, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
+from causalarms.cli.options import FORCE, JSON, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
 from causalarms.cli.terminal import collected_warnings, print_json, print_table, progress, say
 from causalarms.errors import CausalArmsError, DataError, IdentifiabilityWarning
-from causalarms.graphs import CSL, DAGMA, GOLEM
-from causalarms.graphs.csl import Removal
 from causalarms.graphs.diagnostics import open_directions
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import Rounds, checked_rounds
@@ -28,12 +26,15 @@ from causalarms.registry import part_of
 from causalarms.sem.regimes import Counts, as_interventions, topological_order
 from causalarms.tables.rounds import rounds_of
 
+if TYPE_CHECKING:
+    from causalarms.graphs.csl import Removal
+
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
     "csl-nw": {"edge_weighting": False},
     "csl-literal": {"joint": False},
 }
-CONTINUOUS: dict[str, type[GOLEM] | type[DAGMA]] = {"golem": GOLEM, "dagma": DAGMA}
+CONTINUOUS = ("golem", "dagma")
 METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
 CSL_ONLY = ("max_samples", "bootstrap", "few_samples")
 KNOWLEDGE = ("forbid", "require", "tier")
@@ -134,7 +135,7 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
     help="File to write: .json, .csv, .graphml, .dot, .png or .pdf; may be repeated.",
 )
 @FORCE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def learn(
     data: Path,
     method: str,
@@ -191,11 +192,7 @@ def learn(
     if method not in CSL_METHODS and method != "posterior":
         _refuse(KNOWLEDGE, method, "CSL and posterior", "posterior")
         _refuse_many_regimes(counts, found.nodes, method)
-        learner: Any = (
-            CONTINUOUS[method]()
-            if method in CONTINUOUS
-            else make_learner(part_of("learner", method))
-        )
+        learner: Any = make_learner(part_of("learner", method))
     elif method == "posterior":
         learner = GraphPosterior(
             miss_probability_per_edge=miss_per_edge,
@@ -205,7 +202,8 @@ def learn(
             **known,
         )
     else:
-        learner = CSL(
+        learner = make_learner(
+            "csl",
             **CSL_METHODS[method],
             **known,
             max_samples=max_samples,
@@ -217,11 +215,11 @@ def learn(
     messages: list[str] = []
     with (
         collected_warnings(messages, show=not as_json),
-        _live_line(len(rounds.nodes), counted=isinstance(learner, CSL)) as on_removal,
+        _live_line(len(rounds.nodes), counted=method in CSL_METHODS) as on_removal,
     ):
         _warn_of_never_switched(rounds, counts)
         mean = _noise_mean(noise_mean)
-        if isinstance(learner, CSL):
+        if method in CSL_METHODS:
             learner.fit_rounds(rounds, mean, on_removal, counts)
         elif isinstance(learner, GraphPosterior):
             learner.fit_rounds(rounds, mean, counts)

@@ -9,6 +9,8 @@ import click
 
 from causalarms.cli.options import (
     FORCE,
+    JSON,
+    RESULTS,
     SAMPLES,
     engine_options,
     named_settings,
@@ -50,6 +52,7 @@ DEFAULT = ("posterior", "csl", "golem", "dagma")
     help="Number of runs, each on its own system.",
 )
 @engine_options
+@RESULTS
 @click.option(
     "--out",
     "picture",
@@ -57,7 +60,7 @@ DEFAULT = ("posterior", "csl", "golem", "dagma")
     help="File to draw the metrics into (.png, .pdf or .svg).",
 )
 @FORCE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def learners(
     learners: tuple[str, ...],
     rounds: int,

@@ -16,11 +16,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 FORCE = click.option(
     "--force", is_flag=True, help="Replace a file this command did not make; never a study."
 )
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=2, max=MAX_NODES)
 SAMPLES = click.IntRange(min=1, max=10**9)
 ENSEMBLE_OPTIONS = ("nodes", "regimes", "weights", "edge_probability")  # of random systems only
 
+RESULTS = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    help="File to keep finished runs in; the same command continues from there.",
+)
 TIERS = click.option(
     "--tier",
     "--tiers",
@@ -158,7 +164,7 @@ def systems_options(command: Command) -> Command:
 
 
 def engine_options(command: Command) -> Command:
-    """Options that say where runs are computed, and where they are kept."""
+    """Options that say where runs are computed."""
     from causalarms.simulation.monte_carlo import ENGINES
 
     options = (
@@ -179,11 +185,6 @@ def engine_options(command: Command) -> Command:
             default=-1,
             show_default=True,
             help="Number of worker processes; -1 is one per core.",
-        ),
-        click.option(
-            "--results",
-            type=click.Path(path_type=Path),
-            help="File to keep finished runs in; the same command continues from there.",
         ),
     )
     for option in reversed(options):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from causalarms.cli.options import FORCE
+from causalarms.cli.options import FORCE, JSON
 from causalarms.cli.terminal import print_json, say
 from causalarms.extras import require_extra
 from causalarms.files import refuse_output
@@ -37,7 +37,7 @@ PICTURES = ("regret", "normalised-regret", "optimal-share")
     help="Label of a policy or learner to draw; may be repeated.",
 )
 @FORCE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def plot(
     results: Path,
     picture: Path,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from causalarms.cli.options import PROCESSES, SEED
+from causalarms.cli.options import JSON, SEED, engine_options
 from causalarms.cli.terminal import print_json, print_table, progress, say
 from causalarms.extras import require_extra
 from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
-from causalarms.simulation.monte_carlo import ENGINES, Engine
+from causalarms.simulation.monte_carlo import Engine
 
 if TYPE_CHECKING:
     from causalarms.paper.run import Part
@@ -29,29 +29,13 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--sizes", metavar="N1,N2,...", help="Numbers of nodes.  [default: 6,8,10,12,14]")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all random numbers.")
-@click.option(
-    "--engine",
-    type=click.Choice(ENGINES),
-    default="local",
-    show_default=True,
-    help="Where runs are computed.",
-)
-@click.option(
-    "--address", help="Address of a Dask scheduler (default: start a cluster on this machine)."
-)
-@click.option(
-    "--jobs",
-    type=PROCESSES,
-    default=-1,
-    show_default=True,
-    help="Number of worker processes; -1 is one per core.",
-)
+@engine_options
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), default=Path("out/reproduction"),
     show_default=True, help="Folder for figures and data.",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Delete what the folder holds of other settings.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def reproduce(
     figures: tuple[str, ...],
     runs: int,

@@ -15,7 +15,8 @@ from typing import get_args
 import click
 import numpy as np
 
-from causalarms.cli.study_options import JSON, TOKEN
+from causalarms.cli.options import JSON
+from causalarms.cli.study_options import TOKEN
 from causalarms.cli.terminal import print_json, print_table, say, waiting
 from causalarms.errors import ClosedTrialError, LearningWarning, StudyError
 from causalarms.extras import require_extra

@@ -9,6 +9,8 @@ import click
 
 from causalarms.cli.options import (
     FORCE,
+    JSON,
+    RESULTS,
     SAMPLES,
     engine_options,
     named_settings,
@@ -75,6 +77,7 @@ SUMMARY = (
     help="Stop if settling is expected to lose at most this reward per round.",
 )
 @engine_options
+@RESULTS
 @click.option(
     "--out",
     "folder",
@@ -82,7 +85,7 @@ SUMMARY = (
     help="Folder to write pictures and summary.csv to.",
 )
 @FORCE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def simulate(
     policies: tuple[str, ...],
     horizon: int,

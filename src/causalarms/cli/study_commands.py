@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causalarms.cli.options import FORCE
+from causalarms.cli.options import FORCE, JSON
 from causalarms.cli.study_options import (
     FILE,
-    JSON,
     StudyPlace,
     inputs_of,
     levels,
@@ -20,7 +19,7 @@ from causalarms.cli.study_options import (
     what_to_set,
     worker_of,
 )
-from causalarms.cli.terminal import collected_warnings, print_json, print_table, say
+from causalarms.cli.terminal import collected_warnings, emit, print_json, print_table, say
 from causalarms.errors import StudyError
 
 if TYPE_CHECKING:
@@ -323,10 +322,11 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
 
 
 def _done(trial: int, state: str, as_json: bool, warnings: list[str] | None = None) -> None:
-    if as_json:
-        print_json({"trial": trial, "state": state, "warnings": warnings or []})
-    else:
-        say(f"trial {trial}: {state}")
+    emit(
+        as_json,
+        {"trial": trial, "state": state, "warnings": warnings or []},
+        f"trial {trial}: {state}",
+    )
 
 
 def _record(trial: Trial) -> dict[str, Any]:

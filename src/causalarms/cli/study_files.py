@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causalarms.cli.options import FORCE, SEED, TIERS, edges, knowledge, with_settings
+from causalarms.cli.options import FORCE, JSON, SEED, TIERS, edges, knowledge, with_settings
 from causalarms.cli.study_options import (
     FILE,
-    JSON,
     Address,
     StudyPlace,
     factors,
@@ -26,7 +25,7 @@ from causalarms.cli.study_options import (
     switched,
     with_set_levels,
 )
-from causalarms.cli.terminal import collected_warnings, print_data, print_json, say
+from causalarms.cli.terminal import collected_warnings, emit, print_data, print_json, say
 from causalarms.errors import FarValueWarning, StudyError
 from causalarms.extras import require_extra
 from causalarms.files import Mark, printable, read_text, refuse_output, write_output
@@ -147,10 +146,11 @@ def create(
         changes=changes,
         knowledge=knowledge(tier, forbid_edge, require_edge),
     ) as study:
-        if as_json:
-            print_json({"file": str(file), "settings": study.settings.as_dict()})
-        else:
-            say(f"created {file}: {len(study.nodes)} nodes, reward {reward}")
+        emit(
+            as_json,
+            {"file": str(file), "settings": study.settings.as_dict()},
+            f"created {file}: {len(study.nodes)} nodes, reward {reward}",
+        )
 
 
 @click.command("import")
@@ -191,10 +191,7 @@ def import_(
         _check_export(source)
         with Study.import_from(source, file_of(file)) as study:
             number = len(study.ledger().trials)
-        if as_json:
-            print_json({"file": str(file), "trials": number})
-        else:
-            say(f"restored {file}: {number} trials")
+        emit(as_json, {"file": str(file), "trials": number}, f"restored {file}: {number} trials")
         return
     messages: list[str] = []
     with open_study(file) as study, collected_warnings(messages, show=not as_json):
@@ -205,10 +202,7 @@ def import_(
             intervened=intervened,
             ignore=ignore,
         )
-    if as_json:
-        print_json({"imported": number, "warnings": messages})
-    else:
-        say(f"imported {number} rounds")
+    emit(as_json, {"imported": number, "warnings": messages}, f"imported {number} rounds")
 
 
 @click.command()
@@ -227,10 +221,7 @@ def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_js
     with open_study(file, read_only=True) as study:
         if path is not None:
             study.export(path, force=force)
-            if as_json:
-                print_json({"file": str(path)})
-            else:
-                say(f"wrote {path}")
+            emit(as_json, {"file": str(path)}, f"wrote {path}")
         elif as_csv:
             print_data(columns_text(columns(study.ledger())))
         else:
@@ -250,10 +241,7 @@ def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
     refuse_output(path, REPORT, inputs=inputs_of(file), force=force)
     with open_study(file, read_only=True) as study:
         write_output(path, page(study, file.name), REPORT, inputs=inputs_of(file), force=force)
-    if as_json:
-        print_json({"file": str(path)})
-    else:
-        say(f"wrote {path}")
+    emit(as_json, {"file": str(path)}, f"wrote {path}")
 
 
 def _learner() -> type[Learner]:
@@ -334,10 +322,11 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
             verdict = study.backup(copy)
     else:
         verdict = repair.backup(file, copy)
-    if as_json:
-        print_json({"file": str(copy)} | verdict.as_dict())
-    else:
-        say(f"copied {verdict.events} events, {verdict.told} told trials to {copy}")
+    emit(
+        as_json,
+        {"file": str(copy)} | verdict.as_dict(),
+        f"copied {verdict.events} events, {verdict.told} told trials to {copy}",
+    )
 
 
 @click.command("simulate-on")

@@ -57,7 +57,6 @@ class PlaceType(click.Path):
 
 
 FILE = click.argument("file", type=PlaceType())
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @contextmanager

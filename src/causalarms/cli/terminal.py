@@ -49,6 +49,15 @@ def print_json(record: Any) -> None:
     click.echo(json.dumps(_finite(record), indent=1, allow_nan=False))
 
 
+def emit(as_json: bool, record: Any, *lines: str) -> None:
+    """The record for machines, or these lines for people."""
+    if as_json:
+        print_json(record)
+        return
+    for line in lines:
+        say(line)
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A plain table, columns of numbers to the right; wide off a terminal, so nothing is cut."""
     from rich.console import Console

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from causalarms.graphs.graph import Graph, GraphErrors, graph_errors, varsortability
 
 if TYPE_CHECKING:
-    from causalarms.graphs.continuous.estimators import DAGMA, GOLEM
-    from causalarms.graphs.csl_estimator import CSL
+    from causalarms.graphs.estimators import CSL, DAGMA, GOLEM
 
 __all__ = [
     "CSL",
@@ -23,14 +22,10 @@ __all__ = [
 
 # Loaded on first use: scikit-learn takes long to import, and a study asked from a shell needs only
 # the functions beneath these classes.
-_HOME = {
-    "CSL": "causalarms.graphs.csl_estimator",
-    "DAGMA": "causalarms.graphs.continuous.estimators",
-    "GOLEM": "causalarms.graphs.continuous.estimators",
-}
+_ESTIMATORS = ("CSL", "DAGMA", "GOLEM")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+    if name in _ESTIMATORS:
+        return getattr(import_module("causalarms.graphs.estimators"), name)
     raise AttributeError(f"module 'causalarms.graphs' has no attribute {name!r}")

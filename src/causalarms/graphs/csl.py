@@ -84,7 +84,8 @@ def csl(
     settings = settings or CSLSettings()
     n_nodes = data.n_nodes
     n_regimes = len(data.counts)
-    allowed = _complete(n_regimes, n_nodes) if allowed is None else allowed
+    if allowed is None:
+        allowed = np.broadcast_to(~np.eye(n_nodes, dtype=bool), (n_regimes, n_nodes, n_nodes))
     required = np.zeros_like(allowed) if required is None else required
     known = data.counts >= np.maximum(settings.min_samples, 1)
     chains = {} if chains is None else chains
@@ -166,9 +167,10 @@ class Chain:
         name = self._name = mechanism_name(data.nodes, regime, node, int(data.n_regimes[node]))
         needed = max(len(candidates) + self._intercept + 1, settings.neighbors + 1)
         if len(rows) < needed:
+            capped = "" if data.cap is None else f", and max_samples={data.cap} keeps no more"
             raise DataError(
-                f"{name} has {len(rows)} samples for {len(candidates)} candidate parents; "
-                f"at least {needed} are needed{_by_settings(data, settings)}"
+                f"{name} has {len(rows)} samples for {len(candidates)} candidate parents; at "
+                f"least {needed} are needed (k={settings.neighbors} neighbours{capped})"
             )
         center = np.mean if self._intercept else None
         self._data = data
@@ -292,10 +294,6 @@ def _signature(rows: npt.NDArray[np.int64]) -> tuple[int, int, int]:
     return (len(rows), int(rows[0]), int(rows[-1])) if len(rows) else (0, 0, 0)
 
 
-def _complete(n_regimes: int, n_nodes: int) -> BoolArray:
-    return np.broadcast_to(~np.eye(n_nodes, dtype=bool), (n_regimes, n_nodes, n_nodes))
-
-
 def _collect(
     links: dict[tuple[int, int], Link],
     known: BoolArray,
@@ -329,12 +327,6 @@ def _collect(
         order=union.order if union.acyclic else None,
         history=history,
     )
-
-
-def _by_settings(data: Dataset, settings: CSLSettings) -> str:
-    """Which settings ask for more samples, or leave fewer, than there would be."""
-    capped = "" if data.cap is None else f", and max_samples={data.cap} keeps no more"
-    return f" (k={settings.neighbors} neighbours{capped})"
 
 
 @kernel

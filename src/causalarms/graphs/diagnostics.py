@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special  # scipy.stats takes a second to import
 
 from causalarms.arrays import FloatArray
 from causalarms.errors import IdentifiabilityWarning
@@ -143,17 +142,22 @@ def _tests(
 
 def _jarque_bera(residual: FloatArray) -> float:
     """p-value of skewness and kurtosis being those of a Gaussian."""
+    # not by the module: a study that only lists its trials imports it, too
+    from scipy.special import chdtrc
+
     deviation = residual - residual.mean()
     variance = (deviation**2).mean()
     if variance == 0:  # the line fits exactly
         return float("nan")
     skewness = (deviation**3).mean() / variance**1.5
     excess = (deviation**4).mean() / variance**2 - 3
-    return float(special.chdtrc(2, len(residual) / 6 * (skewness**2 + excess**2 / 4)))
+    return float(chdtrc(2, len(residual) / 6 * (skewness**2 + excess**2 / 4)))
 
 
 def _reset(parents: FloatArray, fitted: FloatArray, residual: FloatArray) -> float:
     """p-value of adding the squared fitted value to the regression."""
+    from scipy.special import fdtrc
+
     n, p = parents.shape
     if not p or n < p + 4:
         return float("nan")
@@ -163,11 +167,13 @@ def _reset(parents: FloatArray, fitted: FloatArray, residual: FloatArray) -> flo
     residual = residual - design @ np.linalg.lstsq(design, residual, rcond=None)[0]
     r2 = (bend @ residual) ** 2 / ((bend @ bend) * (residual @ residual))
     statistic = r2 / (1 - r2) * (n - p - 2)
-    return float(special.fdtrc(1, n - p - 2, max(statistic, 0.0)))
+    return float(fdtrc(1, n - p - 2, max(statistic, 0.0)))
 
 
 def _chow(parents: FloatArray, values: FloatArray) -> float:
     """p-value of one line for all rounds against one before and one after a third, half, two."""
+    from scipy.special import fdtrc
+
     n, k = len(parents), parents.shape[1] + 1
     if n < 3 * (k + 2):
         return float("nan")
@@ -179,7 +185,7 @@ def _chow(parents: FloatArray, values: FloatArray) -> float:
         if apart <= 0:
             return float("nan")
         statistic = (together - apart) / k / (apart / (n - 2 * k))
-        p_values.append(float(special.fdtrc(k, n - 2 * k, max(statistic, 0.0))))
+        p_values.append(float(fdtrc(k, n - 2 * k, max(statistic, 0.0))))
     return min(1.0, len(p_values) * min(p_values))
 
 

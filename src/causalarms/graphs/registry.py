@@ -15,9 +15,9 @@ from causalarms.registry import Registry
 ENTRY_POINT = "causalarms.learners"
 # as text: scikit-learn takes long to import
 LEARNERS = {
-    "csl": "causalarms.graphs.csl_estimator:CSL",
-    "golem": "causalarms.graphs.continuous.estimators:GOLEM",
-    "dagma": "causalarms.graphs.continuous.estimators:DAGMA",
+    "csl": "causalarms.graphs.estimators:CSL",
+    "golem": "causalarms.graphs.estimators:GOLEM",
+    "dagma": "causalarms.graphs.estimators:DAGMA",
     "posterior": "causalarms.posterior.estimator:GraphPosterior",
 }
 REGISTRY: Registry[CanFit] = Registry("learner", ENTRY_POINT, LEARNERS, CanFit)

@@ -1,15 +1,22 @@
-"""The figures of Sec. VI from collected tables, in one style; stars are the paper's values."""
+"""The figures of Sec. VI from records, in one style; stars are the paper's values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from causalarms.paper.graph_identification import METHODS
-from causalarms.paper.settings import PAPER_RUNS, Settings
+from causalarms.paper.experiments import (
+    COMPARED_BY_ROUNDS,
+    METHODS,
+    error_means,
+    graph_means,
+    sample_means,
+)
+from causalarms.paper.settings import PAPER_RUNS, STATED, Settings
 from causalarms.pictures import style
 from causalarms.pictures.curves import draw_optimal_share, draw_regret
 from causalarms.simulation.experiment import Experiment
@@ -19,98 +26,99 @@ COLORS = dict(
     zip(METHODS, (style.BLUE, style.SKY_BLUE, style.VERMILLION, style.GREEN), strict=True)
 )
 MARKERS = dict(zip(METHODS, "osv^", strict=True))
+STAR: dict[str, Any] = {"marker": "*", "ms": 6, "mec": "black", "mew": 0.4}
 GRAPH_LABELS = {
     "false_negative": "graph false-negative rate",
     "precision": "precision",
     "recall": "recall",
     "nshd": "normalized SHD",
 }
-STATED_AVERAGES = {
-    "precision": {"GOLEM": 0.935, "DAGMA": 0.909, "CSL": 0.967},
-    "recall": {"GOLEM": 0.927, "DAGMA": 0.938, "CSL": 0.996},
-    "false_negative": {"CSL-nw": 1.0},
-}
-STATED_FINAL = {"vanilla UCB": 47.2, "GOLEM-MAB": 71.0, "CSL-UCB": 79.0, "LinSEM-TS": 94.2}
+PERCENT = 100.0
+STANDARD_ERRORS = 1.96  # of a 95 % interval
 
 
-def draw_graph_metric(rows: Sequence[Record], settings: Settings, metric: str) -> Figure:
+def draw_graph_metric(metric: str, settings: Settings, records: list[Record]) -> Figure:
     """One metric against the graph size, T = 200 dashed and T = 400 solid."""
+    rows = graph_means(settings, records)
+    stated = STATED.get(metric, {})
     # CSL-nw is far off in all but the first figure; the paper states its graph-FN rate only
-    shown = METHODS if metric == "false_negative" else tuple(m for m in METHODS if m != "CSL-nw")
-    with style.figure_style():
-        figure = Figure(figsize=(style.ONE_COLUMN, 2.8), layout="constrained")
-        axes = figure.add_subplot()
-        for n_rounds, line in zip(settings.sample_sizes, ("--", "-"), strict=False):
+    shown = [m for m in METHODS if metric == "false_negative" or m != "CSL-nw"]
+    lines = dict(zip(settings.sample_sizes, ("--", "-"), strict=False))
+    with style.one_panel(2.8, "number of nodes N", GRAPH_LABELS[metric]) as (figure, axes):
+        for n_rounds, line in lines.items():
             for method in shown:
                 chosen = [r for r in rows if r["method"] == method and r["rounds"] == n_rounds]
-                at = np.array([r["nodes"] for r in chosen])
                 value = np.array([r[metric] for r in chosen])
-                error = 1.96 * np.array([r[f"{metric}_se"] for r in chosen])
-                color = COLORS[method]
-                axes.plot(at, value, color=color, linestyle=line, marker=MARKERS[method], ms=3.5)
-                low, high = value - error, value + error
-                if metric != "nshd":
-                    low, high = low.clip(0, 1), high.clip(0, 1)
-                axes.fill_between(at, low, high, color=color, alpha=0.12, linewidth=0)
+                error = STANDARD_ERRORS * np.array([r[f"{metric}_se"] for r in chosen])
+                ends = np.array([value - error, value + error])
+                style.draw_band(
+                    axes, [r["nodes"] for r in chosen], value,
+                    ends if metric == "nshd" else ends.clip(0, 1), alpha=0.12,
+                    color=COLORS[method], linestyle=line, marker=MARKERS[method], ms=3.5,
+                )  # fmt: skip
         edge = max(settings.sizes) + 0.7
-        for method, stated in STATED_AVERAGES.get(metric, {}).items():
-            axes.plot(
-                [edge], [stated], marker="*", ms=6, color=COLORS[method], mec="black", mew=0.4
-            )
-        axes.set_xlabel("number of nodes N")
-        axes.set_ylabel(GRAPH_LABELS[metric])
+        for method, average in stated.items():
+            axes.plot([edge], [average / PERCENT], color=COLORS[method], **STAR)
         axes.set_xticks(settings.sizes)
-        _graph_legend(figure, settings, shown, stated=metric in STATED_AVERAGES)
+        handles = [
+            Line2D([], [], color=COLORS[m], marker=MARKERS[m], ms=3.5, label=m) for m in shown
+        ]
+        handles += [
+            Line2D([], [], color=style.GREY, linestyle=line, label=f"T = {n_rounds}")
+            for n_rounds, line in lines.items()
+        ]
+        if stated:
+            label = "paper's average"
+            handles.append(Line2D([], [], color=style.WHITE, linestyle="", label=label, **STAR))
+        figure.legend(handles=handles, loc="outside upper center", ncols=4, handlelength=2.2)
         _say_runs(figure, rows[0]["runs"])
     return figure
 
 
-def draw_reward_error(rows: Sequence[Record]) -> Figure:
+def draw_reward_error(settings: Settings, records: list[Record]) -> Figure:
     """Error of estimated rewards against time, with and without false negatives."""
-    with style.figure_style():
-        figure = Figure(figsize=(style.ONE_COLUMN, 2.6), layout="constrained")
-        axes = figure.add_subplot()
+    rows = error_means(settings, records)
+    with style.one_panel(2.6, "round", "normalized reward error") as (figure, axes):
         for group, label, color, line in (
             (True, "with FN errors", style.VERMILLION, "--"),
             (False, "without FN errors", style.BLUE, "-"),
         ):
             chosen = [r for r in rows if r["false_negatives"] is group and r["systems"]]
-            at = np.array([r["round"] for r in chosen])
             value = np.array([r["error"] for r in chosen])
-            error = 1.96 * np.nan_to_num([r["error_se"] for r in chosen])
-            axes.plot(at, value, color=color, linestyle=line, marker="o", ms=3, label=label)
-            axes.fill_between(
-                at, value - error, value + error, color=color, alpha=0.15, linewidth=0
-            )
-        axes.set_xlabel("round")
-        axes.set_ylabel("normalized reward error")
+            error = STANDARD_ERRORS * np.nan_to_num([r["error_se"] for r in chosen])
+            style.draw_band(
+                axes, [r["round"] for r in chosen], value, (value - error, value + error),
+                color=color, linestyle=line, marker="o", ms=3, label=label,
+            )  # fmt: skip
         axes.set_ylim(bottom=0)
         axes.legend()
-        systems = sum(r["systems"] for r in rows if r["round"] == rows[0]["round"])
-        _say_runs(figure, systems)
+        _say_runs(figure, len(records))
     return figure
 
 
-def draw_samples(rows: Sequence[Record], runs: int) -> Figure:
+def draw_samples(settings: Settings, records: list[Record]) -> Figure:
     """Recall of both graphs against the rounds spent on them; not a figure of the paper."""
-    with style.figure_style():
-        figure = Figure(figsize=(style.ONE_COLUMN, 2.6), layout="constrained")
-        axes = figure.add_subplot()
-        for method, line in (("CSL", "-"), ("GOLEM", "--")):
+    rows = sample_means(settings, records)
+    with style.one_panel(2.6, "rounds spent on both graphs", "recall, both regimes") as (
+        figure,
+        axes,
+    ):
+        for method, line in zip(COMPARED_BY_ROUNDS, ("-", "--"), strict=True):
             chosen = [r for r in rows if r["method"] == method]
             axes.plot(
                 [r["rounds"] for r in chosen], [r["recall"] for r in chosen], line,
                 color=COLORS[method], marker=MARKERS[method], ms=3.5, label=method,
             )  # fmt: skip
-        axes.set_xlabel("rounds spent on both graphs")
-        axes.set_ylabel("recall, both regimes")
         axes.legend()
-        _say_runs(figure, runs)
+        _say_runs(figure, len(records) // len(COMPARED_BY_ROUNDS))
     return figure
 
 
-def draw_bandit(experiment: Experiment, records: Sequence[Record], what: str) -> Figure:
+def draw_bandit(
+    make: Callable[[Settings], Experiment], what: str, settings: Settings, records: list[Record]
+) -> Figure:
     """Cumulative regret or optimal fraction; stars mark the stated final fractions."""
+    experiment = make(settings)
     draw = draw_regret if what == "regret" else draw_optimal_share
     figure = draw(experiment, records)
     axes = figure.axes[0]
@@ -119,32 +127,15 @@ def draw_bandit(experiment: Experiment, records: Sequence[Record], what: str) ->
         axes.set_ylim(bottom=30)
     elif not experiment.changes:
         for line in axes.lines:
-            stated = STATED_FINAL.get(str(line.get_label()))
+            stated = STATED["final_optimal_share"].get(str(line.get_label()))
             if stated is not None:
                 axes.plot(
-                    [experiment.horizon], [stated], marker="*", ms=6,
-                    color=line.get_color(), mec="black", mew=0.4, clip_on=False, zorder=5,
+                    [experiment.horizon], [stated], color=line.get_color(), clip_on=False,
+                    zorder=5, **STAR,
                 )  # fmt: skip
     with style.figure_style():
         _say_runs(figure, len({r["repetition"] for r in records}))
     return figure
-
-
-def _graph_legend(
-    figure: Figure, settings: Settings, shown: tuple[str, ...], *, stated: bool
-) -> None:
-    handles = [Line2D([], [], color=COLORS[m], marker=MARKERS[m], ms=3.5, label=m) for m in shown]
-    handles += [
-        Line2D([], [], color=style.GREY, linestyle=line, label=f"T = {n_rounds}")
-        for n_rounds, line in zip(settings.sample_sizes, ("--", "-"), strict=False)
-    ]
-    if stated:
-        star = Line2D(
-            [], [], color=style.WHITE, marker="*", ms=6, mec="black", mew=0.4, linestyle="",
-            label="paper's average",
-        )  # fmt: skip
-        handles.append(star)
-    figure.legend(handles=handles, loc="outside upper center", ncols=4, handlelength=2.2)
 
 
 def _say_runs(figure: Figure, runs: int) -> None:

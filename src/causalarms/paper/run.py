@@ -20,14 +20,14 @@ from causalarms.errors import DataError, ModelError
 from causalarms.extras import has_extra
 from causalarms.files import Mark, read_text, refuse_study, write_atomically, write_output
 from causalarms.limits import SYSTEM_BYTES
-from causalarms.paper import (
-    figures,
-    graph_identification,
-    headlines,
-    reward_error,
-    sample_complexity,
+from causalarms.paper import experiments, headlines
+from causalarms.paper.figures import (
+    draw_bandit,
+    draw_graph_metric,
+    draw_reward_error,
+    draw_samples,
 )
-from causalarms.paper.headlines import Headline, abstract_headlines
+from causalarms.paper.headlines import Headline
 from causalarms.paper.report import write_report
 from causalarms.paper.settings import MADE_BY, Settings
 from causalarms.pictures.style import save_figure
@@ -57,7 +57,7 @@ class Part:
     units       of so many runs: key and arguments of each
     figures     how each of its figures is drawn, by name
     headlines   the numbers that the paper states
-    tables      writes the data behind the figures into a folder
+    tables      the data behind the figures, by name of the file
     """
 
     name: str
@@ -66,7 +66,7 @@ class Part:
     units: Callable[[Settings, int], list[Unit]]
     figures: dict[str, Callable[[Settings, list[Record]], Figure]]
     headlines: Callable[[Settings, list[Record]], list[Headline]]
-    tables: Callable[[Settings, list[Record], Path], list[Path]]
+    tables: Callable[[Settings, list[Record]], dict[str, list[Record]]]
 
 
 OnProgress = Callable[[Part, int, int], None]
@@ -106,7 +106,7 @@ def reproduce(
         raise ModelError(f"unknown figure {unknown[0]!r}; there are {', '.join(FIGURES)}")
     wanted = list(figures) or list(FIGURES)
     _claim(folder, settings)
-    headlines: list[Headline] = []
+    found: list[Headline] = []
     files: list[Path] = []
     seconds: dict[str, float] = {}
     images: dict[str, Path] = {}
@@ -116,8 +116,9 @@ def reproduce(
             continue
         start = time.perf_counter()
         records = _records(part, folder, settings, runs, engine or Engine(), on_progress)
-        headlines += part.headlines(settings, records)
-        files += part.tables(settings, records, folder / "data")
+        found += part.headlines(settings, records)
+        for name, rows in part.tables(settings, records).items():
+            files += write_table(rows, folder / "data" / name)
         for name in names:
             figure = part.figures[name](settings, records)
             pictures = [
@@ -127,9 +128,9 @@ def reproduce(
             images[name] = pictures[0]
             files += pictures
         seconds[part.name] = time.perf_counter() - start
-    headlines += abstract_headlines(headlines)
-    files += write_report(folder, settings, runs, headlines, images)
-    return Reproduction(headlines, files, seconds)
+    found += headlines.abstract_headlines(found)
+    files += write_report(folder, settings, runs, found, images)
+    return Reproduction(found, files, seconds)
 
 
 def start_over(folder: Path, settings: Settings) -> None:
@@ -221,82 +222,74 @@ def write_table(rows: Sequence[Record], path: Path) -> list[Path]:
     return [*written, write_output(path.with_suffix(".parquet"), content, mark, force=None)]
 
 
-def curve_rows(records: Sequence[Record], step: int, block: int) -> list[Record]:
-    """One row per policy, repetition and point of a curve."""
-    rows = []
-    for record in records:
-        for number, value in enumerate(record["regret_curve"], start=1):
-            rows.append(
-                {
-                    "policy": record["policy"],
-                    "repetition": record["repetition"],
-                    "round": number * step,
-                    "regret": value,
-                    "optimal_share": record["optimal_curve"][
-                        min((number * step - 1) // block, len(record["optimal_curve"]) - 1)
-                    ],
-                }
-            )
-    return rows
+def _graph_tables(settings: Settings, records: list[Record]) -> dict[str, list[Record]]:
+    return {
+        # only CSL learns both regimes, and all rows of a table have the same columns
+        "graph_units": [
+            {k: v for k, v in r.items() if not k.endswith("_intervened")} for r in records
+        ],
+        "graph_means": experiments.graph_means(settings, records),
+    }
 
 
-def unit_rows(records: Sequence[Record]) -> list[Record]:
-    """One row per run, without its curves."""
-    return [{key: r[key] for key in RUN_COLUMNS} | {"alarms": len(r["alarms"])} for r in records]
-
-
-# -- parts -----------------------------------------------------------------------------------------
-
-
-def _graph_figure(metric: str, settings: Settings, records: list[Record]) -> Figure:
-    rows = graph_identification.collect(records, settings)
-    return figures.draw_graph_metric(rows, settings, metric)
-
-
-def _graph_tables(settings: Settings, records: list[Record], folder: Path) -> list[Path]:
-    shared = [{k: v for k, v in r.items() if not k.endswith("_intervened")} for r in records]
-    return write_table(shared, folder / "graph_units") + write_table(
-        graph_identification.collect(records, settings), folder / "graph_means"
-    )
-
-
-def _error_tables(settings: Settings, records: list[Record], folder: Path) -> list[Path]:
+def _error_tables(settings: Settings, records: list[Record]) -> dict[str, list[Record]]:
     rows = [
         {"repetition": r["repetition"], "round": t, "error": error, "false_negatives": missing}
         for r in records
         for t, error, missing in zip(settings.error_rounds, r["error"], r["missing"], strict=True)
     ]
-    return write_table(rows, folder / "reward_error_units") + write_table(
-        reward_error.collect(records, settings), folder / "reward_error_means"
-    )
+    means = experiments.error_means(settings, records)
+    return {"reward_error_units": rows, "reward_error_means": means}
+
+
+def _sample_tables(settings: Settings, records: list[Record]) -> dict[str, list[Record]]:
+    return {"samples_means": experiments.sample_means(settings, records)}
+
+
+def _bandit_tables(
+    name: str, make: Callable[[Settings], Experiment], settings: Settings, records: list[Record]
+) -> dict[str, list[Record]]:
+    """One row per run without its curves, and one per run and point of a curve."""
+    step, block = make(settings).step, make(settings).block
+    units = [{key: r[key] for key in RUN_COLUMNS} | {"alarms": len(r["alarms"])} for r in records]
+    curves = [
+        {
+            "policy": r["policy"],
+            "repetition": r["repetition"],
+            "round": t,
+            "regret": regret,
+            # rounds after the last complete block count to it
+            "optimal_share": r["optimal_curve"][min((t - 1) // block, len(r["optimal_curve"]) - 1)],
+        }
+        for r in records
+        for number, regret in enumerate(r["regret_curve"], start=1)
+        for t in [number * step]
+    ]
+    return {f"{name}_units": units, f"{name}_curves": curves}
+
+
+# -- parts -----------------------------------------------------------------------------------------
 
 
 def _bandit_part(
     name: str,
     title: str,
     make: Callable[[Settings], Experiment],
-    figure_names: dict[str, str],
     found: Callable[[Settings, list[Record]], list[Headline]],
+    suffix: str = "",
 ) -> Part:
-    """Policies in the systems of an experiment; figures are named by what they show."""
-
-    def tables(settings: Settings, records: list[Record], folder: Path) -> list[Path]:
-        experiment = make(settings)
-        return write_table(unit_rows(records), folder / f"{name}_units") + write_table(
-            curve_rows(records, experiment.step, experiment.block), folder / f"{name}_curves"
-        )
-
-    def draw(what: str, settings: Settings, records: list[Record]) -> Figure:
-        return figures.draw_bandit(make(settings), records, what)
-
+    """Policies in the systems of an experiment."""
     return Part(
         name,
         title,
         run_unit,
         lambda settings, runs: make(settings).units(runs),
-        {figure: partial(draw, what) for figure, what in figure_names.items()},
+        {
+            f"{what}{suffix}": partial(draw_bandit, make, what)
+            for what in ("regret", "optimal_share")
+        },
         found,
-        tables,
+        partial(_bandit_tables, name, make),
     )
 
 
@@ -304,58 +297,44 @@ PARTS: Sequence[Part] = (
     Part(
         "graphs",
         "graph identification",
-        graph_identification.run,
-        graph_identification.units,
+        experiments.graph_run,
+        experiments.graph_units,
         {
-            "graph_fn": partial(_graph_figure, "false_negative"),
-            "precision": partial(_graph_figure, "precision"),
-            "recall": partial(_graph_figure, "recall"),
-            "nshd": partial(_graph_figure, "nshd"),
+            "graph_fn": partial(draw_graph_metric, "false_negative"),
+            "precision": partial(draw_graph_metric, "precision"),
+            "recall": partial(draw_graph_metric, "recall"),
+            "nshd": partial(draw_graph_metric, "nshd"),
         },
-        lambda settings, records: headlines.graph_headlines(records),
+        headlines.graph_headlines,
         _graph_tables,
     ),
     Part(
         "reward_error",
         "error of estimated rewards",
-        reward_error.run,
-        reward_error.units,
-        {
-            "reward_error": lambda settings, records: figures.draw_reward_error(
-                reward_error.collect(records, settings)
-            )
-        },
-        lambda settings, records: headlines.reward_headlines(records),
+        experiments.error_run,
+        experiments.error_units,
+        {"reward_error": draw_reward_error},
+        headlines.reward_headlines,
         _error_tables,
     ),
     Part(
         "samples",
         "rounds needed",
-        sample_complexity.run,
-        sample_complexity.units,
-        {
-            "samples": lambda settings, records: figures.draw_samples(
-                sample_complexity.collect(records, settings), len(records) // 2
-            )
-        },
-        lambda settings, records: headlines.sample_headlines(records, settings),
-        lambda settings, records, folder: write_table(
-            sample_complexity.collect(records, settings), folder / "samples_means"
-        ),
+        experiments.sample_run,
+        experiments.sample_units,
+        {"samples": draw_samples},
+        headlines.sample_headlines,
+        _sample_tables,
     ),
     _bandit_part(
-        "stationary",
-        "stationary bandits",
-        Settings.stationary,
-        {"regret": "regret", "optimal_share": "optimal_share"},
-        lambda settings, records: headlines.stationary_headlines(records),
+        "stationary", "stationary bandits", Settings.stationary, headlines.stationary_headlines
     ),
     _bandit_part(
         "changing",
         "non-stationary bandits",
         Settings.changing,
-        {"regret_changing": "regret", "optimal_share_changing": "optimal_share"},
-        lambda settings, records: headlines.changing_headlines(records, settings.changing_horizon),
+        headlines.changing_headlines,
+        suffix="_changing",
     ),
 )
 

@@ -7,10 +7,11 @@ systems. What is measured per block of rounds is drawn as a block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
@@ -18,7 +19,7 @@ from causalarms.arrays import FloatArray, IntArray
 from causalarms.errors import DataError
 from causalarms.files import printable
 from causalarms.pictures import style
-from causalarms.simulation.experiment import LEARNERS
+from causalarms.simulation.experiment import LEARNERS, Experiment
 from causalarms.simulation.results import Record, Results, read_results
 from causalarms.simulation.summary import LearnerSummary, by_name, mean_band, summarise_learners
 
@@ -38,17 +39,7 @@ PANELS = {
 ROW, FRAME = 0.24, 1.15  # inches: of a learner, of what is around them
 
 
-class Compared(Protocol):
-    """What was compared: an `Experiment`, or the `Results` of a file."""
-
-    @property
-    def names(self) -> list[str]: ...
-    @property
-    def horizon(self) -> int: ...
-    @property
-    def step(self) -> int: ...
-    @property
-    def block(self) -> int: ...
+Compared = Experiment | Results
 
 
 def draw_regret(compared: Compared, records: Records) -> Figure:
@@ -57,10 +48,7 @@ def draw_regret(compared: Compared, records: Records) -> Figure:
     compared   an `Experiment`, or the `Results` of a file
     records    of its units
     """
-    curves = _curves(compared, records, "regret_curve")
-    figure = _draw(compared, records, curves, _rounds(compared), "cumulative regret")
-    _spread_out(figure, curves)
-    return figure
+    return _draw_regret(compared, records, "cumulative regret", lambda record: 1.0)
 
 
 def draw_normalised_regret(compared: Compared, records: Records) -> Figure:
@@ -71,14 +59,7 @@ def draw_normalised_regret(compared: Compared, records: Records) -> Figure:
     compared   an `Experiment`, or the `Results` of a file
     records    of its units
     """
-    curves = {
-        name: np.array([np.array(r["regret_curve"]) / _random_regret(r) for r in chosen])
-        for name, chosen in by_name(compared.names, records).items()
-    }
-    label = "regret / random play's in the run"
-    figure = _draw(compared, records, curves, _rounds(compared), label)
-    _spread_out(figure, curves)
-    return figure
+    return _draw_regret(compared, records, "regret / random play's in the run", _random_regret)
 
 
 def draw_optimal_share(compared: Compared, records: Records) -> Figure:
@@ -87,22 +68,30 @@ def draw_optimal_share(compared: Compared, records: Records) -> Figure:
     compared   an `Experiment`, or the `Results` of a file
     records    of its units
     """
-    curves = {
-        name: PERCENT * fractions
-        for name, fractions in _curves(compared, records, "optimal_curve").items()
-    }
-    n_blocks = compared.horizon // compared.block
-    edges = np.arange(n_blocks + 1) * compared.block
+    curves = _curves(compared, records, lambda r: PERCENT * np.array(r["optimal_curve"]))
+    edges = np.arange(compared.horizon // compared.block + 1) * compared.block
     label = f"optimal interventions per {compared.block} rounds [%]"
     figure = _draw(compared, records, curves, edges, label)
     figure.axes[0].set_ylim(-3, 103)
     return figure
 
 
-def _curves(compared: Compared, records: Records, key: str) -> dict[str, FloatArray]:
+def _draw_regret(
+    compared: Compared, records: Records, label: str, unit: Callable[[Record], float]
+) -> Figure:
+    curves = _curves(compared, records, lambda r: np.array(r["regret_curve"]) / unit(r))
+    rounds = np.arange(compared.step, compared.horizon + 1, compared.step)
+    figure = _draw(compared, records, curves, rounds, label)
+    _spread_out(figure, curves)
+    return figure
+
+
+def _curves(
+    compared: Compared, records: Records, curve: Callable[[Record], FloatArray]
+) -> dict[str, FloatArray]:
     """By label, (systems, points)."""
     return {
-        name: np.array([record[key] for record in chosen])
+        name: np.array([curve(record) for record in chosen])
         for name, chosen in by_name(compared.names, records).items()
     }
 
@@ -114,10 +103,6 @@ def _random_regret(record: Record) -> float:
             "run them again into another file"
         )
     return max(float(record["random_regret"]), np.finfo(float).tiny)
-
-
-def _rounds(compared: Compared) -> IntArray:
-    return np.arange(compared.step, compared.horizon + 1, compared.step)
 
 
 def _spread_out(figure: Figure, curves: dict[str, FloatArray]) -> None:
@@ -144,29 +129,18 @@ def _draw(
     label: str,
 ) -> Figure:
     """Points at the rounds `at`; blocks between them if there is one point fewer."""
-    with style.figure_style():
-        figure = Figure(figsize=(style.ONE_COLUMN, 2.9), layout="constrained")
-        axes = figure.add_subplot()
-        most = 0
+    with style.one_panel(2.9, "round", label) as (figure, axes):
+        most = max(map(len, curves.values()), default=0)
         for name, lines in curves.items():
-            value, low, high = mean_band(lines)
-            blocks = len(value) == len(at) - 1
+            band = np.array(mean_band(lines))  # (3, points)
+            blocks = band.shape[1] == len(at) - 1
             if blocks:  # the last block ends at the last edge
-                value, low, high = (np.append(part, part[-1]) for part in (value, low, high))
-            (line,) = axes.plot(
-                at, value, label=printable(name), drawstyle="steps-post" if blocks else "default"
-            )
-            most = max(most, len(lines))
-            if len(lines) >= MIN_RUNS_FOR_INTERVAL:
-                axes.fill_between(
-                    at, low, high, color=line.get_color(), alpha=0.15, linewidth=0,
-                    step="post" if blocks else None,
-                )  # fmt: skip
+                band = np.column_stack([band, band[:, -1]])
+            ends = band[1:] if len(lines) >= MIN_RUNS_FOR_INTERVAL else None
+            style.draw_band(axes, at, band[0], ends, blocks=blocks, label=printable(name))
         # only changes that all runs have: users' worlds may change at different times
         for change in _changes(records):
             axes.axvline(change, color=style.GREY, linestyle=":", linewidth=0.8)
-        axes.set_xlabel("round")
-        axes.set_ylabel(label)
         axes.set_xlim(0, compared.horizon)
         legend = figure.legend(loc="outside upper center", ncols=2)
         for text in legend.get_texts():
@@ -208,29 +182,20 @@ def draw_learners(names: Sequence[str], records: Records) -> Figure:
     return figure
 
 
-def _panel(axes: Any, rows: Sequence[LearnerSummary], metric: str) -> None:
-    for place, (row, color) in enumerate(zip(rows, _colors(len(rows)), strict=True)):
+def _panel(axes: Axes, rows: Sequence[LearnerSummary], metric: str) -> None:
+    for place, (row, color) in enumerate(zip(rows, cycle(style.SERIES.by_key()["color"]))):
         value, low, high = getattr(row, metric)
         axes.plot([low, high], [place, place], color=color, linewidth=1.3, linestyle="-")
         axes.plot([value], [place], color=color, marker="o", ms=4)
-    if metric == "seconds":
-        _decades(axes)
+    if metric == "seconds":  # from decade to decade
+        axes.set_xscale("log")
+        low, high = np.log10(axes.dataLim.intervalx)
+        axes.set_xlim(10 ** np.floor(low), 10 ** np.ceil(high))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_xlim(-0.03, 1.03)
     axes.grid(axis="x", color=style.PALE_GREY, linewidth=0.6)
     axes.set_axisbelow(True)
-
-
-def _decades(axes: Any) -> None:
-    axes.set_xscale("log")
-    low, high = axes.dataLim.intervalx
-    axes.set_xlim(10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _colors(n: int) -> list[str]:
-    cycle = [str(entry["color"]) for entry in style.SERIES]
-    return [cycle[number % len(cycle)] for number in range(n)]
 
 
 # -- results files ---------------------------------------------------------------------------------

@@ -11,13 +11,16 @@ import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from cycler import cycler
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from causalarms.arrays import FloatArray
 from causalarms.errors import DataError
 from causalarms.files import Mark, printable, write_output
 
@@ -42,8 +45,6 @@ UNKNOWN = GREY
 ABSENT, ABSENT_TEXT = "#CFCFCF", "#9A9A9A"  # there is no such mechanism
 NODE = PALE_GREY
 REWARD = YELLOW
-
-DIVERGING = LinearSegmentedColormap.from_list("sign", [NEGATIVE, WHITE, POSITIVE])
 
 ONE_COLUMN = 3.5  # inches: a column of IEEE's two-column layout
 TWO_COLUMNS = 7.16
@@ -102,6 +103,53 @@ def figure_style() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_panel(height: float, x: str, y: str) -> Iterator[tuple[Figure, Axes]]:
+    """A picture of one column with one pair of axes; `x` and `y` say what they show."""
+    with figure_style():
+        figure = Figure(figsize=(ONE_COLUMN, height), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set(xlabel=x, ylabel=y)
+        yield figure, axes
+
+
+def draw_band(
+    axes: Axes,
+    at: Any,
+    value: FloatArray,
+    ends: Any,
+    *,
+    alpha: float = 0.15,
+    blocks: bool = False,
+    **line: Any,
+) -> None:
+    """A line with the interval around it in the same colour.
+
+    at       where the points are, (n,)
+    value    (n,)
+    ends     of the intervals, (2, n); None: only the line
+    alpha    how dense the interval is
+    blocks   a value holds up to the next point
+    line     matplotlib's settings of the line
+    """
+    (drawn,) = axes.plot(at, value, drawstyle="steps-post" if blocks else "default", **line)
+    if ends is not None:
+        low, high = ends
+        axes.fill_between(
+            at, low, high, color=drawn.get_color(), alpha=alpha, linewidth=0,
+            step="post" if blocks else None,
+        )  # fmt: skip
+
+
+def write(
+    axes: Axes, x: float, y: float, text: str, *, size: float = TEXT_SIZE, bold: bool = False,
+    **how: Any,
+) -> None:  # fmt: skip
+    """Text that is never read as a formula: a name may hold a dollar sign."""
+    weight = "bold" if bold else "normal"
+    axes.text(x, y, text, fontsize=size, fontweight=weight, parse_math=False, **how)
+
+
 def text_size(text: str, points: float, *, bold: bool = False) -> tuple[float, float]:
     """Width and height in inches."""
     font = FontProperties(size=points, weight="bold" if bold else "normal")
@@ -131,13 +179,13 @@ def shortened(name: str, longest: int) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "\u2026"
 
 
-def set_title(figure: mpl.figure.Figure, title: str | None) -> None:
+def set_title(figure: Figure, title: str | None) -> None:
     """Above the whole picture, at a fixed distance from its upper edge."""
     if title:
         figure.suptitle(title, y=1 - 0.08 / figure.get_figheight(), va="top", fontsize=TITLE_SIZE)
 
 
-def say_runs(figure: mpl.figure.Figure, words: str) -> None:
+def say_runs(figure: Figure, words: str) -> None:
     """Below the picture: how much it rests on."""
     figure.supxlabel(words, fontsize=SMALL_TEXT_SIZE, color=GREY)
 
@@ -162,7 +210,7 @@ def checked_ending(path: Path) -> str:
 
 
 def save_figure(
-    figure: mpl.figure.Figure,
+    figure: Figure,
     path: str | Path,
     *,
     made_by: str = "causalarms",

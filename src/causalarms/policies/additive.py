@@ -34,7 +34,6 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.search.constraints import Constraints
 
 
 class Additive(Policy):
@@ -107,13 +106,8 @@ class Additive(Policy):
         return phase
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        self.kept(allowed)
         if self.committed:
             return self._best()
         chosen = np.zeros(self.n_nodes, dtype=np.uint8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
 from causalarms.rng import stream
-from causalarms.search.constraints import Constraints
+from causalarms.search.constraints import Constraints, unconstrained
 from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
 from causalarms.sem.rewards import within
 
@@ -52,7 +52,7 @@ class LeftOut(NamedTuple):
 class Policy(ABC):
     """Base of all policies; subclasses say what to play and what to learn from a round."""
 
-    keeps_constraints: ClassVar[bool] = True  # False: `suggest` refuses any
+    keeps_constraints: ClassVar[bool] = True  # False: `constrain` refuses any
     learns_from_gaps: bool = False  # whether `tell` takes rounds with missing values, nan
     offers: tuple[str, ...] = ()  # kinds of knowledge a detector may look at (`changes/view.py`)
 
@@ -68,6 +68,7 @@ class Policy(ABC):
         self.n_nodes = n_nodes
         self.reward = reward % n_nodes
         self._regimes = regimes_of(regimes, n_nodes)
+        self.constraints = unconstrained(self._regimes.key)
         self.n_told = 0
         self.made = 0  # when the round told last was carried out
         self.alarms: list[Alarm] = []
@@ -90,21 +91,15 @@ class Policy(ABC):
 
     @abstractmethod
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
         """The next intervention with its diagnostics; draws from `rng` only.
 
-        `pending` are being played, and their results not yet told. `allowed` says what may be
-        played and what it costs; None: everything, for nothing.
+        `pending` are being played, and their results not yet told. `constraints` of the policy
+        say what may be played and what it costs.
         """
 
-    def suggest_batch(
-        self, rng: np.random.Generator, size: int, *, allowed: Constraints | None = None
-    ) -> list[Suggestion]:
+    def suggest_batch(self, rng: np.random.Generator, size: int) -> list[Suggestion]:
         """Interventions to be played side by side, before any of their results is told.
 
         Policies that draw at random suggest different ones; the others the same one repeatedly.
@@ -114,19 +109,21 @@ class Policy(ABC):
         # a stream each: the first suggestions do not depend on how many follow
         for child in rng.spawn(size):
             pending = [s.intervention for s in batch]
-            batch.append(self.suggest(child, pending=pending, allowed=allowed))
+            batch.append(self.suggest(child, pending=pending))
         return batch
 
-    def kept(self, allowed: Constraints | None) -> Constraints | None:
-        """What `suggest` has to keep, for its own nodes; None if everything may be played."""
-        if allowed is None or allowed.free:
-            return None
-        if not self.keeps_constraints:
+    def constrain(self, constraints: Constraints) -> Self:
+        """Play only what these allow, net of its cost; SettingError if that cannot be kept.
+
+        A new policy may play everything, for nothing. `make_policy` calls this before any round.
+        """
+        if not (constraints.free or self.keeps_constraints):
             raise SettingError(
-                f"allowed: {type(self).__name__} plays a plan of its own at first, and cannot keep "
-                "constraints or costs"
+                f"constraints: {type(self).__name__} plays a plan of its own at first, and cannot "
+                "keep constraints or costs"
             )
-        return within(self._regimes, allowed)
+        self.constraints = within(self._regimes, constraints)
+        return self
 
     def tell(
         self,

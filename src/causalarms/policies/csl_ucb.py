@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -104,7 +104,8 @@ class CSLUCB(Policy):
         if horizon <= least:
             raise SettingError(
                 f"a horizon of {horizon} rounds is too short: {least} random rounds "
-                f"are the least that give every mechanism {self.min_samples} samples (min_samples)"
+                f"are the least that give every mechanism of {self.n_regimes} regimes "
+                f"{self.min_samples} samples (min_samples)"
             )
         if max_samples is not None and max_samples < self.min_samples:
             raise SettingError(
@@ -175,32 +176,26 @@ class CSLUCB(Policy):
         return bool((self._data.counts < self.min_samples)[self._exist].any())
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        kept = self.kept(allowed)
         if self.exploring or self._scored is None:
-            tried = random_intervention(rng, self._regimes, kept)
+            tried = random_intervention(rng, self.constraints)
             return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
-        if kept is not None:
-            return self._best_allowed(self._scored, kept)
+        if not self.constraints.free:
+            return self._best_allowed(self._scored)
         arm = self._held if self.hold else self._choose(self._scored.scores)
         predicted = self._predicted(self._scored.scores, arm)
         return Suggestion(self._scored.intervention(arm), EXPLOIT, *predicted, TRADE_OFF)
 
-    def kept(self, allowed: Constraints | None) -> Constraints | None:
-        kept = super().kept(allowed)
-        if kept is not None:
-            for regime, node in np.argwhere(self._exist).tolist():
-                if not kept.reaches(node, regime):
-                    raise SettingError(
-                        f"allowed: csl-ucb needs rounds of every mechanism, but node "
-                        f"{self._nodes[node]!r} can never be in regime {regime}"
-                    )
-        return kept
+    def constrain(self, constraints: Constraints) -> Self:
+        super().constrain(constraints)
+        for regime, node in np.argwhere(self._exist).tolist():
+            if not (self.constraints.free or self.constraints.reaches(node, regime)):
+                raise SettingError(
+                    f"constraints: csl-ucb needs rounds of every mechanism, but node "
+                    f"{self._nodes[node]!r} can never be in regime {regime}"
+                )
+        return self
 
     @property
     def _view(self) -> DatasetView:
@@ -307,10 +302,10 @@ class CSLUCB(Policy):
         scale, shift = self._units.scale[self.reward], self._units.shift[self.reward]
         return float(scores.mean[arm] * scale + shift), float(scores.width[arm] * scale)
 
-    def _best_allowed(self, scored: ScoredInterventions, allowed: Constraints) -> Suggestion:
+    def _best_allowed(self, scored: ScoredInterventions) -> Suggestion:
         """The highest upper bound net of costs."""
         unit = self._units.scale[self.reward]
-        rows, scores, cost = scored.under(allowed, unit)
+        rows, scores, cost = scored.under(self.constraints, unit)
         best = best_score(self._bounds(scores) * unit - cost)
         return Suggestion(rows[best].copy(), EXPLOIT, *self._predicted(scores, best), TRADE_OFF)
 

@@ -31,7 +31,6 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.state import nested, unnested
-from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import topological_order
 from causalarms.statistics.moments import gram_matrix
 from causalarms.statistics.units import estimated_units
@@ -107,13 +106,8 @@ class ExploreThenCommit(Policy):
         return None if self._model is None else self._model.weights != 0
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        self.kept(allowed)
         if self._model is None:
             regime = 0 if self._counts[0] < self.n_explore else 1
             return Suggestion(np.full(self.n_nodes, regime, dtype=np.uint8), EXPLORE, why=TO_LEARN)

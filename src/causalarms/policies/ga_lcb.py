@@ -32,7 +32,6 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.state import nested, unnested
-from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.statistics.moments import Moments
@@ -104,13 +103,8 @@ class GALCB(Policy):
         return None if self._parents is None else np.stack([self._parents] * 2)
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        self.kept(allowed)
         if self._parents is None:
             return Suggestion(self._planned(), EXPLORE, why="single switches, to learn the graph")
         arms = all_interventions(self.n_nodes)

@@ -23,9 +23,7 @@ from causalarms.models.belief import Belief
 from causalarms.policies.base import EXPLOIT, Policy, Suggestion
 from causalarms.posterior.base import Draws
 from causalarms.search.best import best_intervention
-from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import Regimes, topological_order
-from causalarms.sem.rewards import within
 from causalarms.statistics.moments import Moments
 from causalarms.statistics.normal_equations import (
     cholesky,
@@ -130,20 +128,15 @@ class LinSEMTS(KnownGraph):
     name: ClassVar[str] = "linsem-ts"
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        kept = within(self._regimes, self.kept(allowed))
         best = best_intervention(
             self._draw(rng), self.noise_mean, self._order, self.reward,
-            constraints=kept, budget=SEARCH_BUDGET,
+            constraints=self.constraints, budget=SEARCH_BUDGET,
         )  # fmt: skip
         reward = best.value
-        if not kept.free:
-            reward += float(kept.cost(best.intervention[None])[0])
+        if not self.constraints.free:
+            reward += float(self.constraints.cost(best.intervention[None])[0])
         return Suggestion(best.intervention, EXPLOIT, reward, why=THOMPSON)
 
 

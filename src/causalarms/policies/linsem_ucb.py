@@ -32,8 +32,7 @@ from causalarms.models.optimism import (
 )
 from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Suggestion
 from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
-from causalarms.search.constraints import Constraints
-from causalarms.sem.rewards import allowed_arms, intervention_of, within
+from causalarms.sem.rewards import allowed_arms, intervention_of
 from causalarms.statistics.normal_equations import cholesky, normal_equations, regressors_of
 
 THEORY = "theory"
@@ -91,13 +90,9 @@ class LinSEMUCB(KnownGraph):
         )
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        indices, cost = allowed_arms(within(self._regimes, self.kept(allowed)))
+        indices, cost = allowed_arms(self.constraints)
         arms = intervention_of(indices, self.n_nodes, self._regimes)
         mean, index = self.scores(arms)
         net = np.where(np.isfinite(index) & np.isfinite(mean), index - cost, -np.inf)

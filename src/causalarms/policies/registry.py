@@ -28,6 +28,7 @@ from causalarms.policies.linsem_ucb import LinSEMUCB, RobustLinSEM
 from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.policies.simple import UCB, Oracle, RandomPolicy
 from causalarms.registry import Registry, called
+from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import all_two, regime_counts
 
 Factory = Callable[..., Policy]
@@ -223,14 +224,22 @@ def policy_factory(name: str | Factory) -> Factory:
     return REGISTRY.factory(name)
 
 
-def make_policy(name: str | Factory, *, n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
+def make_policy(
+    name: str | Factory,
+    *,
+    n_nodes: int,
+    reward: int = -1,
+    constraints: Constraints | None = None,
+    **settings: Any,
+) -> Policy:
     """Build a policy.
 
-    name       one of `policy_names()`, or a class or function of your own
-    n_nodes    number of nodes
-    reward     number of the node to be maximised; negative numbers count from the last node
-    settings   of the policy. `noise_mean` and `horizon` are passed on if the policy uses them, and
-               so is `regimes`, how many each node has (two) if that is not two of every node
+    name          one of `policy_names()`, or a class or function of your own
+    n_nodes       number of nodes
+    reward        number of the node to be maximised; negative numbers count from the last node
+    constraints   what may be played and what it costs; None: everything, for nothing
+    settings      of the policy. `noise_mean` and `horizon` are passed on if the policy uses them,
+                  and so is `regimes`, how many each node has (two) if that is not two of every node
 
     >>> make_policy("ucb", n_nodes=3, horizon=100).ask(__import__("numpy").random.default_rng(0))
     array([1, 1, 0], dtype=uint8)
@@ -245,7 +254,8 @@ def make_policy(name: str | Factory, *, n_nodes: int, reward: int = -1, **settin
         if all_two(counts):
             del settings["regimes"]
     REGISTRY.check_settings(name, factory, settings, accepted, required_settings(factory))
-    return REGISTRY.call(name, factory, n_nodes, reward, **settings)
+    policy = REGISTRY.call(name, factory, n_nodes, reward, **settings)
+    return policy if constraints is None else policy.constrain(constraints)
 
 
 def accepted_settings(factory: Factory, given: Mapping[str, Any] | None = None) -> list[str]:

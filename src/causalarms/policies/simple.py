@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,10 @@ from causalarms.checks import instance, integer, number, optional
 from causalarms.errors import DataError, SettingError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
-from causalarms.search.best import Best, best_intervention
+from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.sem.regimes import GivenRegimes, regimes_of
+from causalarms.sem.regimes import regimes_of
 from causalarms.sem.rewards import allowed_arms, check_enumerable, index_of, intervention_of
 
 MAX_ARMS_IN_LIST = 2**MAX_TABLE_NODES  # more are drawn by their factors
@@ -28,14 +28,11 @@ class RandomPolicy(Policy):
     """`random`: every intervention is equally likely; is told nothing and learns nothing."""
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        arm = random_intervention(rng, self._regimes, self.kept(allowed))
-        return Suggestion(arm, EXPLORE, why="a random setting")
+        return Suggestion(
+            random_intervention(rng, self.constraints), EXPLORE, why="a random setting"
+        )
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
         pass
@@ -47,12 +44,10 @@ class RandomPolicy(Policy):
         pass
 
 
-def random_intervention(
-    rng: np.random.Generator, regimes: GivenRegimes, allowed: Constraints | None = None
-) -> Intervention:
-    """One of all, or of the allowed interventions, each as likely as the others."""
-    known = regimes_of(regimes, len(regimes))
-    if allowed is not None:
+def random_intervention(rng: np.random.Generator, allowed: Constraints) -> Intervention:
+    """One of the allowed interventions, each as likely as the others."""
+    known = regimes_of(allowed.regimes, allowed.n_nodes)
+    if not allowed.free:
         if known.n_interventions > MAX_ARMS_IN_LIST:
             return allowed.random(rng)
         arm = int(rng.choice(allowed_arms(allowed).indices))
@@ -70,6 +65,8 @@ def nearest_allowed(
 
     If there are too many to look at all of them, one of some that are drawn at random.
     """
+    if allowed.free:
+        return wanted
     if allowed.count(MAX_ARMS_IN_LIST) is None:
         rows = np.stack([allowed.random(rng) for _ in range(DRAWN_ARMS)])
     else:
@@ -112,35 +109,26 @@ class Oracle(Policy):
             )
         self._change_points = change_points
         self._systems = systems
-        self._best_allowed: dict[tuple[int, Constraints], Best] = {}
-        self._best = [sem.best_intervention() for sem in systems]
-        self._means = [
-            float(sem.expected_reward(best[None])[0])
-            for sem, best in zip(systems, self._best, strict=True)
-        ]
+        self._best: dict[int, Suggestion] = {}  # by the number of the system
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
         system = int(np.searchsorted(self._change_points, self.n_told, side="right"))
-        kept = self.kept(allowed)
-        if kept is not None:
-            best = self._best_of(system, kept)
-            reward = best.value + float(kept.cost(best.intervention[None])[0])
-            return Suggestion(best.intervention, EXPLOIT, reward, 0.0)
-        return Suggestion(self._best[system], EXPLOIT, self._means[system], 0.0)
+        if system not in self._best:
+            self._best[system] = self._best_of(self._systems[system])
+        return self._best[system]
 
-    def _best_of(self, system: int, allowed: Constraints) -> Best:
-        if (system, allowed) not in self._best_allowed:
-            sem = self._systems[system]
-            self._best_allowed[system, allowed] = best_intervention(
-                sem.weights, sem.mechanism_mean, sem.order, self.reward, constraints=allowed
-            )
-        return self._best_allowed[system, allowed]
+    def _best_of(self, sem: LinearSEM) -> Suggestion:
+        best = best_intervention(
+            sem.weights, sem.mechanism_mean, sem.order, self.reward, constraints=self.constraints
+        )
+        a = best.intervention
+        return Suggestion(a, EXPLOIT, float(sem.expected_reward(a[None])[0]), 0.0)
+
+    def constrain(self, constraints: Constraints) -> Self:
+        self._best.clear()
+        return super().constrain(constraints)
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
         pass
@@ -181,26 +169,21 @@ class UCB(Policy):
         self._recent = np.zeros((n_arms, window or 0))  # a ring per arm
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        kept = self.kept(allowed)
         unplayed = np.flatnonzero(self._plays == 0)
-        if kept is not None:
-            unplayed = unplayed[np.isin(unplayed, allowed_arms(kept).indices)]
+        if not self.constraints.free:
+            unplayed = unplayed[np.isin(unplayed, allowed_arms(self.constraints).indices)]
         if len(unplayed):
             arm = int(rng.choice(unplayed))
             untried = intervention_of(arm, self.n_nodes, self._regimes)
             return Suggestion(untried, EXPLORE, why="not tried yet")
         # a full argmax without constraints: indexing 2^N arms by an array of all of them is slower
         widths = self._widths()
-        if kept is None:
+        if self.constraints.free:
             arm = int(np.argmax(self._means + widths))
         else:
-            arms, cost = allowed_arms(kept)
+            arms, cost = allowed_arms(self.constraints)
             arm = int(arms[np.argmax(self._means[arms] + widths[arms] - cost)])
         best = intervention_of(arm, self.n_nodes, self._regimes)
         return Suggestion(best, EXPLOIT, float(self._means[arm]), float(widths[arm]))

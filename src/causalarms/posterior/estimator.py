@@ -148,7 +148,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         noise_mean: Any = None,
         regimes: Any = None,
     ) -> Self:
-        """Learn from samples (n, N) and regimes (n, N), arrays or frames with node names.
+        """Learn from samples (n, N) and `interventions`, regimes (n, N): arrays or frames by name.
 
         `noise_mean` of shape (N,) or (R, N) is used where it is known; None puts an intercept
         into every mechanism, so that an intervention may shift a node's mean. `regimes` says how
@@ -159,7 +159,10 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         return self.fit_rounds(rounds, noise_mean, regimes)
 
     def fit_rounds(self, rounds: Rounds, noise_mean: Any = None, regimes: Any = None) -> Self:
-        """Learn from rounds that are checked already (`as_rounds`)."""
+        """Learn from `rounds` that are checked already (`as_rounds`).
+
+        `noise_mean` and `regimes` are those of `fit`.
+        """
         prior = self._prior()
         values, rows, nodes = rounds
         counts = regimes_in(rounds, regimes)
@@ -212,7 +215,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         return self
 
     def draw(self, random_state: Seed = None, n: int = 1) -> Draws:
-        """Draws of order, graphs, weights, intercepts and noise.
+        """`n` draws of order, graphs, weights, intercepts and noise; `random_state` is their seed.
 
         Exact and independent of each other, or, where sampled, of the orders that chains kept. Of
         mechanisms without data too: those come from the prior, given the drawn order.

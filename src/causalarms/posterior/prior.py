@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln, gammaln, logsumexp
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import fraction, number
@@ -69,6 +68,8 @@ class MechanismPrior:
         size = np.arange(n_nodes)
         rest = n_nodes - 1 - size
         if isinstance(self.edge_probability, str):
+            from scipy.special import betaln
+
             return np.asarray(betaln(1 + size, 1 + rest))
         return size * np.log(self.edge_probability) + rest * np.log1p(-self.edge_probability)
 
@@ -178,6 +179,8 @@ def sums_by_count(log_sizes: FloatArray, n_required: int, n_free: int) -> FloatA
 
 @lru_cache(maxsize=256)  # mechanisms differ little, and posteriors are made often
 def _sums_by_count(log_sizes: tuple[float, ...], n_required: int, n_free: int) -> tuple[float, ...]:
+    from scipy.special import gammaln, logsumexp  # importing it takes a third of `study history`
+
     sizes, sums = np.array(log_sizes), []
     for count in range(n_free + 1):
         chosen = np.arange(count + 1)

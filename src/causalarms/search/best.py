@@ -53,10 +53,9 @@ def best_intervention(
     budget: int = BUDGET,
 ) -> Best:
     """The best intervention, or after `budget` tree nodes the best found and the proven gap."""
-    question = _question(weights, noise_mean, order, reward, constraints)
-    allowed = question.constraints
-    found = _best(question, allowed.rules, allowed.start, budget)
-    return question.answer(found, found.nodes)
+    posed, allowed = _posed(weights, noise_mean, order, reward, constraints)
+    found = _best(posed, allowed, allowed.start, budget)
+    return _answer(found, allowed, found.nodes)
 
 
 def best_interventions(
@@ -77,34 +76,15 @@ def best_interventions(
     """
     if m < 1:
         raise ModelError(f"m must be at least 1, not {m}")
-    question = _question(weights, noise_mean, order, reward, constraints)
-    allowed = question.constraints
-    posed = question.under(allowed.rules, keep_all=not distinct)
-    solved = solve(posed, allowed.start, m, distinct, budget)
+    posed, allowed = _posed(weights, noise_mean, order, reward, constraints)
+    solved = solve(posed._replace(keep_all=not distinct), allowed.start, m, distinct, budget)
     if solved.tied and not distinct:
-        return _one_after_another(question, m, budget)
+        return _one_after_another(posed, allowed, m, budget)
     return [
-        question.answer(_found(levels, float(value), solved), solved.nodes)
+        _answer(_found(levels, float(value), solved), allowed, solved.nodes)
         for levels, value in zip(solved.levels, solved.values, strict=True)
         if value > -np.inf
     ]
-
-
-class Question(NamedTuple):
-    """Whose best intervention is asked for, and under which constraints."""
-
-    weights: FloatArray  # (R, N, N)
-    mean: FloatArray  # (R, N)
-    order: IntArray
-    reward: int
-    constraints: Constraints
-
-    def under(self, rules: Rules, keep_all: bool) -> Posed:
-        return Posed(self.weights, self.mean, self.order, self.reward, rules, keep_all)
-
-    def answer(self, found: Found, nodes: int) -> Best:
-        regimes = self.constraints.factors.interventions(found.levels[None])[0]
-        return Best(regimes, found.levels, found.value, found.gap, nodes, found.gap == 0.0)
 
 
 class Found(NamedTuple):
@@ -116,46 +96,50 @@ class Found(NamedTuple):
     nodes: int
 
 
-def _question(
+def _answer(found: Found, allowed: Constraints, nodes: int) -> Best:
+    regimes = allowed.factors.interventions(found.levels[None])[0]
+    return Best(regimes, found.levels, found.value, found.gap, nodes, found.gap == 0.0)
+
+
+def _posed(
     weights: npt.ArrayLike,
     noise_mean: npt.ArrayLike,
     order: npt.ArrayLike,
     reward: int,
     constraints: Constraints | None,
-) -> Question:
+) -> tuple[Posed, Constraints]:
     """Fresh arrays of one type each, so that the kernels are compiled once."""
     w = np.array(weights, dtype=np.float64, order="C")
     if w.ndim != 3 or w.shape[1] != w.shape[2] or not w.size:
         raise ModelError(f"weights must have shape (regimes, N, N), not {w.shape}")
-    mean = np.empty(w.shape[:2])
+    n_regimes, n_nodes = w.shape[:2]
+    mean = np.empty((n_regimes, n_nodes))
     mean[:] = noise_mean
     if not (np.isfinite(w).all() and np.isfinite(mean).all()):
         raise ModelError("weights and noise means must be finite")
     # kernels index without checks: shapes that do not fit must not reach them
-    if constraints is None:
-        constraints = unconstrained((w.shape[0],) * w.shape[1])
-    if constraints.n_nodes != w.shape[1]:
-        raise ModelError(f"constraints on {constraints.n_nodes} nodes, but there are {w.shape[1]}")
-    if max(constraints.factors.regimes) > w.shape[0]:
+    allowed = unconstrained((n_regimes,) * n_nodes) if constraints is None else constraints
+    if allowed.n_nodes != n_nodes:
+        raise ModelError(f"constraints on {allowed.n_nodes} nodes, but there are {n_nodes}")
+    if max(allowed.factors.regimes) > n_regimes:
         raise ModelError(
-            f"constraints are for {max(constraints.factors.regimes)} regimes, "
-            f"but there are weights of {w.shape[0]}"
+            f"constraints are for {max(allowed.factors.regimes)} regimes, "
+            f"but there are weights of {n_regimes}"
         )
-    if not -w.shape[1] <= reward < w.shape[1]:
-        raise ModelError(f"there is no node {reward} to be the reward of {w.shape[1]} nodes")
-    position = int(reward) % w.shape[1]
-    return Question(w, mean, np.array(order, dtype=np.int64), position, constraints)
+    if not -n_nodes <= reward < n_nodes:
+        raise ModelError(f"there is no node {reward} to be the reward of {n_nodes} nodes")
+    order, reward = np.array(order, dtype=np.int64), int(reward) % n_nodes
+    return Posed(w, mean, order, reward, allowed.rules, False), allowed
 
 
-def _best(question: Question, rules: Rules, start: Levels, budget: int) -> Found:
-    posed = question.under(rules, keep_all=False)
+def _best(posed: Posed, allowed: Constraints, start: Levels, budget: int) -> Found:
     few = best_of_few(posed)
     if few is not None:
         levels, value, compared = few
         return Found(levels, value, 0.0, compared)
     solved = solve(posed, start, 1, True, budget)
     found = _found(solved.levels[0], float(solved.values[0]), solved)
-    return _first_of_equals(question, rules, found, solved.tie, budget) if solved.tied else found
+    return _first_of_equals(posed, allowed, found, solved.tie, budget) if solved.tied else found
 
 
 def _found(levels: Levels, value: float, solved: Solved) -> Found:
@@ -163,20 +147,19 @@ def _found(levels: Levels, value: float, solved: Solved) -> Found:
 
 
 def _first_of_equals(
-    question: Question, rules: Rules, found: Found, tie: float, budget: int
+    posed: Posed, allowed: Constraints, found: Found, tie: float, budget: int
 ) -> Found:
     """Factor by factor: can its level be lower, given the earlier ones, without losing value?"""
     levels, nodes = found.levels, found.nodes
     target = found.value - tie
     for factor in range(len(levels)):
         while levels[factor] > 0 and nodes < budget:
-            domain = _as_before(rules.domain, levels, factor)
+            domain = _as_before(posed.rules.domain, levels, factor)
             domain[factor, levels[factor] :] = False
-            narrowed = question.constraints.narrowed(domain)
+            narrowed = allowed.narrowed(domain)
             if narrowed is None:
                 break
-            posed = question.under(narrowed[0], keep_all=False)
-            lower, used = reaches(posed, target, tie, budget - nodes)
+            lower, used = reaches(posed._replace(rules=narrowed[0]), target, tie, budget - nodes)
             nodes += used
             if lower is None:
                 break
@@ -192,14 +175,13 @@ def _as_before(domain: BoolArray, levels: Levels, factor: int) -> BoolArray:
     return narrowed
 
 
-def _one_after_another(question: Question, m: int, budget: int) -> list[Best]:
+def _one_after_another(posed: Posed, allowed: Constraints, m: int, budget: int) -> list[Best]:
     """Without its best, a set of settings falls into parts by the first factor that differs.
 
     (Murty 1968.) Each part's own best is found apart, so any number of ties does no harm.
     """
-    allowed = question.constraints
     found: list[Found] = []
-    parts = [(_best(question, allowed.rules, allowed.start, budget), allowed.rules)]
+    parts = [(_best(posed, allowed, allowed.start, budget), allowed.rules)]
     nodes = parts[0][0].nodes
     while parts and len(found) < m:
         most = max(best.value for best, _ in parts)
@@ -216,9 +198,10 @@ def _one_after_another(question: Question, m: int, budget: int) -> list[Best]:
             domain[factor, best.levels[factor]] = False
             rest = allowed.narrowed(domain)
             if rest is not None:
-                parts.append((_best(question, *rest, max(budget - nodes, 1)), rest[0]))
+                part = posed._replace(rules=rest[0])
+                parts.append((_best(part, allowed, rest[1], max(budget - nodes, 1)), rest[0]))
                 nodes += parts[-1][0].nodes
-    return [question.answer(one, nodes) for one in found]
+    return [_answer(one, allowed, nodes) for one in found]
 
 
 # -- the stages of a search ------------------------------------------------------------------------
@@ -251,16 +234,10 @@ class Solved(NamedTuple):
     tied: bool
 
 
+@kernel
 def solve(posed: Posed, start: Levels, m: int, distinct: bool, budget: int) -> Solved:
     """The m best settings; `start` (F,) is one that is allowed."""
-    return Solved(*_solve(posed, start, m, distinct, budget))
-
-
-@kernel
-def _solve(
-    posed: Posed, start: Levels, m: int, distinct: bool, budget: int
-) -> tuple[Levels, FloatArray, float, int, float, bool]:
-    """One call for everything: the problem never becomes Python objects."""
+    # one call for everything: the problem never becomes Python objects
     problem = pose(posed)
     n, n_depths = len(problem.root), len(problem.factor)
     # what the last best-first tree needs is set aside before the depth-first ones spend it
@@ -296,7 +273,7 @@ def _solve(
             problem.limit, room,
         )  # fmt: skip
         bound, nodes = min(bound, top), nodes + more
-    return all_levels(problem, pool.levels), pool.values, bound, nodes, tie, tied
+    return Solved(all_levels(problem, pool.levels), pool.values, bound, nodes, tie, tied)
 
 
 @kernel

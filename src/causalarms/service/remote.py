@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, NoReturn
 
@@ -22,7 +21,7 @@ from causalarms.study.ledger import Trial
 from causalarms.study.log import Event, encode
 from causalarms.study.reader import trial_number
 from causalarms.study.report import Best
-from causalarms.study.store import Entry, OneProcess
+from causalarms.study.store import Entry, Store
 from causalarms.study.study import DEFAULT_WORKER, Study
 from causalarms.study.suspects import SuspectValue
 
@@ -267,7 +266,7 @@ class RemoteStudy(Study):
             time.sleep(POLL_SECONDS)
 
 
-class RemoteStore(OneProcess):
+class RemoteStore(Store):
     """The log of a served study, checked here hash by hash.
 
     Asking for the newest event also fetches what is new, so that following takes one request.
@@ -275,7 +274,6 @@ class RemoteStore(OneProcess):
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire.url)
-        self.read_only = False
         self._wire = wire
         self._known = 0  # the newest event that was handed out
         self._page: tuple[int, dict[str, Any]] | None = None  # asked for after which event
@@ -309,10 +307,7 @@ class RemoteStore(OneProcess):
                 self._known = max(self._known, found[-1].number)
             return found if limit < 0 else found[:limit]
 
-    def writing(self) -> AbstractContextManager[None]:
-        raise RemoteStudyError("only the service itself writes to the log")
-
-    def append(self, entry: Entry) -> None:
+    def begin(self) -> None:
         raise RemoteStudyError("only the service itself writes to the log")
 
     def close(self) -> None:

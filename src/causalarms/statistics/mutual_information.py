@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import digamma
 
 from causalarms.arrays import FloatArray, IntArray
 from causalarms.errors import DataError
@@ -46,6 +45,8 @@ def mutual_information_plain(
     x: npt.ArrayLike, y: npt.ArrayLike, *, k: int = 5, estimator: str = "rectangles"
 ) -> float:
     """The definition, one sample at a time: the reference of the tests and benchmarks."""
+    from scipy.special import digamma  # only here: it takes longer to import than a study to open
+
     x, y = _checked(x, y, k, estimator)
     n = len(x)
     total = 0.0

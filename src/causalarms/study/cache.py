@@ -19,7 +19,6 @@ import tempfile
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,6 +79,8 @@ def keep(first_hash: bytes, cached: CachedState) -> None:
 @cache
 def made_by() -> str:
     """Whose numbers a state holds: other versions and processors may round the last digit."""
+    from importlib.metadata import version  # takes longer than a small log to read
+
     packages = " ".join(f"{name} {version(name)}" for name in ("causalarms", "numpy", "numba"))
     return f"{packages} {import_module('llvmlite.binding').get_host_cpu_name()}"
 

@@ -13,9 +13,9 @@ from causalarms.errors import DataError, StudyError
 from causalarms.files import Mark, read_text, write_output
 from causalarms.limits import LOG_BYTES
 from causalarms.study.ledger import Ledger
-from causalarms.study.log import ROOT, check, decode
+from causalarms.study.log import Log
 from causalarms.study.sqlite import SqliteStore
-from causalarms.study.store import Entry, Store
+from causalarms.study.store import Entry, MemoryStore, Store
 from causalarms.tables.write import FIRST, columns_text, parquet_bytes
 
 FORMAT = "causalarms.study/1"
@@ -67,19 +67,16 @@ def import_log(source: str | Path, path: str | Path) -> None:
     if not records or records[0].get("format") != FORMAT:
         raise StudyError(f"{source} is not an exported study")
     entries: list[Entry] = []
-    hash_, ledger = ROOT, Ledger()
     for number, record in enumerate(records[1:], start=1):
-        text, digest = record.get("text"), record.get("hash")
+        digest = str(record.get("hash"))
         try:
-            entry = Entry(number, str(text), bytes.fromhex(str(digest)))
+            entries.append(Entry(number, str(record.get("text")), bytes.fromhex(digest)))
         except ValueError:
             raise StudyError(f"{source}, line {number + 1}: {digest!r} is not a hash") from None
-        # Hashes and order before a file is made: an edited export must not become a study.
-        hash_ = check(entry, number - 1, hash_)
-        ledger.apply(decode(entry.text, number))
-        entries.append(entry)
     if not entries:
         raise StudyError(f"{source} holds no event")
+    # Hashes and order before a file is made: an edited export must not become a study.
+    Log(MemoryStore(entries), Ledger().apply).catch_up()
     SqliteStore.create(path, entries)
 
 

@@ -94,7 +94,7 @@ class Learner:
         """What to play in a new trial; the same whoever asks and however often."""
         # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
-        return self.policy.suggest(rng, pending=pending, allowed=self.settings.constraints)
+        return self.policy.suggest(rng, pending=pending)
 
     def pending(self, ledger: Ledger) -> list[Interventions]:
         """Interventions without a result, oldest first."""
@@ -248,18 +248,17 @@ def _made(settings: Settings) -> Policy:
     mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))
     if mean is not None:
         mean[:, settings.reward_index] *= settings.sign
-    policy = make_policy(
+    return make_policy(
         settings.policy,
         n_nodes=settings.n_nodes,
         reward=settings.reward_index,
         noise_mean=mean,
         horizon=settings.horizon,
+        constraints=settings.constraints,
         **({} if all_two(regimes) else {"regimes": regimes}),
         **known,
         **settings.policy_settings,
     )
-    policy.kept(settings.constraints)  # refuse constraints that it cannot keep
-    return policy
 
 
 def _uses_knowledge(policy: str) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -70,8 +69,7 @@ class Log:
         self._forget = forget  # all that was applied
         self._applying = False
         self._clock = clock
-        self._written: list[tuple[Event, bytes]] = []  # in the transaction under way
-        self._end = (0, ROOT)  # number and hash of the last of them
+        self._written: list[tuple[Event, Entry]] = []  # in the transaction under way
 
     def catch_up(self) -> None:
         """Read, verify and apply what others wrote; another history than the one known is refused.
@@ -111,23 +109,19 @@ class Log:
     def writing(self) -> _Writing:
         """Exclusive and up to date; what is written inside is applied once it is on the disk.
 
-        Whoever calls it holds the lock of the store.
+        The caller holds the lock of the store.
         """
         return _Writing(self)
 
     def write(
         self, kind: str, data: dict[str, Any], encoded: Mapping[str, str] | None = None
-    ) -> Event:
+    ) -> None:
         """Append one event, inside `writing`; `encoded` as in `encode`."""
         at = self._clock().isoformat(timespec="milliseconds")
-        number, previous = self._end
-        event = Event(number + 1, kind, at, data)
-        text = encode(event, encoded)
-        entry = Entry(event.number, text, chain(previous, text))
-        self.store.append(entry)
-        self._end = (entry.number, entry.hash)
-        self._written.append((event, entry.hash))
-        return event
+        previous = self._written[-1][1].hash if self._written else self.hash
+        event = Event(self.number + len(self._written) + 1, kind, at, data)
+        # It waits here until the end: SQLite's journal exists for moments only.
+        self._written.append((event, entry_of(event, previous, encoded)))
 
     def _take(self, entry: Entry) -> None:
         hash_ = check(entry, self.number, self.hash)
@@ -152,31 +146,32 @@ class _Writing:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._transaction = log.store.writing()
 
     def __enter__(self) -> None:
         log = self._log
         # Twice: a large event of others is read before anybody has to wait for it.
         log.catch_up()
         try:
-            self._transaction.__enter__()
+            log.store.begin()
             log.catch_up()
-            log._written, log._end = [], (log.number, log.hash)
+            log._written = []
         except BaseException:
-            self._transaction.__exit__(*sys.exc_info())
+            log.store.end()
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
-        try:
-            self._transaction.__exit__(kind, *rest)
-        except BaseException:  # Ctrl+C may have come before its first line
-            self._transaction.__exit__(*sys.exc_info())
-            raise
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         log = self._log
+        try:
+            if kind is None:
+                log.store.commit([entry for _, entry in log._written])
+            log.store.end()
+        except BaseException:  # Ctrl+C may have come in the middle of `end`
+            log.store.end()
+            raise
         # Not before: what could not be written must not be remembered either.
         if kind is None:
-            for event, hash_ in log._written:
-                log._apply(event, hash_)
+            for event, entry in log._written:
+                log._apply(event, entry.hash)
 
 
 @contextmanager
@@ -246,6 +241,12 @@ def encode(event: Event, encoded: Mapping[str, str] | None = None) -> str:
         found = text[error.start : error.end]
         raise StudyError(f"the character {found!r} cannot be stored: leave it out") from None
     return text
+
+
+def entry_of(event: Event, previous: bytes, encoded: Mapping[str, str] | None = None) -> Entry:
+    """The event as it is stored after one with the hash `previous`; `encoded` as above."""
+    text = encode(event, encoded)
+    return Entry(event.number, text, chain(previous, text))
 
 
 def decode(text: str, number: int) -> Event:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from causalarms.errors import CorruptStudyError, StudyError, StudyFileError
 from causalarms.files import SQLITE, Mark, write_output
 from causalarms.study import log as kinds
 from causalarms.study.ledger import Ledger
-from causalarms.study.log import ROOT, Event, canonical, chain, check, decode, encode, now
+from causalarms.study.log import ROOT, Event, canonical, chain, check, decode, entry_of, now
 from causalarms.study.settings import Settings
 from causalarms.study.sqlite import SqliteStore, connect, free_path, new_file, resolved
 from causalarms.study.store import Entry, Store
@@ -45,67 +45,77 @@ class Verdict:
         return asdict(self)
 
 
-class Replay(Protocol):
-    """A `learner.Learner`; it is handed in, because checking a log needs no policy."""
-
-    def follow(self, ledger: Ledger) -> Any: ...
-    def pending(self, ledger: Ledger) -> Any: ...
-    def choose(self, trial: int, pending: Any) -> Any: ...
+Replay = Callable[[Settings], Any]  # `learner.Learner`, handed in: checking a log needs no policy
 
 
-def verify_file(path: str | Path, *, replay: Callable[[Settings], Replay] | None = None) -> Verdict:
+def verify_file(path: str | Path, *, replay: Replay | None = None) -> Verdict:
     """As `verify_store`; a damaged file that cannot be opened gives a verdict as well."""
     try:
         store = SqliteStore(path, read_only=True)
     except CorruptStudyError as error:
-        verdict, ledger = Verdict(ok=False, message=str(error)), Ledger()
-        with suppress(StudyFileError):
-            _check_events(_beginning(resolved(path)), verdict, ledger)
-        verdict.first_bad = verdict.events + 1
-        return _counted(verdict, ledger)
+        return _verdict(_beginning(resolved(path)), damage=error)
     return verify_store(store, replay=replay)
 
 
-def verify_store(store: Store, *, replay: Callable[[Settings], Replay] | None = None) -> Verdict:
+def verify_store(store: Store, *, replay: Replay | None = None) -> Verdict:
     """Every hash, every event and their order, and SQLite's pages.
 
     With `replay` (`learner.Learner`) every suggestion is compared with what the log gives.
     """
-    verdict, ledger, damage = Verdict(), Ledger(), None
+    path = getattr(store, "path", None)
     try:
-        head, head_hash = store.head()
+        head = store.head()
+        verdict = _verdict(store.entries(), head, replay=replay)
+    except StudyFileError as error:
+        return _verdict(_beginning(path) if path else [], damage=error)
+    if verdict.ok and isinstance(store, SqliteStore):
         try:
-            entries = store.entries()
+            query = "PRAGMA integrity_check(1)"
+            (found,) = store.read(lambda connection: connection.execute(query).fetchone())
         except CorruptStudyError as error:
-            damage, path = error, getattr(store, "path", None)
-            entries = _beginning(path) if path else []
+            found = str(error)
+        if found != "ok":
+            verdict.ok = False
+            verdict.message = f"every event is whole, but the file is not: {found}"
+    return verdict
+
+
+def _verdict(
+    entries: list[Entry],
+    head: tuple[int, bytes] = (0, b""),
+    *,
+    damage: StudyFileError | None = None,
+    replay: Replay | None = None,
+) -> Verdict:
+    """On events of which the last should be `head`; `damage`: why no more of them can be read."""
+    verdict, ledger = Verdict(), Ledger()
+    try:
         _check_events(entries, verdict, ledger, replay)
         if damage is not None:
             raise CorruptStudyError(f"event {verdict.events + 1} cannot be read: {damage}")
-        if verdict.events < max(head, 1):
-            raise CorruptStudyError(f"event {verdict.events + 1} is missing: {head} were written")
-        if entries[head - 1].hash != head_hash:
-            raise CorruptStudyError(f"event {head} is not the one noted as the last", head)
-    except StudyFileError as error:
+        if verdict.events < max(head[0], 1):
+            missing = f"event {verdict.events + 1} is missing: {head[0]} were written"
+            raise CorruptStudyError(missing)
+        if entries[head[0] - 1].hash != head[1]:
+            raise CorruptStudyError(f"event {head[0]} is not the one noted as the last", head[0])
+    except CorruptStudyError as error:
         verdict.ok, verdict.message = False, str(error)
-        verdict.first_bad = getattr(error, "event", None) or verdict.events + 1
-        return _counted(verdict, ledger)
-    _check_pages(store, verdict)
+        verdict.first_bad = error.event or verdict.events + 1
     if verdict.ok and ledger.recoveries:
         verdict.message = "every event fits the one before it, but this study is not unbroken"
         verdict.remarks += [str(found["text"]) for found in ledger.recoveries]
-    return _counted(verdict, ledger)
+    verdict.trials = len(ledger.trials)
+    verdict.told = sum(record.state == kinds.TOLD for record in ledger.trials)
+    verdict.last_told = ledger.order[-1] if ledger.order else None
+    return verdict
 
 
 def _check_events(
-    entries: list[Entry],
-    verdict: Verdict,
-    ledger: Ledger,
-    replay: Callable[[Settings], Replay] | None = None,
+    entries: list[Entry], verdict: Verdict, ledger: Ledger, replay: Replay | None
 ) -> None:
     """Apply one by one; an error leaves the verdict at the last good one."""
     recovered = [e.number for e in entries if f'"kind":"{kinds.RECOVERED}"' in e.text]
-    learner: Replay | None = None
+    learner: Any = None
     hash_, before = ROOT, ""
     for entry in entries:
         hash_ = check(entry, verdict.events, hash_)
@@ -113,7 +123,12 @@ def _check_events(
         # Suggestions before a recovery were made from results that are gone.
         if replay and event.kind == kinds.ASKED and event.number > max(recovered, default=1):
             learner = learner or replay(ledger.settings)
-            _compare(learner, ledger, event, verdict)
+            learner.follow(ledger)
+            trial = int(event.data["trial"])
+            choice = learner.choose(trial, learner.pending(ledger))
+            if verdict.ok and choice.intervention.tolist() != event.data["intervention"]:
+                verdict.ok, verdict.first_bad = False, event.number
+                verdict.message = f"trial {trial}: replaying the log suggests another intervention"
         ledger.apply(event)
         if event.at < before:
             said = f"event {event.number}: the clock went back from {before} to {event.at}"
@@ -121,37 +136,9 @@ def _check_events(
         before, verdict.events, verdict.head = event.at, event.number, hash_.hex()
 
 
-def _compare(learner: Replay, ledger: Ledger, event: Event, verdict: Verdict) -> None:
-    learner.follow(ledger)
-    trial = event.data["trial"]
-    choice = learner.choose(int(trial), learner.pending(ledger))
-    if verdict.ok and choice.intervention.tolist() != event.data["intervention"]:
-        verdict.ok, verdict.first_bad = False, event.number
-        verdict.message = f"trial {trial}: replaying the log suggests another intervention"
-
-
-def _check_pages(store: Store, verdict: Verdict) -> None:
-    if not isinstance(store, SqliteStore):
-        return
-    try:
-        query = "PRAGMA integrity_check(1)"
-        (found,) = store.read(lambda connection: connection.execute(query).fetchone())
-    except CorruptStudyError as error:
-        found = str(error)
-    if found != "ok" and verdict.ok:
-        verdict.ok, verdict.message = False, f"every event is whole, but the file is not: {found}"
-
-
-def _counted(verdict: Verdict, ledger: Ledger) -> Verdict:
-    verdict.trials = len(ledger.trials)
-    verdict.told = sum(record.state == kinds.TOLD for record in ledger.trials)
-    verdict.last_told = ledger.order[-1] if ledger.order else None
-    return verdict
-
-
 def backup(source: Store | str | Path, copy: str | Path) -> Verdict:
     """The study as it is at one moment, in a new file; the verdict on the copy."""
-    store = SqliteStore(source, read_only=True) if isinstance(source, str | Path) else source
+    store = source if isinstance(source, Store) else SqliteStore(source, read_only=True)
     if isinstance(store, SqliteStore):
         with new_file(copy) as target:
             store.read(lambda connection: connection.backup(target))
@@ -342,8 +329,8 @@ class _NewLog:
     def write(self, kind: str, at: str, data: dict[str, Any]) -> None:
         event = Event(len(self.entries) + 1, kind, at, data)
         self.ledger.apply(event)
-        text, before = encode(event), self.entries[-1].hash if self.entries else ROOT
-        self.entries.append(Entry(event.number, text, chain(before, text)))
+        previous = self.entries[-1].hash if self.entries else ROOT
+        self.entries.append(entry_of(event, previous))
 
 
 def _told(rescue: Rescue, name: str, last: int) -> str:

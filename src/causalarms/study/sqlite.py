@@ -36,7 +36,7 @@ from causalarms.errors import (
 )
 from causalarms.files import refuse_neighbour
 from causalarms.study.log import ROOT
-from causalarms.study.store import Entry, OneProcess
+from causalarms.study.store import Entry, Store
 
 try:
     import fcntl
@@ -89,12 +89,6 @@ class FileLocks:
         self._held: list[int] = []
         self._file = path.open(mode, buffering=0)  # closes itself if nobody comes to do it
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def stat(self) -> os.stat_result:
         return os.fstat(self._file.fileno())
 
@@ -131,25 +125,21 @@ class FileLocks:
         return True
 
 
-class SqliteStore(OneProcess):
+class SqliteStore(Store):
     """Several processes and threads may use one file; readers wait only while pages change."""
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = resolved(path)
-        super().__init__(str(self.path))
-        self.read_only = read_only
+        super().__init__(str(self.path), read_only=read_only)
         self._closed = False
         self._writer: sqlite3.Connection | None = None  # of the transaction under way
-        self._transaction: _Transaction | None = None
-        self._last = (0, b"")  # number and hash of the event that the next one follows
-        self._appended: list[Entry] = []
+        self._locks: FileLocks | None = None  # its locks
         try:
-            kind = self.path.stat().st_mode
+            is_file = stat.S_ISREG(self.path.stat().st_mode)
         except OSError as error:
             raise StudyFileError(f"there is no study {self.path}: {error.strerror}") from error
-        if not stat.S_ISREG(kind):
-            what = "a folder" if stat.S_ISDIR(kind) else "no ordinary file"
-            raise StudyFileError(f"there is no study {self.path}: it is {what}")
+        if not is_file:
+            raise StudyFileError(f"there is no study {self.path}: it is a folder or a device")
         self.read(lambda connection: _check_study(connection, self.path))
 
     @classmethod
@@ -167,7 +157,7 @@ class SqliteStore(OneProcess):
 
     def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
         query = "SELECT number, text, hash FROM events WHERE number > ? ORDER BY number LIMIT ?"
-        rows = self._rows(query, (after, limit))
+        rows = self._rows(query, after, limit)
         for number, text, hash_ in rows:
             if not (isinstance(text, str) and isinstance(hash_, bytes)):
                 raise CorruptStudyError(f"{self.path}: event {number} is damaged", number)
@@ -179,22 +169,27 @@ class SqliteStore(OneProcess):
             raise CorruptStudyError(f"{self.path}: the note of the last event is damaged")
         return rows[0]
 
-    def writing(self) -> _Transaction:
+    def begin(self) -> None:
         if self.read_only:
             raise StudyError(f"{self.path} was opened for reading only")
-        if self._transaction is not None:  # Ctrl+C came before its end
-            self._transaction.end()
-        self._transaction = _Transaction(self)
-        return self._transaction
+        with self.lock, explained(self.path):
+            self._hold_off_writers()
 
-    def append(self, entry: Entry) -> None:
-        """What is new waits here until the end: SQLite's journal exists for moments only."""
-        if self._writer is None:
-            raise StudyError("events are appended inside a transaction only")
-        last = self._appended[-1].number if self._appended else self._last[0]
-        if entry.number != last + 1:
-            raise StudyError(f"event {entry.number} cannot follow event {last}")
-        self._appended.append(entry)
+    def end(self) -> None:
+        """Closing a connection undoes what it has not committed.
+
+        A forked child keeps it open: it would undo the work of its parent.
+        """
+        if self._process != os.getpid():
+            return
+        try:
+            if self._writer is not None:
+                self._writer.close()
+        finally:
+            self._writer = None
+            if self._locks is not None:
+                self._locks.close()
+                self._locks = None
 
     def close(self) -> None:
         self._closed = True
@@ -210,34 +205,56 @@ class SqliteStore(OneProcess):
                 cut_off = error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK
                 if not cut_off or not os.access(self.path, os.W_OK):
                     raise
-            with self._locks("r+b") as locks:
-                locks.take(WRITER, exclusive=True)
-                self._undo_cut_off_write(locks)
+            try:
+                self._hold_off_writers()  # which undoes what was cut off
+            finally:
+                self.end()
             return self._read_alone(work)
 
-    def _rows(self, query: str, values: tuple[int, ...] = ()) -> list[Any]:
+    def _rows(self, query: str, *values: int) -> list[Any]:
         return self.read(lambda connection: connection.execute(query, values).fetchall())
 
     def _read_alone(self, work: Callable[[sqlite3.Connection], Found]) -> Found:
-        with self._locks("rb") as locks:
+        with closing(self._open("rb")) as locks:
             locks.take(CONTENT, exclusive=False)
             with closing(self._connection("ro", locks)) as connection:
                 return work(connection)
 
-    def _undo_cut_off_write(self, locks: FileLocks) -> None:
-        """SQLite does it at the first look; nobody may read or write meanwhile."""
-        locks.take(CONTENT, exclusive=True)
-        with closing(self._connection("rw", locks)) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        locks.release(CONTENT)
+    def _hold_off_writers(self) -> None:
+        self.end()  # Ctrl+C may have come before the end of the last transaction
+        self._locks = locks = self._open("r+b")
+        locks.take(WRITER, exclusive=True)
+        if Path(f"{self.path}-journal").exists():
+            # SQLite undoes a write that was cut off at its first look; nobody may read meanwhile.
+            locks.take(CONTENT, exclusive=True)
+            with closing(self._connection("rw", locks)) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            locks.release(CONTENT)
+        self._writer = connection = self._connection("rw", locks)
+        # SQLite's default, said here because another program may have changed it.
+        connection.execute("PRAGMA journal_mode = DELETE")
+        # FULL would not sync the folder: after a power cut the journal could be back and undo a
+        # commit that was acknowledged.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        # Before the log is read: what is decided from it must still be true when written.
+        connection.execute("BEGIN IMMEDIATE")
 
-    def _commit(self, connection: sqlite3.Connection) -> None:
-        _insert(connection, self._appended, self._last[1] or ROOT)
-        connection.execute("COMMIT")
+    def _append(self, entries: Sequence[Entry], previous: bytes) -> None:
+        locks, connection = self._locks, self._writer
+        if locks is None or connection is None:
+            raise StudyError("events are appended inside a transaction only")
+        with explained(self.path):
+            # Only now: readers need not wait while somebody decides what to write.
+            locks.take(CONTENT, exclusive=True)
+            _insert(connection, entries, previous or ROOT)
+            connection.execute("COMMIT")
+            self._writer = None
+            # A new connection, by the path: this one would read its own deleted file.
+            connection.close()
+            self._read_back(entries[-1], locks)
 
-    def _read_back(self, locks: FileLocks) -> None:
+    def _read_back(self, last: Entry, locks: FileLocks) -> None:
         """What was written must be there for whoever opens the path now."""
-        last = self._appended[-1]
         with closing(self._connection("ro", locks)) as connection:
             query = "SELECT events.hash, head.hash FROM events, head WHERE events.number = ?"
             found = connection.execute(query, (last.number,)).fetchone()
@@ -247,7 +264,7 @@ class SqliteStore(OneProcess):
                 "replaced or is being written by another program"
             )
 
-    def _locks(self, mode: Mode) -> FileLocks:
+    def _open(self, mode: Mode) -> FileLocks:
         if self._closed:
             raise StudyError(f"{self.path} was closed")
         try:
@@ -271,67 +288,6 @@ class SqliteStore(OneProcess):
         return connection
 
 
-class _Transaction:
-    """From reading the log until what was appended has been read back."""
-
-    def __init__(self, store: SqliteStore) -> None:
-        self._store = store
-        self._process = os.getpid()
-        self._locks: FileLocks | None = None
-
-    def __enter__(self) -> None:
-        store = self._store
-        try:
-            with store.lock, explained(store.path):
-                self._locks = locks = store._locks("r+b")
-                locks.take(WRITER, exclusive=True)
-                if Path(f"{store.path}-journal").exists():
-                    store._undo_cut_off_write(locks)
-                store._writer = connection = store._connection("rw", locks)
-                # SQLite's default, said here because another program may have changed it.
-                connection.execute("PRAGMA journal_mode = DELETE")
-                # FULL would not sync the folder: after a power cut the journal could be back and
-                # undo a commit that was acknowledged.
-                connection.execute("PRAGMA synchronous = EXTRA")
-                # Before the log is read: what is decided from it must still be true when written.
-                connection.execute("BEGIN IMMEDIATE")
-                store._appended, store._last = [], store.head()
-        except BaseException:
-            self.end()
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        store, locks, connection = self._store, self._locks, self._store._writer
-        try:
-            if kind is None and store._appended:
-                assert locks is not None
-                assert connection is not None
-                with explained(store.path):
-                    # Only now: readers need not wait while somebody decides what to write.
-                    locks.take(CONTENT, exclusive=True)
-                    store._commit(connection)
-                    store._writer = None
-                    # A new connection, by the path: this one would read its own deleted file.
-                    connection.close()
-                    store._read_back(locks)
-        finally:
-            self.end()
-
-    def end(self) -> None:
-        """Closing a connection undoes what it has not committed. A forked child keeps it open:
-        it would undo the work of its parent."""
-        if self._process != os.getpid():
-            return
-        connection, self._store._writer = self._store._writer, None
-        self._store._transaction = None
-        try:
-            if connection is not None:
-                connection.close()
-        finally:
-            if self._locks is not None:
-                self._locks.close()
-
-
 @contextmanager
 def new_file(path: str | Path) -> Iterator[sqlite3.Connection]:
     """A connection to a file that was not there; the file goes again if an error leaves this.
@@ -348,7 +304,7 @@ def new_file(path: str | Path) -> Iterator[sqlite3.Connection]:
     except OSError as error:
         raise StudyFileError(f"cannot create {path}: {error.strerror}") from error
     try:
-        with locks, explained(path):
+        with closing(locks), explained(path):
             locks.take(CONTENT, exclusive=True)  # who opens it waits
             with closing(connect(path, "rw")) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")

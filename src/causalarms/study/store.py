@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple
 from weakref import WeakSet
 
 from causalarms.errors import StudyError
@@ -22,16 +21,18 @@ class Entry(NamedTuple):
     hash: bytes
 
 
-class OneProcess:
-    """Threads take turns by `lock`; a child that inherited the object by a fork is refused.
+class Store:
+    """Events of one study; a reader sees whole transactions.
 
-    A fork copies memory in the middle of what other threads do. SQLite moreover keeps a list of the
-    locks of its process, which is wrong in a child. So a fork waits for the calls of other threads,
-    and the child opens the study again.
+    Threads take turns by `lock`; a child that inherited the object by a fork is refused. A fork
+    copies memory in the middle of what other threads do, and SQLite keeps a list of the locks of
+    its process, which is wrong in a child. So a fork waits for the calls of other threads, and the
+    child opens the study again.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, read_only: bool = False) -> None:
         self.name = name  # in messages
+        self.read_only = read_only
         self._process = os.getpid()
         # Always used by `with`: this lock is entered in one step. An `__enter__` written in Python
         # can be interrupted by Ctrl+C after it has locked, and nobody would unlock it.
@@ -41,16 +42,47 @@ class OneProcess:
 
     @property
     def lock(self) -> threading.RLock:
+        """Of the threads of this process; a transaction needs it from `begin` to `end`."""
         if os.getpid() != self._process:
             raise StudyError(f"{self.name} was opened before a fork: open it again in the child")
         return self._turns
 
+    def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
+        """Events with a number above `after`, ascending; at most `limit` unless it is negative."""
+        raise NotImplementedError
+
+    def head(self) -> tuple[int, bytes]:
+        """Number and hash of the last event as noted next to the log; (0, b"") if it is empty."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Hold off all other writers until `end`, which follows even if this fails."""
+        raise NotImplementedError
+
+    def commit(self, entries: Sequence[Entry]) -> None:
+        """Append all of these, once between `begin` and `end`, or nothing if this fails."""
+        last, hash_ = self.head()
+        for number, entry in enumerate(entries, start=last + 1):
+            if entry.number != number:
+                raise StudyError(f"event {entry.number} cannot follow event {number - 1}")
+        if entries:
+            self._append(entries, hash_)
+
+    def end(self) -> None:
+        """Let others write; twice does no harm."""
+
+    def close(self) -> None:
+        """No further use."""
+
+    def _append(self, entries: Sequence[Entry], previous: bytes) -> None:
+        raise NotImplementedError
+
 
 # A fork copies this process as it is: its locks must be free and its transactions ended.
 _registry_lock = threading.RLock()  # of the set, and one fork at a time
-_stores: WeakSet[OneProcess] = WeakSet()
+_stores: WeakSet[Store] = WeakSet()
 _held: list[threading.RLock] = []  # by the fork under way
-_inherited: list[OneProcess] = []  # kept: destroying a connection here would undo its parent's work
+_inherited: list[Store] = []  # kept: destroying a connection here would undo its parent's work
 
 
 def _before_fork() -> None:
@@ -78,42 +110,12 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-class Store(Protocol):
-    """A reader sees whole transactions; `writing` holds all other writers off."""
-
-    read_only: bool
-
-    @property
-    def lock(self) -> threading.RLock:
-        """Of the threads of this process. Every method takes it by itself, except `writing`."""
-
-    def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
-        """Events with a number above `after`, ascending; at most `limit` unless it is negative."""
-
-    def head(self) -> tuple[int, bytes]:
-        """Number and hash of the last event as noted next to the log; (0, b"") if it is empty."""
-
-    def writing(self) -> AbstractContextManager[None]:
-        """A transaction: all that is appended inside is kept, or nothing if an error leaves it.
-
-        Who shares the store with other threads holds `lock` around it.
-        """
-
-    def append(self, entry: Entry) -> None:
-        """Only inside `writing`."""
-
-    def close(self) -> None:
-        """No further use."""
-
-
-class MemoryStore(OneProcess):
+class MemoryStore(Store):
     """A study that ends with the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: Sequence[Entry] = ()) -> None:
         super().__init__("the study in memory")
-        self.read_only = False
-        self._entries: list[Entry] = []
-        self._writing = False
+        self._entries = list(entries)
 
     def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
         with self.lock:
@@ -123,24 +125,8 @@ class MemoryStore(OneProcess):
         with self.lock:
             return (len(self._entries), self._entries[-1].hash) if self._entries else (0, b"")
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        before = len(self._entries)
-        self._writing = True
-        try:
-            yield
-        except BaseException:
-            del self._entries[before:]
-            raise
-        finally:
-            self._writing = False
+    def begin(self) -> None:
+        """The lock is enough: no other process knows this store."""
 
-    def append(self, entry: Entry) -> None:
-        if not self._writing:
-            raise StudyError("events are appended inside a transaction only")
-        if entry.number != len(self._entries) + 1:
-            raise StudyError(f"event {entry.number} cannot follow event {len(self._entries)}")
-        self._entries.append(entry)
-
-    def close(self) -> None:
-        pass
+    def _append(self, entries: Sequence[Entry], previous: bytes) -> None:
+        self._entries += entries

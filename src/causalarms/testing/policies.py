@@ -155,19 +155,19 @@ def _keeps_constraints(case: PolicyCase) -> None:
         allowed, before = some_constraints(policy), copied(policy.state())
         if not policy.keeps_constraints:
             try:
-                policy.suggest(_rng(), allowed=allowed)
+                policy.constrain(allowed)
             except SettingError:
                 continue
-            raise AssertionError("keeps_constraints is False, but `allowed` is not refused")
-        batch = policy.suggest_batch(_rng(), 3, allowed=allowed)
+            raise AssertionError("keeps_constraints is False, but constraints are not refused")
+        batch = policy.constrain(allowed).suggest_batch(_rng(), 3)
         for key in range(4):
-            batch.append(policy.suggest(_rng(key), allowed=allowed))
+            batch.append(policy.suggest(_rng(key)))
         for suggestion in batch:
             _in_range(policy, suggestion)
             assert allowed.allows(suggestion.intervention[None])[0], (
                 f"after {n_rounds} rounds it suggests {suggestion.intervention.tolist()}"
             )
-        same_suggestion(batch[-1], policy.suggest(_rng(3), allowed=allowed))
+        same_suggestion(batch[-1], policy.suggest(_rng(3)))
         assert_same_state(policy.state(), before)
 
 

@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike
 
 from causalarms.checks import choice, integer, number
 from causalarms.errors import DataError, SettingError
-from causalarms.graphs.continuous.numerics import (
+from causalarms.graphs.continuous import (
     MOST_STEPS,
     GradientFit,
     Matrix,
     adam_direction,
     checked_covariance,
-    checked_weights,
     invert_m_matrix,
     least_squares,
     move,
@@ -56,6 +55,25 @@ class DAGMASettings(NamedTuple):
     betas: tuple[float, float] = (0.99, 0.999)  # decay rates of Adam
     tolerance: float = 1e-6  # relative change between checks that ends a stage; 0: runs every step
 
+    def checked(self) -> DAGMASettings:
+        """In the types that kernels are compiled for, or an error that names the setting."""
+        mu, s, betas = self.mu, self.s, self.betas
+        if len(mu) != len(s) or not len(mu):
+            raise SettingError(f"mu and s must be of equal length, got {len(mu)} and {len(s)}")
+        if not all(0 <= beta < 1 for beta in betas):
+            raise SettingError(f"betas must lie in [0, 1), got {betas}")
+        choice("loss", self.loss, get_args(Loss))
+        return self._replace(
+            l1=number("l1", self.l1, minimum=0.0),
+            mu=[number("mu", weight, above=0.0) for weight in mu],
+            s=[number("s", size, above=0.0) for size in s],
+            steps=integer("steps", self.steps, minimum=1, maximum=MOST_STEPS),
+            last_steps=integer("last_steps", self.last_steps, minimum=1, maximum=MOST_STEPS),
+            learning_rate=number("learning_rate", self.learning_rate, above=0.0),
+            betas=(float(betas[0]), float(betas[1])),
+            tolerance=number("tolerance", self.tolerance, minimum=0.0),
+        )
+
 
 def dagma(covariance: ArrayLike, settings: DAGMASettings | None = None) -> GradientFit:
     """Fit weights from the covariance of centred data (Bello et al. 2022).
@@ -63,27 +81,25 @@ def dagma(covariance: ArrayLike, settings: DAGMASettings | None = None) -> Gradi
     ``converged`` and ``objective`` of the fit are those of the last stage.
     """
     matrix = checked_covariance(covariance)
-    settings = settings or DAGMASettings()
-    check_dagma(settings)
-    mu, s, betas = settings.mu, settings.s, settings.betas
-    likelihood = settings.loss == "likelihood"
-    # kernels are compiled again for other types
-    l1, tolerance = float(settings.l1), float(settings.tolerance)
+    settings = (settings or DAGMASettings()).checked()
     weights = np.zeros_like(matrix)
     ending, total, objective = REACHED_LIMIT, 0, inf
-    for stage, (weight, start_s) in enumerate(zip(mu, s, strict=True)):
-        limit = settings.last_steps if stage == len(mu) - 1 else settings.steps
+    last = len(settings.mu) - 1
+    for number_of_stage, (mu, s) in enumerate(zip(settings.mu, settings.s, strict=True)):
+        steps = settings.last_steps if number_of_stage == last else settings.steps
         for restart in range(MOST_RESTARTS):
             trial = weights.copy()
-            posed = Stage(
-                float(weight),
-                float(start_s + restart * S_INCREASE),
-                limit,
-                float(settings.learning_rate * RATE_FACTOR**restart),
+            stage = Stage(
+                settings.loss == "likelihood",
+                settings.l1,
+                mu,
+                s + restart * S_INCREASE,
+                steps,
+                settings.learning_rate * RATE_FACTOR**restart,
+                settings.betas,
+                settings.tolerance,
             )
-            ending, taken, objective = _descend_stage(
-                trial, matrix, likelihood, l1, posed, betas, tolerance
-            )
+            ending, taken, objective = _descend_stage(trial, matrix, stage)
             total += taken
             if ending != LEFT_DOMAIN:
                 break
@@ -93,68 +109,21 @@ def dagma(covariance: ArrayLike, settings: DAGMASettings | None = None) -> Gradi
     return GradientFit(weights, total, ending == CONVERGED, objective)
 
 
-def check_dagma(settings: DAGMASettings) -> None:
-    """Refuse settings that cannot be used, by name."""
-    mu, s, betas = settings.mu, settings.s, settings.betas
-    if len(mu) != len(s) or not len(mu):
-        raise SettingError(f"mu and s must be of equal length, got {len(mu)} and {len(s)}")
-    for barrier_weight, offset in zip(mu, s, strict=True):
-        number("mu", barrier_weight, above=0.0)
-        number("s", offset, above=0.0)
-    if not all(0 <= beta < 1 for beta in betas):
-        raise SettingError(f"betas must lie in [0, 1), got {betas}")
-    choice("loss", settings.loss, get_args(Loss))
-    number("l1", settings.l1, minimum=0.0)
-    number("learning_rate", settings.learning_rate, above=0.0)
-    integer("steps", settings.steps, minimum=1, maximum=MOST_STEPS)
-    integer("last_steps", settings.last_steps, minimum=1, maximum=MOST_STEPS)
-    number("tolerance", settings.tolerance, minimum=0.0)
-
-
-def dagma_objective(
-    weights: ArrayLike,
-    covariance: ArrayLike,
-    *,
-    loss: Loss = "likelihood",
-    l1: float = 0.03,
-    mu: float = 1.0,
-    s: float = 1.0,
-) -> tuple[float, Matrix]:
-    """Return mu (score + l1 |B|_1) + h_s and its gradient; inf and NaN out of the domain.
-
-    ``weights`` and ``covariance`` are (N, N); the other parameters are those of one stage of
-    ``DAGMASettings``.
-    """
-    matrix = checked_covariance(covariance)
-    at = checked_weights(weights, matrix.shape[0])
-    work = np.empty((3, *at.shape))
-    gradient = np.full(at.shape, np.nan)
-    barrier = _barrier(at, s, work[0])
-    if barrier == inf:
-        return inf, gradient
-    score = _penalised_score(at, matrix, loss == "likelihood", l1, mu, gradient, work)
-    return barrier + score, gradient
-
-
 class Stage(NamedTuple):
     """One weight of the barrier, and how it is descended."""
 
+    likelihood: bool
+    l1: float
     mu: float
     s: float
     steps: int
     learning_rate: float
+    betas: tuple[float, float]
+    tolerance: float
 
 
 @kernel
-def _descend_stage(
-    weights: Matrix,
-    covariance: Matrix,
-    likelihood: bool,
-    l1: float,
-    stage: Stage,
-    betas: tuple[float, float],
-    tolerance: float,
-) -> tuple[int, int, float]:
+def _descend_stage(weights: Matrix, covariance: Matrix, stage: Stage) -> tuple[int, int, float]:
     """Minimise one stage in place; return how it ended, the steps taken and the objective."""
     size = weights.shape[0]
     work = np.empty((3, size, size))
@@ -165,8 +134,8 @@ def _descend_stage(
     previous = inf
     objective = inf
     for step in range(1, stage.steps + 1):
-        barrier = _barrier(weights, s, work[0])
-        while barrier == inf:
+        height = barrier(weights, s, work[0])
+        while height == inf:
             if step == 1 or s <= RESTART_BELOW:
                 return LEFT_DOMAIN, step, objective
             move(weights, direction, -rate)  # take the last step back
@@ -174,21 +143,19 @@ def _descend_stage(
             if rate <= SMALLEST_RATE:
                 return REACHED_LIMIT, step, objective
             move(weights, direction, rate)
-            barrier = _barrier(weights, s, work[0])
-        objective = barrier + _penalised_score(
-            weights, covariance, likelihood, l1, stage.mu, gradient, work
-        )
+            height = barrier(weights, s, work[0])
+        objective = height + penalised_score(weights, covariance, stage, gradient, work)
         if step % CHECK_EVERY == 0:
-            if abs(previous - objective) < tolerance * abs(previous) < inf:
+            if abs(previous - objective) < stage.tolerance * abs(previous) < inf:
                 return CONVERGED, step, objective
             previous = objective
-        adam_direction(gradient, moments, direction, step, betas[0], betas[1])
+        adam_direction(gradient, moments, direction, step, stage.betas[0], stage.betas[1])
         move(weights, direction, rate)
     return REACHED_LIMIT, stage.steps, objective
 
 
 @kernel
-def _barrier(weights: Matrix, s: float, inverse: Matrix) -> float:
+def barrier(weights: Matrix, s: float, inverse: Matrix) -> float:
     """Write inv(sI - B∘B), return h_s (Bello et al. 2022), inf out of its domain."""
     size = weights.shape[0]
     for row in range(size):
@@ -199,22 +166,16 @@ def _barrier(weights: Matrix, s: float, inverse: Matrix) -> float:
 
 
 @kernel
-def _penalised_score(
-    weights: Matrix,
-    covariance: Matrix,
-    likelihood: bool,
-    l1: float,
-    mu: float,
-    gradient: Matrix,
-    work: Matrix,
+def penalised_score(
+    weights: Matrix, covariance: Matrix, stage: Stage, gradient: Matrix, work: Matrix
 ) -> float:
     """Write the gradient of mu (score + l1 |B|_1) + h_s, return the value without h_s.
 
-    ``work[0]`` must hold what ``_barrier`` wrote.
+    ``work[0]`` must hold what ``barrier`` wrote.
     """
     size = weights.shape[0]
-    inverse = work[0]
-    if likelihood:
+    inverse, l1, mu = work[0], stage.l1, stage.mu
+    if stage.likelihood:
         value = negative_log_likelihood(weights, covariance, True, gradient, work[1:])
     else:
         value = least_squares(weights, covariance, gradient, work[1:])

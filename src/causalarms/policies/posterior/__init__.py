@@ -46,8 +46,6 @@ from causalarms.policies.posterior.rounds import FIRST_ROUNDS, Round
 from causalarms.policies.posterior.system import LEARN, LearnedSystem, PosteriorConfig, n_draws
 from causalarms.policies.state import nested, unnested
 from causalarms.posterior.dag import likely_edges
-from causalarms.search.constraints import Constraints
-from causalarms.sem.rewards import within
 
 # Up to this round the posterior is refreshed in every round, later in every `refresh`-th. By then a
 # round changes little, and a run of 1500 rounds is refreshed 540 times.
@@ -118,23 +116,19 @@ class PosteriorPolicy(Policy):
         return likely_edges(self.edge_probability)
 
     def suggest(
-        self,
-        rng: np.random.Generator,
-        *,
-        pending: Sequence[Intervention] = (),
-        allowed: Constraints | None = None,
+        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        kept, system = self.kept(allowed), self._system
+        system = self._system
         if self._probes_left or system.units is None:
             return random_round(
-                rng, self.regimes, kept, probes_left=self._probes_left,
+                rng, self.constraints, probes_left=self._probes_left,
                 last=system.rounds.recent.last_regimes(), pending=pending,
             )  # fmt: skip
         if self._knowledge_gradient is not None:
             last_alarm = self.alarms[-1].round if self.alarms else 0
             progress = Progress(self.n_told, last_alarm, self._refreshed)
-            return self._knowledge_gradient.suggest(rng, pending, kept, progress)
-        return by_quantile(system, self.reward, rng, kept)
+            return self._knowledge_gradient.suggest(rng, pending, self.constraints, progress)
+        return by_quantile(system, self.reward, rng, self.constraints)
 
     def recommend(
         self,
@@ -142,7 +136,6 @@ class PosteriorPolicy(Policy):
         *,
         draws: int = BELIEF_DRAWS,
         tolerance: float = 0.0,
-        allowed: Constraints | None = None,
     ) -> Recommendation:
         """The intervention to settle on now, how likely it is the best, and what stopping costs.
 
@@ -154,8 +147,7 @@ class PosteriorPolicy(Policy):
                 f"it is too early to recommend anything: {self.n_told} of the first "
                 f"{FIRST_ROUNDS} results are in"
             )
-        limits = within(self.regimes, allowed)
-        return recommend(belief, self.reward, limits, tolerance=tolerance)
+        return recommend(belief, self.reward, self.constraints, tolerance=tolerance)
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
         system = self._system

@@ -58,8 +58,7 @@ class Progress(NamedTuple):
 
 def random_round(
     rng: np.random.Generator,
-    regimes: Counts,
-    kept: Constraints | None,
+    allowed: Constraints,
     *,
     probes_left: int,
     last: Intervention,  # told
@@ -67,28 +66,28 @@ def random_round(
 ) -> Suggestion:
     """A probe while some are left, else one of the first rounds."""
     why = TO_FIND_CHANGES if probes_left else TO_SEE_SCALES
-    if not probes_left or (probes_left + len(pending)) % max(int(regimes.max()), 2) == 0:
-        return Suggestion(random_intervention(rng, regimes, kept), EXPLORE, why=why)
-    probe = next_regimes(pending[-1] if len(pending) else last, regimes, rng, kept)
+    if not probes_left or (probes_left + len(pending)) % max(*allowed.regimes, 2) == 0:
+        return Suggestion(random_intervention(rng, allowed), EXPLORE, why=why)
+    probe = next_regimes(pending[-1] if len(pending) else last, allowed, rng)
     return Suggestion(probe, EXPLORE, why=why)
 
 
 def next_regimes(
-    played: Intervention, regimes: Counts, rng: np.random.Generator, kept: Constraints | None
+    played: Intervention, allowed: Constraints, rng: np.random.Generator
 ) -> Intervention:
     """Every node in its next regime (of two, the other one), or the nearest that is allowed."""
-    moved = ((played.astype(np.int64) + 1) % regimes).astype(np.uint8)
-    return moved if kept is None else nearest_allowed(moved, kept, rng)
+    moved = ((played.astype(np.int64) + 1) % allowed.regimes).astype(np.uint8)
+    return nearest_allowed(moved, allowed, rng)
 
 
 def by_quantile(
-    system: LearnedSystem, reward: int, rng: np.random.Generator, kept: Constraints | None
+    system: LearnedSystem, reward: int, rng: np.random.Generator, allowed: Constraints
 ) -> Suggestion:
     """The intervention whose reward has the largest quantile over draws of the system."""
     config = system.config
     best = most_optimistic(
         system.draw(rng, config.draws), reward, config.quantile,
-        regimes=system.regimes, allowed=kept,
+        regimes=system.regimes, allowed=None if allowed.free else allowed,
     )  # fmt: skip
     width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
     mean = best.mean + float(system.rounds.origin[reward])
@@ -133,14 +132,14 @@ class KnowledgeGradient:
         self,
         rng: np.random.Generator,
         pending: Sequence[Intervention],
-        kept: Constraints | None,
+        allowed: Constraints,
         progress: Progress,
     ) -> Suggestion:
         system, settings = self.system, self.settings
         if progress.n_told + len(pending) < 2:
-            return Suggestion(self._first(rng, pending, kept), EXPLORE, why=FIRST)
+            return Suggestion(self._first(rng, pending, allowed), EXPLORE, why=FIRST)
         posterior, scale = system.posterior, system.scale_of(self.reward)
-        arms, cost = (None, None) if kept is None else allowed_arms(kept)
+        arms, cost = (None, None) if allowed.free else allowed_arms(allowed)
         asked = Situation(
             reward=self.reward,
             regimes=system.regimes,
@@ -175,16 +174,12 @@ class KnowledgeGradient:
         return self._average[2]
 
     def _first(
-        self,
-        rng: np.random.Generator,
-        pending: Sequence[Intervention],
-        kept: Constraints | None,
+        self, rng: np.random.Generator, pending: Sequence[Intervention], allowed: Constraints
     ) -> Intervention:
-        regimes = self.system.regimes
         played = [*self.system.rounds.recent.regimes(1), *pending]
         if not played:
-            return random_intervention(rng, regimes, kept)
-        return next_regimes(played[-1], regimes, rng, kept)
+            return random_intervention(rng, allowed)
+        return next_regimes(played[-1], allowed, rng)
 
 
 def in_words(chosen: Chosen, scale: float) -> str:
