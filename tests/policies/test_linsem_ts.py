@@ -80,7 +80,7 @@ def test_the_choice_is_the_best_for_the_draw() -> None:
         policy.tell(a, x)
     suggestion = policy.suggest(np.random.default_rng(3))
     normals = np.random.default_rng(3).standard_normal((2, 4, 4))
-    gram = policy.state()["gram"]
+    gram = policy.state()["moments.gram"]
     weights = draw_weights(gram, SEM.adjacency, SEM.mechanism_mean, 1.0, 1.0, normals)
     rewards = []
     for a in all_interventions(4):
@@ -107,7 +107,7 @@ def test_restarting_forgets_all_and_uses_the_graph_given_for_it() -> None:
         policy.tell(a, x)
         expected = SEM.adjacency if t < 30 else other
         np.testing.assert_array_equal(policy.adjacency, expected)
-        assert policy.state()["counts"].sum() == 4 * (t if t < 30 else t - 30)
+        assert policy.state()["moments.counts"].sum() == 4 * (t if t < 30 else t - 30)
 
 
 def test_a_dense_system_of_sixty_nodes_keeps_its_digits() -> None:

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import fraction, number
-from causalarms.errors import DataError, SettingError
+from causalarms.errors import SettingError
 from causalarms.limits import MAX_LEVELS
 from causalarms.policies.base import (
     EXPLOIT,
@@ -34,12 +34,17 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
+from causalarms.policies.state import Declared
 
 
 class Additive(Policy):
     """Is told the scatter of the reward and a bound on its spread; learns no graph."""
 
     keeps_constraints: ClassVar[bool] = False  # every level with every other at first
+    learned: ClassVar[Declared] = {
+        **dict.fromkeys(("_products", "_targets", "_alive", "_seen", "_terms"), np.ndarray),
+        "_phase": int,
+    }
 
     def __init__(
         self,
@@ -155,26 +160,3 @@ class Additive(Policy):
         self._products[:] = self._targets[:] = 0.0
         self._seen[:] = 0
         self._phase = self._next_phase(self._phase + 1)
-
-    def own_state(self) -> dict[str, Any]:
-        return {
-            "products": self._products.copy(),
-            "targets": self._targets.copy(),
-            "alive": self._alive.copy(),
-            "seen": self._seen.copy(),
-            "terms": self._terms.copy(),
-            "phase": self._phase,
-        }
-
-    def restore_own(self, state: dict[str, Any]) -> None:
-        alive = state["alive"]
-        if not alive.any(axis=0).all() or (alive & ~self._regimes.existing).any():
-            raise DataError("a node has no level left, or one that does not exist")
-        if (state["seen"].sum(axis=0) != state["products"][0, 0]).any():
-            raise DataError("levels were not seen as often as there were rounds in this phase")
-        self._products[:] = state["products"]
-        self._targets[:] = state["targets"]
-        self._alive = alive.copy()
-        self._seen[:] = state["seen"]
-        self._terms = state["terms"].copy()
-        self._phase = int(state["phase"])

@@ -20,6 +20,7 @@ from causalarms.changes.view import View
 from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
+from causalarms.policies.state import Declared, restore_state, state_of
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints, unconstrained
 from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
@@ -55,6 +56,7 @@ class Policy(ABC):
     keeps_constraints: ClassVar[bool] = True  # False: `constrain` refuses any
     learns_from_gaps: bool = False  # whether `tell` takes rounds with missing values, nan
     offers: tuple[str, ...] = ()  # kinds of knowledge a detector may look at (`changes/view.py`)
+    learned: ClassVar[Declared] = {}  # attributes that change with rounds, and their types
 
     def __init__(
         self, n_nodes: int, reward: int = -1, *, regimes: npt.ArrayLike | None = None
@@ -246,8 +248,10 @@ class Policy(ABC):
         alarms = self.detector.watch(self.n_told, a, x, view)
         return checked_alarms(self.detector, alarms, self.n_told, self.regimes)
 
-    @abstractmethod
-    def own_state(self) -> dict[str, Any]: ...
+    def own_state(self) -> dict[str, Any]:
+        """What `learned` declares."""
+        return state_of(self, self.learned)
 
-    @abstractmethod
-    def restore_own(self, state: dict[str, Any]) -> None: ...
+    def restore_own(self, state: dict[str, Any]) -> None:
+        """The inverse of `own_state`; override it to compute again what follows from the state."""
+        restore_state(self, self.learned, state)

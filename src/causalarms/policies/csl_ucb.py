@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import MODEL, DatasetView
 from causalarms.checks import choice, flag, fraction, integer, number, optional
-from causalarms.errors import DataError, SettingError
+from causalarms.errors import SettingError
 from causalarms.graphs.csl import Chain, CSLSettings, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.models.belief import Belief, belief_given_graph
@@ -47,10 +47,10 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.simple import random_intervention
-from causalarms.policies.state import nested, unnested
+from causalarms.policies.state import Declared
 from causalarms.posterior.prior import edge_masks
 from causalarms.search.constraints import Constraints
-from causalarms.sem.regimes import find_cycle, topological_order
+from causalarms.sem.regimes import find_cycle
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.moments import Moments, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
@@ -58,8 +58,6 @@ from causalarms.statistics.units import Units, estimated_units
 NOT_FITTED = -1
 NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
 TRADE_OFF = "the best trade-off between a high reward and learning more"
-WEIGHTS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
-SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 
 
 class CSLUCB(Policy):
@@ -70,6 +68,17 @@ class CSLUCB(Policy):
     """
 
     offers = (MODEL,)
+    learned: ClassVar[Declared] = {
+        "_data": Dataset,
+        "_moments": Moments,
+        "detector": Detector,
+        "_adjacency": np.ndarray | None,
+        "_model": MechanismWeights | None,
+        "_units": Units,
+        "_fitted": np.ndarray,
+        "_alpha_0": float,
+        **dict.fromkeys(("_held", "_graph_round", "_weights_round", "_change_round"), int),
+    }
 
     def __init__(
         self,
@@ -323,38 +332,9 @@ class CSLUCB(Policy):
             alpha = self._alpha_0 * (1 + np.cos(np.pi * min(elapsed, 1.0))) / 2
         return scores.mean + alpha * scores.width
 
-    def own_state(self) -> dict[str, Any]:
-        model = self._model
-        return {
-            **nested("data", self._data.state()),
-            **nested("moments", self._moments.state()),
-            **nested("detector", self.detector.state()),
-            **({} if model is None else nested("model", {n: getattr(model, n) for n in WEIGHTS})),
-            **{name: getattr(self, f"_{name}") for name in SCALARS},
-            "fitted": self._fitted.copy(),
-            "scale": self._units.scale.copy(),
-            "shift": self._units.shift.copy(),
-        } | ({} if self._adjacency is None else {"adjacency": self._adjacency})
-
     def restore_own(self, state: dict[str, Any]) -> None:
-        self._data.restore(unnested("data", state))
-        if len(self._data) != self.n_told:
-            raise DataError(f"{len(self._data)} rows are not those of {self.n_told} rounds")
-        self._moments.restore(unnested("moments", state))
-        self.detector.restore(unnested("detector", state))
-        for name in SCALARS:
-            setattr(self, f"_{name}", state[name])
-        self._fitted = np.array(state["fitted"])
-        self._units = Units(shift=np.array(state["shift"]), scale=np.array(state["scale"]))
-        self._adjacency = state.get("adjacency")
-        self._model = self._scored = None
-        self._chains.clear()
-        model = unnested("model", state)
-        if model and self._adjacency is not None:
-            order = topological_order(self._adjacency.any(axis=0))  # it follows from the graph
-            self._model = MechanismWeights(**model, order=order, regimes=self.regimes)
+        super().restore_own(state)
+        self._scored = None
+        self._chains.clear()  # made again of the rounds that were restored
+        if self._model is not None:
             self._score()
-        if self._held >= (1 if self._scored is None else len(self._scored)):
-            raise DataError(f"there is no scored intervention {self._held}")
-        if self._change_round != (self.alarms[-1].round if self.alarms else 0):
-            raise DataError(f"there was no alarm in round {self._change_round}")

@@ -9,7 +9,7 @@ Beyond 20 nodes, learned regimes that mix into large cycles leave the best inter
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.state import nested, unnested
+from causalarms.policies.state import Declared
 from causalarms.sem.regimes import topological_order
 from causalarms.statistics.moments import gram_matrix
 from causalarms.statistics.units import estimated_units
@@ -49,8 +49,15 @@ class ExploreThenCommit(Policy):
     """
 
     offers = (MODEL,)
-
     keeps_constraints: ClassVar[bool] = False  # all switches in one position first
+    learned: ClassVar[Declared] = {
+        **dict.fromkeys(("_samples", "_counts", "_recent", "_origin", "_arm"), np.ndarray),
+        **dict.fromkeys(("_n_recent", "_fitted_round", "n_cyclic"), int),
+        "_predicted": float,
+        "proven": bool,
+        "_model": MechanismWeights | None,
+        "detector": Detector,
+    }
 
     def __init__(
         self,
@@ -212,35 +219,3 @@ class ExploreThenCommit(Policy):
         self._arm, self._predicted = best.intervention, best.mean
         self.n_cyclic, self.proven = best.n_cyclic, best.proven
         self._n_recent = 0
-
-    def own_state(self) -> dict[str, Any]:
-        model: dict[str, Any] = {}
-        if self._model is not None:
-            model = {
-                "weights": self._model.weights,
-                "intercept": self._model.intercept,
-                "noise_std": self._model.noise_std,
-            }
-        return {
-            "samples": self._samples.copy(),
-            "counts": self._counts.copy(),
-            "recent": self._recent.copy(),
-            "n_recent": self._n_recent,
-            "fitted_round": self._fitted_round,
-            "origin": self._origin.copy(),
-            **nested("model", model),
-            **nested("detector", self.detector.state()),
-        }
-
-    def restore_own(self, state: dict[str, Any]) -> None:
-        model = unnested("model", state)
-        self._origin = np.array(state["origin"])
-        self._model = None
-        if model:
-            self._use(**model)
-        self._samples[:] = state["samples"]
-        self._counts[:] = state["counts"]
-        self._recent[:] = state["recent"]
-        self._n_recent = int(state["n_recent"])
-        self._fitted_round = int(state["fitted_round"])
-        self.detector.restore(unnested("detector", state))

@@ -31,7 +31,7 @@ from causalarms.policies.base import (
     Policy,
     Suggestion,
 )
-from causalarms.policies.state import nested, unnested
+from causalarms.policies.state import Declared
 from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
 from causalarms.statistics.moments import Moments
@@ -48,6 +48,13 @@ class GALCB(Policy):
     """
 
     keeps_constraints: ClassVar[bool] = False  # single switches first
+    learned: ClassVar[Declared] = {
+        "_moments": Moments,
+        **dict.fromkeys(("_null", "_single", "_n_single", "_alive"), np.ndarray),
+        "_parents": np.ndarray | None,
+        "_n_null": int,
+        "_phase": int,
+    }
 
     def __init__(
         self,
@@ -248,34 +255,9 @@ class GALCB(Policy):
             self._alive &= upper >= best - self.bound * 2.0 ** (1 - self._phase)
             self._phase += 1
 
-    def own_state(self) -> dict[str, Any]:
-        known = {} if self._parents is None else {"parents": self._parents}
-        return {
-            **nested("moments", self._moments.state()),
-            "null": self._null.copy(),
-            "n_null": self._n_null,
-            "single": self._single.copy(),
-            "n_single": self._n_single.copy(),
-            "alive": self._alive.copy(),
-            "phase": self._phase,
-        } | known
-
     def restore_own(self, state: dict[str, Any]) -> None:
+        super().restore_own(state)
         self._scored = None
-        self._moments.restore(unnested("moments", state))
-        self._null[:] = state["null"]
-        self._n_null = int(state["n_null"])
-        self._single[:] = state["single"]
-        self._n_single[:] = state["n_single"]
-        self._alive[:] = state["alive"]
-        self._phase = int(state["phase"])
-        self._parents = state.get("parents")
-        if (self._parents is not None) != self._explored():
-            raise DataError("parents are learned when all is explored")
-        if self._parents is not None and topological_order(self._parents) is None:
-            raise DataError("the learned parents form a cycle")
-        if not self._alive.any():
-            raise DataError("no arm is left to play")
 
 
 class Estimates(NamedTuple):

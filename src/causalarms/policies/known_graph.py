@@ -21,6 +21,7 @@ from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
 from causalarms.policies.base import EXPLOIT, Policy, Suggestion
+from causalarms.policies.state import Declared
 from causalarms.posterior.base import Draws
 from causalarms.search.best import best_intervention
 from causalarms.sem.regimes import Regimes, topological_order
@@ -45,6 +46,7 @@ class KnownGraph(Policy):
     """Everything but the choice."""
 
     name: ClassVar[str]
+    learned: ClassVar[Declared] = {"_moments": Moments}
 
     def __init__(
         self,
@@ -110,11 +112,8 @@ class KnownGraph(Policy):
             raise SettingError("the regimes of the given graph mix into a cycle")
         self._graph, self._order = graph, order
 
-    def own_state(self) -> dict[str, Any]:
-        return self._moments.state()
-
     def restore_own(self, state: dict[str, Any]) -> None:
-        self._moments.restore(state)
+        super().restore_own(state)
         self._use(self._graphs[max(after for after in self._graphs if after <= self.n_told)])
 
 

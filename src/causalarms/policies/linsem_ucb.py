@@ -32,6 +32,7 @@ from causalarms.models.optimism import (
 )
 from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Suggestion
 from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
+from causalarms.policies.state import Declared
 from causalarms.sem.rewards import allowed_arms, intervention_of
 from causalarms.statistics.normal_equations import cholesky, normal_equations, regressors_of
 
@@ -149,6 +150,10 @@ class RobustLinSEM(LinSEMUCB):
     """As LinSEM-UCB, and told a number of rounds C in which a node may deviate (`deviations`)."""
 
     name: ClassVar[str] = "robust-linsem"
+    learned: ClassVar[Declared] = KnownGraph.learned | {
+        "_weighted": np.ndarray,
+        "_squared": np.ndarray,
+    }
 
     def __init__(
         self,
@@ -214,17 +219,6 @@ class RobustLinSEM(LinSEMUCB):
         steps = (roots @ normals[..., None])[..., 0].swapaxes(1, 2)
         drawn: FloatArray = np.where(self._graph, centre + self.noise_std * steps, 0.0)
         return drawn
-
-    def own_state(self) -> dict[str, Any]:
-        return super().own_state() | {
-            "weighted": self._weighted.copy(),
-            "squared": self._squared.copy(),
-        }
-
-    def restore_own(self, state: dict[str, Any]) -> None:
-        super().restore_own(state)
-        self._weighted[:] = state["weighted"]
-        self._squared[:] = state["squared"]
 
 
 @kernel

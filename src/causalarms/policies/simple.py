@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import instance, integer, number, optional
-from causalarms.errors import DataError, SettingError
+from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
+from causalarms.policies.state import Declared
 from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.linear_sem import LinearSEM
@@ -35,12 +36,6 @@ class RandomPolicy(Policy):
         )
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
-        pass
-
-    def own_state(self) -> dict[str, Any]:
-        return {}
-
-    def restore_own(self, state: dict[str, Any]) -> None:
         pass
 
 
@@ -133,12 +128,6 @@ class Oracle(Policy):
     def learn(self, a: Intervention, x: FloatArray) -> None:
         pass
 
-    def own_state(self) -> dict[str, Any]:
-        return {}
-
-    def restore_own(self, state: dict[str, Any]) -> None:
-        pass
-
 
 class UCB(Policy):
     """`ucb`: vanilla UCB over all interventions, 2^N unrelated arms with K = 2 (Sec. VI-B).
@@ -146,6 +135,8 @@ class UCB(Policy):
     Every arm once, then the largest mean + alpha sqrt(ln t / n). In a changing world the mean is
     taken over the last `window` plays of the arm. Is told nothing but which node is the reward.
     """
+
+    learned: ClassVar[Declared] = dict.fromkeys(("_plays", "_means", "_recent"), np.ndarray)
 
     def __init__(
         self,
@@ -201,17 +192,3 @@ class UCB(Policy):
         else:
             self._recent[arm, n % self.window] = value
             self._means[arm] = self._recent[arm, : min(n + 1, self.window)].mean()
-
-    def own_state(self) -> dict[str, Any]:
-        return {
-            "plays": self._plays.copy(),
-            "means": self._means.copy(),
-            "recent": self._recent.copy(),
-        }
-
-    def restore_own(self, state: dict[str, Any]) -> None:
-        if state["plays"].sum() != self.n_told:
-            raise DataError(f"{state['plays'].sum()} plays are not those of {self.n_told} rounds")
-        self._plays[:] = state["plays"]
-        self._means[:] = state["means"]
-        self._recent[:] = state["recent"]
