@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import causalarms
+from causalarms.policies.registry import POLICIES
 
 WITH_METHODS = ("CSL", "DAGMA", "GOLEM", "GraphPosterior", "LinearSEM", "Study")
 NOT_TOLD = {"self", "X", "y"}  # X and y are scikit-learn's: the data, and nothing
@@ -43,4 +44,18 @@ def test_every_parameter_is_told(name: str) -> None:
     thing = EXPORTED[name]
     names = set(inspect.signature(thing).parameters) - NOT_TOLD
     missing = names - told(inspect.getdoc(thing) or "")
+    assert not missing, f"{name} does not tell {sorted(missing)}"
+
+
+CLASSES = {name: made for name, made in POLICIES.items() if inspect.isclass(made)}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_setting_of_a_policy_is_told(name: str) -> None:
+    """In its own docstring or in that of a class it extends."""
+    policy = CLASSES[name]
+    if "settings" in inspect.signature(policy.__init__).parameters:
+        pytest.skip("its settings are the fields of a record")
+    text = "\n".join(inspect.cleandoc(part.__doc__ or "") for part in policy.__mro__)
+    missing = set(inspect.signature(policy).parameters) - told(text)
     assert not missing, f"{name} does not tell {sorted(missing)}"

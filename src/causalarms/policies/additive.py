@@ -38,7 +38,13 @@ from causalarms.policies.state import Declared
 
 
 class Additive(Policy):
-    """Is told the scatter of the reward and a bound on its spread; learns no graph."""
+    """Is told the scatter of the reward and a bound on its spread; learns no graph.
+
+    epsilon     loss of the setting found that does not matter
+    delta       probability with which it may lose more
+    bound       of the difference between the rewards of two settings
+    noise_std   of the reward
+    """
 
     keeps_constraints: ClassVar[bool] = False  # every level with every other at first
     learned: ClassVar[Declared] = {

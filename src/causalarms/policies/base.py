@@ -51,7 +51,12 @@ class LeftOut(NamedTuple):
 
 
 class Policy(ABC):
-    """Base of all policies; subclasses say what to play and what to learn from a round."""
+    """Base of all policies; subclasses say what to play and what to learn from a round.
+
+    n_nodes   number of nodes
+    reward    the node to be maximised; negative numbers count from the last node
+    regimes   how many regimes each node has; None: two
+    """
 
     keeps_constraints: ClassVar[bool] = True  # False: `constrain` refuses any
     learns_from_gaps: bool = False  # whether `tell` takes rounds with missing values, nan

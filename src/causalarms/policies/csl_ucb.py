@@ -63,6 +63,19 @@ TRADE_OFF = "the best trade-off between a high reward and learning more"
 class CSLUCB(Policy):
     """Is told the horizon and, if known, the noise means (and standard deviations).
 
+    horizon             rounds that will be played
+    noise_mean          (N,) or (R, N); None: an intercept per mechanism is estimated
+    noise_std           (N,) or (R, N); None: estimated
+    min_samples         of every mechanism before the first fit; at least N + 2
+    max_samples         of a mechanism that are used, the oldest; None: all
+    refresh             rounds between two fits of the graph
+    refresh_weights     rounds between two fits of the weights; None: as `refresh`
+    joint               all regimes share one order; False learns them apart, as the paper
+    k                   neighbours of the mutual-information estimate
+    delta               probability with which a bound may fail
+    bound               form of U: "theorem" is that of Theorem 1
+    alpha               weight of U in every round; None: alpha_0, falling
+    hold                keep the chosen intervention until the next refresh
     allowed, required   edges that may be and that must be, (N, N) or (2, N, N) as [.., from, to]
     detector            one that looks at a model, or its name; None if nothing changes
     """

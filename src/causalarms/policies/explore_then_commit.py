@@ -45,7 +45,11 @@ COMMITTED = "the best setting of the graph that was learned"
 class ExploreThenCommit(Policy):
     """Is told the horizon and, if known, the noise means.
 
-    detector   one that looks at a model, or its name; None if nothing changes
+    horizon      rounds that will be played
+    learner      an object with scikit-learn's `fit` that gives weights, intercepts and noise
+    noise_mean   (N,) or (2, N); None: estimated
+    n_explore    rounds of a = 0, and as many of a = 1
+    detector     one that looks at a model, or its name; None if nothing changes
     """
 
     offers = (MODEL,)

@@ -43,8 +43,17 @@ MAX_PLANNED_ROUNDS = 1_000_000  # rounds that are kept
 class GALCB(Policy):
     """Is told the horizon, the noise means, the smallest effect and a bound on node values.
 
-    alpha, eta and penalty are those of the published runs; `cycles`, `n_observe` and `bound` are
-    not published and are chosen by a small grid (docs/baselines.md).
+    The defaults of alpha, eta and penalty are those of the published runs; those of cycles,
+    n_observe and bound are not published and are chosen by a small grid (docs/baselines.md).
+
+    horizon      rounds that will be played
+    noise_mean   (N,) or (2, N)
+    alpha        weight of the widths
+    eta          smallest effect of an intervention on the mean of a descendant
+    penalty      of the Lasso that finds the parents
+    cycles       rounds of the null and of every single-node intervention
+    n_observe    further null rounds
+    bound        of the values of nodes, m
     """
 
     keeps_constraints: ClassVar[bool] = False  # single switches first

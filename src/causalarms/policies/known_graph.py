@@ -43,7 +43,14 @@ THOMPSON = "the best setting of one draw of the weights from what is known of th
 
 
 class KnownGraph(Policy):
-    """Everything but the choice."""
+    """Everything but the choice.
+
+    graph        the parents of every mechanism, (R, N, N) as [regime, parent, child]
+    noise_mean   (N,) or (R, N)
+    prior_std    standard deviation of the prior of a weight
+    noise_std    of every node
+    restarts     pairs (after round, graph): changes at which all is learned again
+    """
 
     name: ClassVar[str]
     learned: ClassVar[Declared] = {"_moments": Moments}

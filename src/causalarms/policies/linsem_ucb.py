@@ -41,7 +41,12 @@ OPTIMISM = "its reward is the highest for the most favourable weights that are s
 
 
 class LinSEMUCB(KnownGraph):
-    """Is told the parents of every mechanism, the noise means, and for its radius the horizon."""
+    """Is told the parents of every mechanism, the noise means, and for its radius the horizon.
+
+    beta      radius of the ellipsoids in units of the noise, or "theory"
+    horizon   rounds that will be played, for beta="theory"
+    bound     of the size of the parents' values, for beta="theory"
+    """
 
     name: ClassVar[str] = "linsem-ucb"
 
@@ -147,7 +152,10 @@ def with_digits(values: FloatArray) -> Any:
 
 
 class RobustLinSEM(LinSEMUCB):
-    """As LinSEM-UCB, and told a number of rounds C in which a node may deviate (`deviations`)."""
+    """As LinSEM-UCB, for systems that deviate from their model now and then.
+
+    deviations   rounds C in which the weights of a node may be others; None: sqrt(horizon)
+    """
 
     name: ClassVar[str] = "robust-linsem"
     learned: ClassVar[Declared] = KnownGraph.learned | {

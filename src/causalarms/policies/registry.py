@@ -79,62 +79,6 @@ def posterior_cd(
     )
 
 
-def golem_mab(
-    n_nodes: int,
-    reward: int = -1,
-    *,
-    horizon: int,
-    noise_mean: npt.ArrayLike | None = None,
-    n_explore: int = 300,
-    regimes: npt.ArrayLike | None = None,
-    **golem: Any,
-) -> Policy:
-    """GOLEM on n_explore rounds of a = 0 and of a = 1, then commit; settings go to GOLEM."""
-    return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=_checked("golem", golem), noise_mean=noise_mean,
-        n_explore=n_explore, regimes=regimes,
-    )  # fmt: skip
-
-
-def golem_mab_cd(
-    n_nodes: int,
-    reward: int = -1,
-    *,
-    horizon: int,
-    noise_mean: npt.ArrayLike | None = None,
-    n_explore: int = 300,
-    window: int | None = None,
-    threshold: float = 20.0,
-    regimes: npt.ArrayLike | None = None,
-    **golem: Any,
-) -> Policy:
-    """GOLEM-MAB that starts over when the whole-graph likelihood ratio exceeds the threshold."""
-    learner = _checked("golem", golem)
-    window = optional(integer, "window", window, minimum=1)
-    detector = make_detector("whole-graph", n_nodes=n_nodes, window=window, threshold=threshold)
-    return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
-        n_explore=n_explore, regimes=regimes, detector=detector,
-    )  # fmt: skip
-
-
-def dagma_mab(
-    n_nodes: int,
-    reward: int = -1,
-    *,
-    horizon: int,
-    noise_mean: npt.ArrayLike | None = None,
-    n_explore: int = 300,
-    regimes: npt.ArrayLike | None = None,
-    **dagma: Any,
-) -> Policy:
-    """As GOLEM-MAB, with DAGMA."""
-    return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=_checked("dagma", dagma), noise_mean=noise_mean,
-        n_explore=n_explore, regimes=regimes,
-    )  # fmt: skip
-
-
 def explore_then_commit(
     n_nodes: int,
     reward: int = -1,
@@ -152,7 +96,10 @@ def explore_then_commit(
     `learner` is a registered name, a class or a learner; settings go to it.
     """
     if isinstance(learner, str) or callable(learner):
-        learner = _checked(learner, settings)
+        learner = make_learner(learner, **settings)
+        # A learner that can tell refuses its settings now, not after the exploration.
+        if hasattr(learner, "check_settings"):
+            learner.check_settings()
     elif settings:
         raise SettingError(
             f"{next(iter(settings))}: the learner {shown(learner)} is made already; give it its "
@@ -164,12 +111,49 @@ def explore_then_commit(
     )  # fmt: skip
 
 
-def _checked(learner: str | Callable[..., Any], settings: dict[str, Any]) -> Any:
-    """A learner whose settings are refused now, where it can tell, not after the exploration."""
-    made: Any = make_learner(learner, **settings)
-    if hasattr(made, "check_settings"):
-        made.check_settings()
-    return made
+def _committing_to(learner: str) -> Factory:
+    """GOLEM-MAB and DAGMA-MAB: explore-then-commit with this learner, which has the settings."""
+
+    def factory(
+        n_nodes: int,
+        reward: int = -1,
+        *,
+        horizon: int,
+        noise_mean: npt.ArrayLike | None = None,
+        n_explore: int = 300,
+        regimes: npt.ArrayLike | None = None,
+        **settings: Any,
+    ) -> Policy:
+        return explore_then_commit(
+            n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
+            n_explore=n_explore, regimes=regimes, **settings,
+        )  # fmt: skip
+
+    return factory
+
+
+golem_mab, dagma_mab = _committing_to("golem"), _committing_to("dagma")
+
+
+def golem_mab_cd(
+    n_nodes: int,
+    reward: int = -1,
+    *,
+    horizon: int,
+    noise_mean: npt.ArrayLike | None = None,
+    n_explore: int = 300,
+    window: int | None = None,
+    threshold: float = 20.0,
+    regimes: npt.ArrayLike | None = None,
+    **golem: Any,
+) -> Policy:
+    """GOLEM-MAB that starts over when the whole-graph likelihood ratio exceeds the threshold."""
+    window = optional(integer, "window", window, minimum=1)
+    detector = make_detector("whole-graph", n_nodes=n_nodes, window=window, threshold=threshold)
+    return explore_then_commit(
+        n_nodes, reward, horizon=horizon, learner="golem", noise_mean=noise_mean,
+        n_explore=n_explore, regimes=regimes, detector=detector, **golem,
+    )  # fmt: skip
 
 
 class Preset(NamedTuple):
@@ -209,7 +193,9 @@ PRESETS: dict[str, Preset] = {
     "oracle": Preset(Oracle),
 }
 POLICIES: dict[str, Factory] = {name: preset.factory for name, preset in PRESETS.items()}
-
+# Whom a factory hands the settings that it does not name itself: a policy, or a learner.
+PASSES_ON: dict[Factory, Factory] = {csl_ucb_cd: CSLUCB, posterior_cd: PosteriorPolicy}
+LEARNERS_OF: dict[Factory, Any] = {golem_mab: "golem", golem_mab_cd: "golem", dagma_mab: "dagma"}
 
 REGISTRY = Registry("policy", ENTRY_POINT, POLICIES, Policy, given=("n_nodes", "reward"))
 
@@ -260,23 +246,19 @@ def make_policy(
 
 def accepted_settings(factory: Factory, given: Mapping[str, Any] | None = None) -> list[str]:
     """Names a factory takes, with those it passes on; that may depend on what else is given."""
-    passes_on: dict[Factory, tuple[Factory, ...]] = {
-        csl_ucb_cd: (CSLUCB,),
-        posterior_cd: (PosteriorPolicy,),
-    }
-    names: list[str] = []
-    for part in (factory, *passes_on.get(factory, ())):
-        names += [name for name in REGISTRY.settings_of(part) if name not in names]
+    names = REGISTRY.settings_of(factory)
+    if factory in PASSES_ON:
+        names += [name for name in REGISTRY.settings_of(PASSES_ON[factory]) if name not in names]
     if factory is posterior_cd:
         names.remove("detector")  # it makes its own
-    if factory in (golem_mab, golem_mab_cd, dagma_mab):
-        names += learner_settings("dagma" if factory is dagma_mab else "golem")
+    learner = LEARNERS_OF.get(factory)
     if factory is explore_then_commit:
         learner = (given or {}).get("learner", LEARNER)
-        names += learner_settings(learner) if isinstance(learner, str) or callable(learner) else []
+    if isinstance(learner, str) or callable(learner):  # else it is made already
+        names += learner_settings(learner)
     return names
 
 
 def required_settings(factory: Factory) -> set[str]:
     """Names a factory cannot do without."""
-    return REGISTRY.required_of(CSLUCB if factory is csl_ucb_cd else factory)
+    return REGISTRY.required_of(PASSES_ON.get(factory, factory))

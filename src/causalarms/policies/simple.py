@@ -73,7 +73,8 @@ def nearest_allowed(
 class Oracle(Policy):
     """`oracle`: the best intervention of every round, the zero line of regret.
 
-    Is told the true systems and the rounds after which one replaces the other.
+    systems         the true ones, in the order in which they are played
+    change_points   rounds after which the next system replaces the one before
     """
 
     def __init__(
@@ -132,8 +133,11 @@ class Oracle(Policy):
 class UCB(Policy):
     """`ucb`: vanilla UCB over all interventions, 2^N unrelated arms with K = 2 (Sec. VI-B).
 
-    Every arm once, then the largest mean + alpha sqrt(ln t / n). In a changing world the mean is
-    taken over the last `window` plays of the arm. Is told nothing but which node is the reward.
+    Every arm once, then the largest mean + alpha sqrt(ln t / n). Is told nothing but which node is
+    the reward.
+
+    alpha    weight of the width
+    window   plays of an arm whose mean counts, in a world that changes; None: all
     """
 
     learned: ClassVar[Declared] = dict.fromkeys(("_plays", "_means", "_recent"), np.ndarray)
