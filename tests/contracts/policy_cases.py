@@ -20,7 +20,8 @@ from causalarms.policies.registry import (
 )
 from causalarms.rng import stream
 from causalarms.simulation.world import World, switching_world
-from causalarms.testing.policies import PolicyCase, Round
+from causalarms.testing.policies import PolicyCase
+from causalarms.testing.promises import Round
 
 N_NODES = 4
 HORIZON = 400

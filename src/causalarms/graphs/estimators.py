@@ -9,10 +9,9 @@ all were. Rounds of any other intervention mix mechanisms and are not used.
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from math import e
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import networkx as nx
 import numpy as np
@@ -21,13 +20,13 @@ from sklearn.base import BaseEstimator
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import choice, flag, integer, number, optional
-from causalarms.errors import (
-    CausalArmsWarning,
-    DataError,
-    IdentifiabilityWarning,
-    SettingError,
+from causalarms.errors import CausalArmsWarning, DataError, IdentifiabilityWarning, SettingError
+from causalarms.graphs.continuous import (
+    LARGEST_RATE,
+    WEIGHT_THRESHOLD,
+    GradientFit,
+    threshold_to_dag,
 )
-from causalarms.graphs.continuous import LARGEST_RATE, WEIGHT_THRESHOLD, threshold_to_dag
 from causalarms.graphs.continuous.dagma import DAGMASettings, Loss, dagma
 from causalarms.graphs.continuous.golem import GOLEMSettings, golem
 from causalarms.graphs.csl import CSLSettings, Removal, csl
@@ -282,12 +281,13 @@ class _Continuous(_GraphLearner):
 
     threshold: float
     learning_rate: float
+    _descend: ClassVar[Callable[..., GradientFit]]  # of a covariance and settings
+    _kind: ClassVar[type[GOLEMSettings | DAGMASettings]]
 
-    @abstractmethod
-    def _settings(self) -> GOLEMSettings | DAGMASettings: ...
-
-    @abstractmethod
-    def _weights(self, covariance: FloatArray) -> FloatArray: ...
+    def _settings(self) -> GOLEMSettings | DAGMASettings:
+        """Those of the descent; fields that the estimator does not have keep their defaults."""
+        own = self.get_params()
+        return self._kind(**{name: own[name] for name in self._kind._fields if name in own})
 
     def fit(
         self, X: Any, y: None = None, *, interventions: Any = None, noise_mean: Any = None
@@ -317,7 +317,8 @@ class _Continuous(_GraphLearner):
             scale = common_scale(samples, nodes)
             samples = samples / scale
             covariance = np.cov(samples, rowvar=False, bias=True)
-            weights = threshold_to_dag(self._weights(covariance), self.threshold)
+            fitted = type(self)._descend(covariance, self._settings()).weights
+            weights = threshold_to_dag(fitted, self.threshold)
             left = samples - samples @ weights
             self.weights_[regime] = weights
             self.intercept_[regime] = left.mean(axis=0) * scale if mean is None else mean[regime]
@@ -375,6 +376,8 @@ class GOLEM(_Continuous):
     tolerance         0 takes all `steps`; the default stops when the weights have settled
     """
 
+    _descend, _kind = golem, GOLEMSettings
+
     def __init__(
         self,
         *,
@@ -394,12 +397,6 @@ class GOLEM(_Continuous):
         self.threshold = threshold
         self.tolerance = tolerance
 
-    def _settings(self) -> GOLEMSettings:
-        return GOLEMSettings(*(getattr(self, name) for name in GOLEMSettings._fields))
-
-    def _weights(self, covariance: FloatArray) -> FloatArray:
-        return golem(covariance, self._settings()).weights
-
 
 class DAGMA(_Continuous):
     """Bello et al. 2022: a central path of log-determinant acyclicity barriers (Sec. VI-A).
@@ -412,6 +409,8 @@ class DAGMA(_Continuous):
     threshold       smaller weights are set to zero
     tolerance       relative change of the objective that ends a stage; 0 takes all `steps`
     """
+
+    _descend, _kind = dagma, DAGMASettings
 
     def __init__(
         self,
@@ -431,16 +430,3 @@ class DAGMA(_Continuous):
         self.last_steps = last_steps
         self.threshold = threshold
         self.tolerance = tolerance
-
-    def _settings(self) -> DAGMASettings:
-        return DAGMASettings(
-            loss=self.loss,
-            l1=self.l1,
-            learning_rate=self.learning_rate,
-            steps=self.steps,
-            last_steps=self.last_steps,
-            tolerance=self.tolerance,
-        )
-
-    def _weights(self, covariance: FloatArray) -> FloatArray:
-        return dagma(covariance, self._settings()).weights

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,13 @@ from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.units import Units
 from causalarms.testing.promises import (
-    assert_kept,
-    assert_plain,
+    Round,
+    assert_plain_copy,
     assert_same_state,
-    copied,
-    global_random_state,
     keep,
     stored,
+    under_two_random_states,
 )
-
-Round = tuple[Intervention, FloatArray]
 
 N_ROUNDS = 400  # that a detector watches
 CHANGE = 300  # after it every mechanism is another
@@ -234,12 +232,10 @@ def _states_are_plain_copies(case: DetectorCase) -> None:
     for n_rounds in MOMENTS:
         detector, view = case.make(), case.view()
         watch(detector, view, case.rounds[:n_rounds])
-        state = detector.state()
-        assert_plain(state)
-        kept = copied(state)
-        for played in case.rounds[n_rounds : n_rounds + 2]:
-            watch(detector, view, [played])
-            assert_kept(state, kept)
+        later = case.rounds[n_rounds : n_rounds + 2]
+        assert_plain_copy(
+            detector.state, [partial(watch, detector, view, [played]) for played in later]
+        )
 
 
 def _forgets(case: DetectorCase) -> None:
@@ -253,11 +249,8 @@ def _forgets(case: DetectorCase) -> None:
 
 
 def _draws_nothing(case: DetectorCase) -> None:
-    found = []
-    for seed in (1, 2):
-        with global_random_state(seed):
-            found.append(watch(case.make(), case.view(), case.rounds))
-    assert found[0] == found[1], "alarms depend on the global random state"
+    one, other = under_two_random_states(lambda: watch(case.make(), case.view(), case.rounds))
+    assert one == other, "alarms depend on the global random state"
 
 
 DETECTOR_PROMISES: dict[str, Callable[[DetectorCase], None]] = {
@@ -359,11 +352,7 @@ def _graph_has_the_edges(case: LearnerCase) -> None:
 
 
 def _deterministic(case: LearnerCase) -> None:
-    fits = []
-    for seed in (1, 2):
-        with global_random_state(seed):
-            fits.append(case.fit())
-    same_fit(*fits)
+    same_fit(*under_two_random_states(case.fit))
 
 
 def _second_fit_forgets_the_first(case: LearnerCase) -> None:

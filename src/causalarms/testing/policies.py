@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from causalarms.arrays import FloatArray, Intervention
 from causalarms.errors import CausalArmsError, DataError, SettingError
 from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
 from causalarms.rng import stream
@@ -17,16 +17,14 @@ from causalarms.search.constraints import Constraints
 from causalarms.sem.ensembles import random_sem
 from causalarms.simulation.world import switching_world
 from causalarms.testing.promises import (
-    assert_kept,
-    assert_plain,
+    Round,
+    assert_plain_copy,
     assert_same_state,
     copied,
-    global_random_state,
     keep,
     stored,
+    under_two_random_states,
 )
-
-Round = tuple[Intervention, FloatArray]
 
 N_ROUNDS = 300
 CHANGE = 220  # of the world, so that detectors have something to find
@@ -94,13 +92,6 @@ def own_history(factory: Callable[[], Policy], n_rounds: int) -> list[Round]:
     return rounds
 
 
-def suggest(
-    policy: Policy, rng: np.random.Generator, pending: Sequence[Intervention] = ()
-) -> Suggestion:
-    """The next intervention while those in `pending` are being played."""
-    return policy.suggest(rng, pending=pending)
-
-
 def same_suggestion(one: Suggestion, other: Suggestion) -> None:
     """All of it is equal; nan is equal to itself."""
     np.testing.assert_array_equal(one.intervention, other.intervention)
@@ -118,8 +109,8 @@ def _asking_changes_nothing(case: PolicyCase) -> None:
     for t, (a, x) in enumerate(case.history):
         if t in moments:
             before = copied(policy.state())
-            first, second = suggest(policy, _rng(t)), suggest(policy, _rng(t))
-            suggest(policy, _rng(t + 1))
+            first, second = policy.suggest(_rng(t)), policy.suggest(_rng(t))
+            policy.suggest(_rng(t + 1))
             same_suggestion(first, second)
             np.testing.assert_array_equal(policy.ask(_rng(t)), first.intervention)
             with suppress(CausalArmsError):  # of a graph with a cycle nothing is believed
@@ -133,7 +124,7 @@ def _asking_with_pending_changes_nothing(case: PolicyCase) -> None:
         policy = case.told(n_rounds)
         before = copied(policy.state())
         pending = [a for a, _ in case.history[:2]]
-        first, second = (suggest(policy, _rng(), pending) for _ in range(2))
+        first, second = (policy.suggest(_rng(), pending=pending) for _ in range(2))
         same_suggestion(first, second)
         _in_range(policy, first)
         for suggestion in policy.suggest_batch(_rng(), 2):
@@ -181,7 +172,7 @@ def _in_range(policy: Policy, suggestion: Suggestion) -> None:
 def _suggestions_say_what_why_and_what_to_expect(case: PolicyCase) -> None:
     for n_rounds in case.moments(0, 1 / 300, 62 / 300, 130 / 300, 215 / 300, 1):
         policy = case.told(n_rounds)
-        suggestion = suggest(policy, _rng())
+        suggestion = policy.suggest(_rng())
         _in_range(policy, suggestion)
         assert suggestion.reason in (EXPLORE, EXPLOIT), f"the reason is {suggestion.reason!r}"
         assert isinstance(suggestion.mean, float), "the mean is not a float"
@@ -235,7 +226,7 @@ def _learns_from_what_it_did_not_ask(case: PolicyCase) -> None:
         every = np.minimum(np.full(n, t % 2), policy.regimes - 1).astype(bool)
         policy.tell(every, numbers.normal(size=n))
     assert policy.n_told == 2 * NOISE_ONLY, f"{policy.n_told} of {2 * NOISE_ONLY} were learned from"
-    _in_range(policy, suggest(policy, _rng()))
+    _in_range(policy, policy.suggest(_rng()))
 
 
 def _copies_what_it_is_told(case: PolicyCase) -> None:
@@ -254,7 +245,7 @@ def _replay_equals_live(case: PolicyCase) -> None:
     for n_rounds in case.moments(40 / 300, 0.5, 1):
         one, other = case.told(n_rounds), case.told(n_rounds)
         assert_same_state(one.state(), other.state())
-        same_suggestion(suggest(one, _rng()), suggest(other, _rng()))
+        same_suggestion(one.suggest(_rng()), other.suggest(_rng()))
 
 
 def _restored_goes_on(case: PolicyCase) -> None:
@@ -274,7 +265,7 @@ def _restoring_replaces_all(case: PolicyCase) -> None:
 def _continue_together(case: PolicyCase, old: Policy, new: Policy, n_rounds: int) -> None:
     assert_same_state(new.state(), old.state())
     for t, (a, x) in enumerate(case.history[n_rounds : n_rounds + FEW]):
-        same_suggestion(suggest(new, _rng(t)), suggest(old, _rng(t)))
+        same_suggestion(new.suggest(_rng(t)), old.suggest(_rng(t)))
         old.tell(a, x)
         new.tell(a, x)
     assert_same_state(new.state(), old.state())
@@ -285,25 +276,21 @@ def _continue_together(case: PolicyCase, old: Policy, new: Policy, n_rounds: int
 def _states_are_plain_copies(case: PolicyCase) -> None:
     (n_rounds,) = case.moments(250 / 300)
     policy = case.told(n_rounds)
-    state = policy.state()
-    assert_plain(state)
-    kept = copied(state)
-    for a, x in case.history[n_rounds:]:
-        policy.tell(a, x)
-    assert_kept(state, kept)
+    assert_plain_copy(
+        policy.state, (partial(policy.tell, a, x) for a, x in case.history[n_rounds:])
+    )
 
 
 def _draws_from_rng_only(case: PolicyCase) -> None:
-    asked = []
-    for seed in (1, 2):
-        choices = []
-        with global_random_state(seed):
-            policy = case.make()
-            for t, (a, x) in enumerate(case.history[:130]):
-                choices.append(policy.ask(_rng(t)).tolist())
-                policy.tell(a, x)
-        asked.append(choices)
-    assert asked[0] == asked[1], "suggestions depend on the global random state"
+    def asked() -> list[list[int]]:
+        policy, choices = case.make(), []
+        for t, (a, x) in enumerate(case.history[:130]):
+            choices.append(policy.ask(_rng(t)).tolist())
+            policy.tell(a, x)
+        return choices
+
+    one, other = under_two_random_states(asked)
+    assert one == other, "suggestions depend on the global random state"
 
 
 POLICY_PROMISES: dict[str, Callable[[PolicyCase], None]] = {

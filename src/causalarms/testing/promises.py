@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from causalarms.arrays import FloatArray, Intervention
+
 Case = TypeVar("Case")
+Result = TypeVar("Result")
+Round: TypeAlias = tuple[Intervention, FloatArray]
 
 PLAIN = "biuf"  # kinds of arrays and scalars that a state may hold
 
@@ -63,12 +67,28 @@ def stored(state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def assert_kept(state: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
-    """A state that was exported before is what it was."""
-    for name, value in state.items():
-        np.testing.assert_array_equal(
-            value, kept[name], err_msg=f"{name} is not a copy: it changed later"
-        )
+def assert_plain_copy(
+    state: Callable[[], Mapping[str, Any]], go_on: Iterable[Callable[[], object]]
+) -> None:
+    """A state is plain, and none of the steps that go on changes it."""
+    exported = state()
+    assert_plain(exported)
+    before = copied(exported)
+    for step in go_on:
+        step()
+        for name, value in exported.items():
+            np.testing.assert_array_equal(
+                value, before[name], err_msg=f"{name} is not a copy: it changed later"
+            )
+
+
+def under_two_random_states(run: Callable[[], Result]) -> list[Result]:
+    """What `run` gives under either; AssertionError if it uses the global random state."""
+    found = []
+    for seed in (1, 2):
+        with global_random_state(seed):
+            found.append(run())
+    return found
 
 
 @contextmanager
