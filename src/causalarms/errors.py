@@ -23,7 +23,7 @@ class DataError(CausalArmsError, ValueError):
 
 
 class DataTypeError(DataError, TypeError):
-    """An object that is no number and cannot become one."""
+    """An object that is not a number and cannot become one."""
 
 
 class MissingExtraError(CausalArmsError, ImportError):

@@ -89,8 +89,8 @@ def _prepare_numba() -> Any:
 def kernel(function: Function) -> Function:
     """Compile a pure function of arrays on first use; later processes load it from the cache.
 
-    Other threads go on meanwhile: a service tells results while it chooses trials. Whoever shares
-    arrays between threads locks them (`Reader.learning`).
+    Other threads go on meanwhile: a service tells results while it chooses trials. Code that
+    shares arrays between threads locks them (`Reader.learning`).
     """
     return cast(Function, Kernel(function, no_cfunc_wrapper=True, nogil=True))
 

@@ -142,7 +142,7 @@ class Registry(Generic[Made]):
             raise SettingError(f"{self._who(name)} refuses its settings: {error}") from error
         if not isinstance(made, self.base):
             raise SettingError(
-                f"{self._who(name)} is made as {shown(made)}, which is no {self.base.__name__}"
+                f"{self._who(name)} must make a {self.base.__name__}, got {shown(made)}"
             )
         return made
 
@@ -197,7 +197,7 @@ def takes_anything(factory: Callable[..., Any]) -> bool:
 
 
 def package_of(entry: EntryPoint) -> str:
-    """Who offers it; the module where no package says so."""
+    """Who offers it; the module if no package says so."""
     return entry.dist.name if entry.dist is not None else entry.value.partition(":")[0]
 
 

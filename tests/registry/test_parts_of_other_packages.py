@@ -137,7 +137,7 @@ def test_a_learner_learns(install: Install) -> None:
     [
         ("Missing", "of the package 'some-parts' cannot be loaded from 'some_parts:Missing'"),
         ("LEVEL", "of the package 'some-parts': 'some_parts:LEVEL' is 3, which makes nothing"),
-        ("nothing", "of the package 'some-parts' is made as None, which is no "),
+        ("nothing", "of the package 'some-parts' must make a "),
     ],
 )
 def test_a_broken_one_is_named_with_its_package(

@@ -107,6 +107,8 @@ def csl(
         top[regime, node] = chains[regime, node].top(0)[1]
     history: list[Removal] = []
     every = list(range(n_regimes))
+    # Algorithm 1 is run once for every regime in the paper, and here once for all together unless
+    # `joint` is False: then the union of the learned graphs has no cycle.
     for regimes in [every] if settings.joint else [[regime] for regime in every]:
         multiplicity = np.where(known[:, None, :], allowed, False)[regimes].sum(axis=0)
         graph = ShrinkingGraph(multiplicity)
@@ -165,6 +167,7 @@ class Chain:
         rows = data.rows_of(regime, node)
         self._rows = _signature(rows)
         name = self._name = mechanism_name(data.nodes, regime, node, int(data.n_regimes[node]))
+        # One sample more than the regression has unknowns, and k others around every sample.
         needed = max(len(candidates) + self._intercept + 1, settings.neighbors + 1)
         if len(rows) < needed:
             capped = "" if data.cap is None else f", and max_samples={data.cap} keeps no more"
@@ -230,6 +233,7 @@ class Chain:
             self._settings.squares,
             psi_table(len(residual)),
         )
+        # I_w = I(r; x_j) - log|b_ji| of Sec. III; CSL-nw is the first term alone
         if self._settings.edge_weighting:
             with np.errstate(divide="ignore"):  # a weight of exactly 0 is the first to go
                 scores = scores - np.log(np.abs(weights))

@@ -92,7 +92,7 @@ class MechanismCheck(NamedTuple):
     regime: str
     node: str
     n_samples: int
-    explained: float  # share of the variance
+    explained: float  # fraction of the variance
     gaussian_p: float
     linear_p: float
     steady_p: float
@@ -129,7 +129,7 @@ def check_mechanisms(
 def _tests(
     values: FloatArray, parents: FloatArray, fitted: FloatArray, residual: FloatArray
 ) -> dict[str, float]:
-    """All nan where the regime holds the node constant: there is nothing to explain."""
+    """All nan if the regime holds the node constant: there is nothing to explain."""
     if values.var() == 0 or len(values) < 3:
         return dict.fromkeys(("explained", "gaussian_p", "linear_p", "steady_p"), float("nan"))
     return {
@@ -180,6 +180,7 @@ def _chow(parents: FloatArray, values: FloatArray) -> float:
     design = np.column_stack([np.ones(n), parents])
     together = _squares(design, values)
     p_values = []
+    # Nobody knows when it changed; the smallest of three p-values counts three times (Bonferroni).
     for split in (n // 3, n // 2, 2 * n // 3):
         apart = _squares(design[:split], values[:split]) + _squares(design[split:], values[split:])
         if apart <= 0:

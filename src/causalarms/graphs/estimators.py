@@ -314,6 +314,7 @@ class _Continuous(_GraphLearner):
         self.noise_std_ = np.full((2, n_nodes), np.nan)
         for regime in np.flatnonzero(self.known_[:, 0]):
             samples = values[rows[regime]]
+            # One scale for all nodes: weights, and the threshold on them, stay what they are.
             scale = common_scale(samples, nodes)
             samples = samples / scale
             covariance = np.cov(samples, rowvar=False, bias=True)
@@ -341,6 +342,7 @@ class _Continuous(_GraphLearner):
                 "there is no round without any intervention and none with all nodes intervened on: "
                 "GOLEM and DAGMA learn from those only, CSL from any"
             )
+        # Of fewer than N + 1 rounds the covariance is singular; N + 2 leave one to spare.
         for name, count in zip(REGIME_NAMES, counts, strict=True):
             if 0 < count < n_nodes + 2:
                 raise DataError(

@@ -49,7 +49,7 @@ class Graph:
     adjacency: BoolArray  # (R, N, N)
     weights: FloatArray  # (R, N, N)
     known: BoolArray  # (R, N)
-    order: tuple[str, ...] | None  # None where the regimes mix into a cycle
+    order: tuple[str, ...] | None  # None if the regimes mix into a cycle
     measures: dict[str, FloatArray]
     regimes: Counts | None = None
     regime_names: tuple[str, ...] = ()
@@ -173,7 +173,7 @@ class Graph:
         return "\n".join(nx.generate_graphml(self.to_networkx())) + "\n"
 
     def to_dot(self) -> str:
-        """Solid edges are natural, dashed ones those of other regimes, named where they differ."""
+        """Solid edges are natural, dashed ones those of other regimes, named if several."""
         lines = ["digraph causalarms {", "  rankdir=LR;"]
         lines += [f"  {_quoted(node)};" for node in self.nodes]
         for edge in self.edges():
@@ -192,7 +192,7 @@ class Graph:
     ) -> Path:
         """Write as JSON, CSV, GraphML or DOT, by the ending of the file's name.
 
-        A study, one of `inputs` and, without `force`, a file that is no graph is not written over.
+        A study, one of `inputs` and, without `force`, what is not a graph is not written over.
         """
         path = Path(path)
         writers = {
@@ -255,7 +255,7 @@ def graph_errors(truth: npt.ArrayLike, estimate: npt.ArrayLike) -> GraphErrors:
 
 
 def varsortability(adjacency: npt.ArrayLike, variances: npt.ArrayLike) -> float:
-    """Share of directed paths along which the variance grows (Reisach et al. 2021).
+    """Fraction of directed paths along which the variance grows (Reisach et al. 2021).
 
     Near 1, the order of the variances alone gives the causal order away; nan without an edge.
     Paths are counted once per length, ties as one half.

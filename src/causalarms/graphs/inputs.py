@@ -43,7 +43,7 @@ def as_rounds(X: Any, interventions: Any, *, most_regimes: int = 2) -> Rounds:
 
 
 def regimes_in(rounds: Rounds, given: Any) -> Counts:
-    """How many regimes each node has, (N,): as given, else two, or more where rounds show more."""
+    """How many regimes each node has, (N,): as given, else two, or more if rounds show more."""
     if given is None:
         shown = rounds.regimes.max(axis=0).astype(int) + 1
         return regime_counts(np.maximum(shown, 2), len(rounds.nodes))
@@ -193,6 +193,7 @@ def edge_constraints(
         raise SettingError(
             f"edge {nodes[parent]} -> {nodes[child]} is required and forbidden (or against tiers)"
         )
+    # A required edge is never removed, so what would close a cycle with some is never allowed.
     allowed = ~banned & ~ancestors(needed).T & ~np.eye(n_nodes, dtype=bool)
     return allowed, needed
 

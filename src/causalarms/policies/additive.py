@@ -81,7 +81,9 @@ class Additive(Policy):
             )
         self.n_phases = math.ceil(math.log2(self.bound / self.epsilon))
         exist = self._regimes.existing
-        self._column = np.zeros(exist.shape, dtype=np.int64)  # of each level but the first
+        # Terms are relative to the first level of a node: next to a constant, columns of all levels
+        # of a node would be linearly dependent.
+        self._column = np.zeros(exist.shape, dtype=np.int64)
         extra = exist.copy()
         extra[0] = False
         self._column[extra] = 1 + np.arange(extra.sum())

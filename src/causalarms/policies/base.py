@@ -218,13 +218,14 @@ class Policy(ABC):
 
     def state(self) -> dict[str, Any]:
         """Everything learned, as arrays and scalars."""
+        # Alarms as one array: states hold arrays and numbers only. Floats hold integers exactly.
         return {
             "n_told": self.n_told,
             "alarms": np.array(self.alarms, dtype=float).reshape(-1, len(Alarm._fields)),
         } | self.own_state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue where `state` was exported, in a policy built with the same arguments."""
+        """Continue from an exported `state`, in a policy built with the same arguments."""
         self.n_told = int(state["n_told"])
         self.alarms = [
             Alarm(int(t), int(regime), int(node), int(point), float(value), float(limit))
@@ -251,6 +252,7 @@ class Policy(ABC):
         if not set(self.detector.needs) <= set(view.offers):
             return []
         alarms = self.detector.watch(self.n_told, a, x, view)
+        # Detectors of other packages are welcome, and an alarm decides what is forgotten.
         return checked_alarms(self.detector, alarms, self.n_told, self.regimes)
 
     def own_state(self) -> dict[str, Any]:

@@ -203,6 +203,7 @@ class CSLUCB(Policy):
         if self.exploring or self._scored is None:
             tried = random_intervention(rng, self.constraints)
             return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
+        # The arm that is held was chosen without constraints and may not be allowed.
         if not self.constraints.free:
             return self._best_allowed(self._scored)
         arm = self._held if self.hold else self._choose(self._scored.scores)
@@ -241,6 +242,7 @@ class CSLUCB(Policy):
     def learn(self, a: Intervention, x: FloatArray) -> None:
         self._data.add(x, a)
         self._moments.add(x, a)
+        # After the round was added: a mechanism that alarms forgets this round, too.
         for alarm in self._detect(a, x):
             self._forget(alarm)
         if self._samples_missing:
@@ -332,6 +334,8 @@ class CSLUCB(Policy):
         return Suggestion(rows[best].copy(), EXPLOIT, *self._predicted(scores, best), TRADE_OFF)
 
     def _choose(self, scores: Scores) -> int:
+        # Once, at the first fit, as in the authors' program; the text has a constant alpha. With an
+        # unknown offset the size of a mean says nothing, so it is measured from the average arm.
         if self.alpha is None and self._alpha_0 == 0.0:
             widest = float(np.nanmax(scores.width))  # 0 if no mechanism has a parent
             zero = 0.0 if self.noise_mean is not None else float(np.nanmean(scores.mean))
@@ -341,9 +345,10 @@ class CSLUCB(Policy):
     def _bounds(self, scores: Scores) -> FloatArray:
         alpha = self.alpha
         if alpha is None:
+            # Half a cosine from the last change to the horizon, which only the program has.
             elapsed = (self.n_told - self._change_round) / max(self.horizon - self._change_round, 1)
             alpha = self._alpha_0 * (1 + np.cos(np.pi * min(elapsed, 1.0))) / 2
-        return scores.mean + alpha * scores.width
+        return scores.mean + alpha * scores.width  # eq. select_a
 
     def restore_own(self, state: dict[str, Any]) -> None:
         super().restore_own(state)

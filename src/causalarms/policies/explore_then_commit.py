@@ -151,6 +151,7 @@ class ExploreThenCommit(Policy):
             self._samples.reshape(-1, self.n_nodes), center=self.noise_mean is None
         )
         grams = [gram_matrix(np.ascontiguousarray(units.apply(x).T)) for x in self._samples]
+        # All nodes were in one regime at a time, so its mechanisms share their rounds.
         gram = np.repeat(np.stack(grams)[:, None], self.n_nodes, axis=1)
         start = self.alarms[-1].round if self.alarms else 0
         starts = np.full((self.n_regimes, self.n_nodes), start, dtype=np.int64)
@@ -177,6 +178,7 @@ class ExploreThenCommit(Policy):
     def _commit(self) -> None:
         regimes = np.repeat([0, 1], self.n_explore)[:, None] * np.ones(self.n_nodes, dtype=int)
         values = self._samples.reshape(-1, self.n_nodes)
+        # Known noise means are relative to 0, so values are then left as they are.
         if self.noise_mean is None:
             self._origin = np.median(values, axis=0)
         fit = self.learner.fit(

@@ -130,6 +130,7 @@ class GALCB(Policy):
             return Suggestion(arms[0], EXPLORE)
         upper = np.where(self._alive, mean + width, -np.inf)
         widths = np.where(self._alive, width, 0.0)
+        # Stage 3: the widest arm is played while it is wider than the phase allows, m 2^-s.
         target = self.bound * 2.0**-self._phase
         if widths.max() > max(target, self.bound / np.sqrt(self.horizon)):
             arm, reason = int(np.argmax(widths)), EXPLORE

@@ -78,6 +78,7 @@ class KnownGraph(Policy):
         self.noise_mean = mean
         prior_std = number("prior_std", prior_std, above=1e-50, maximum=1e50)
         self.noise_std = number("noise_std", noise_std, above=1e-50, maximum=1e50)
+        # In units of the noise, as V: the posterior is N(., noise_std^2 V^-1).
         self.prior_precision = (self.noise_std / prior_std) ** 2
         self._moments = Moments(n_nodes, regimes=self._regimes)
 

@@ -90,6 +90,7 @@ class LinSEMUCB(KnownGraph):
         return 1.0 + self._deviation(horizon, self.bound**2)
 
     def _deviation(self, horizon: int, square: float) -> float:
+        # At least one parent: the bound of a graph without edges would divide by 0.
         d = max(int(self._graph.sum(axis=1).max()), 1)
         return math.sqrt(
             2 * math.log(2 * self.n_nodes * horizon) + d * math.log1p(square * horizon / d)
@@ -194,6 +195,7 @@ class RobustLinSEM(LinSEMUCB):
     @property
     def budget(self) -> float:
         """C, at least 1."""
+        # Below 1 rounds would count more than once.
         told = self._deviations
         return max(math.sqrt(self.horizon or 1) if told is None else told, 1.0)
 
@@ -201,6 +203,7 @@ class RobustLinSEM(LinSEMUCB):
         return self._deviation(horizon, (self.bound / self.budget) ** 2) + 1.0 + self.bound
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
+        # Before `super().learn`, which takes the next graph if all is learned again from here on.
         add_weighted(
             self._weighted, self._squared, self._graph, x, a, self.budget, self.prior_precision
         )

@@ -49,6 +49,7 @@ def csl_ucb_cd(
 ) -> Policy:
     """CSL-UCB with the per-mechanism detector of Sec. V (`authors` or `paper` with `zeta`)."""
     n_nodes = integer("n_nodes", n_nodes, minimum=1)
+    # Checked whatever the detector is: a wrong setting is never passed over in silence.
     fraction("zeta", zeta)
     if isinstance(detector, str) and detector == PAPER:
         most = int(regime_counts(regimes, n_nodes).max())
@@ -232,6 +233,7 @@ def make_policy(
     """
     factory, name = policy_factory(name), called(name)
     accepted = accepted_settings(factory, settings)
+    # A comparison tells all policies the same; some have no use for it.
     for general in ("noise_mean", "horizon"):
         if general not in accepted:
             settings.pop(general, None)

@@ -110,6 +110,7 @@ class Oracle(Policy):
     def suggest(
         self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
+        # Right: in the round after a change point the next system answers.
         system = int(np.searchsorted(self._change_points, self.n_told, side="right"))
         if system not in self._best:
             self._best[system] = self._best_of(self._systems[system])
@@ -123,7 +124,7 @@ class Oracle(Policy):
         return Suggestion(a, EXPLOIT, float(sem.expected_reward(a[None])[0]), 0.0)
 
     def constrain(self, constraints: Constraints) -> Self:
-        self._best.clear()
+        self._best.clear()  # they were the best of all
         return super().constrain(constraints)
 
     def learn(self, a: Intervention, x: FloatArray) -> None:

@@ -214,7 +214,7 @@ def _same_rounds_same_alarms(case: DetectorCase) -> None:
 def _restored_goes_on(case: DetectorCase) -> None:
     for n_rounds in (0, *MOMENTS):
         old, new, view = case.make(), case.make(), case.view()
-        # what the new one saw before it was restored must leave no trace
+        # What the new one saw before it was restored must leave no trace
         watch(new, case.view(), case.rounds[: CHANGE // 3])
         watch(old, view, case.rounds[:n_rounds])
         other_view = case.view()

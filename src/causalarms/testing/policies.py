@@ -84,6 +84,7 @@ def own_history(factory: Callable[[], Policy], n_rounds: int) -> list[Round]:
     rounds = []
     for t in range(n_rounds):
         rng = stream(1, "policy", t)
+        # Results of others come in between: a policy must learn from what it did not ask.
         mine = t % 7 != 3
         a = policy.ask(rng) if mine else rng.integers(0, policy.regimes).astype(np.uint8)
         x = world.play(t + 1, a, noise)
