@@ -58,10 +58,7 @@ def number(
     1.0
     """
     low = minimum if above is None else max(above, SMALLEST)
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        found = math.nan
-    else:
-        found = as_float(value)
+    found = _real(value)
     if low <= found <= maximum:
         return found
     words = []
@@ -83,8 +80,7 @@ def fraction(name: str, value: object, *, ends: str = "()") -> float:
     >>> fraction("delta", 0.05)
     0.05
     """
-    real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    found = as_float(value) if real else math.nan
+    found = _real(value)
     above = found >= 0 if ends[0] == "[" else found >= SMALLEST
     below = found <= 1 if ends[1] == "]" else found < 1
     if above and below:
@@ -153,6 +149,13 @@ def why_unusable(value: float) -> str:
     if math.isinf(value):
         return "is infinite (inf)"
     return f"is {value:g}: too large to compute with, use other units"
+
+
+def _real(value: object) -> float:
+    """nan, which lies in no range, if it is not a number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return math.nan
+    return as_float(value)
 
 
 def as_float(value: object) -> float:

@@ -18,22 +18,17 @@ reward and tells nothing about the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import fraction, number
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_LEVELS
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Policy, Suggestion
 from causalarms.policies.state import Declared
 
 
@@ -118,9 +113,7 @@ class Additive(Policy):
             phase += 1
         return phase
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self.committed:
             return self._best()
         chosen = np.zeros(self.n_nodes, dtype=np.uint8)

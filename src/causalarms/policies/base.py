@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.detector import Alarm, Detector, NoChange, checked_alarms, misfits
@@ -27,6 +28,7 @@ from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes
 from causalarms.sem.rewards import within
 
 EXPLORE, EXPLOIT = "explore", "exploit"
+Pending: TypeAlias = Sequence[Intervention]  # being played, their results not yet told
 BELIEF_DRAWS = 400  # a probability of 0.95 has a standard error of 0.011
 MAX_HORIZON = 10**9  # rounds
 MAX_VALUE = 1e150  # sums of squares of larger numbers overflow
@@ -92,21 +94,19 @@ class Policy(ABC):
         """The most that a node has, R."""
         return self._regimes.n_regimes
 
-    def ask(self, rng: np.random.Generator) -> Intervention:
+    def ask(self, rng: Generator) -> Intervention:
         """The next intervention, the regime of every node, (N,)."""
         return self.suggest(rng).intervention
 
     @abstractmethod
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         """The next intervention with its diagnostics; draws from `rng` only.
 
         `pending` are being played, and their results not yet told. `constraints` of the policy
         say what may be played and what it costs.
         """
 
-    def suggest_batch(self, rng: np.random.Generator, size: int) -> list[Suggestion]:
+    def suggest_batch(self, rng: Generator, size: int) -> list[Suggestion]:
         """Interventions to be played side by side, before any of their results is told.
 
         Policies that draw at random suggest different ones; the others the same one repeatedly.
@@ -196,9 +196,7 @@ class Policy(ABC):
         """Whether changes of mechanisms are looked for."""
         return self.detector.watches
 
-    def belief(
-        self, rng: np.random.Generator | None = None, *, draws: int = BELIEF_DRAWS
-    ) -> Belief | None:
+    def belief(self, rng: Generator | None = None, *, draws: int = BELIEF_DRAWS) -> Belief | None:
         """What is believed of the whole system now; None if there is no model (yet).
 
         Without `rng` the same draws every time it is asked after the same rounds.
@@ -207,7 +205,7 @@ class Policy(ABC):
             rng or stream(0, "belief", self.n_told), integer("draws", draws, minimum=1)
         )
 
-    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: Generator, draws: int) -> Belief | None:
         """n draws, for those who have a model."""
         return None
 

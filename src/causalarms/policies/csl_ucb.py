@@ -22,12 +22,12 @@ the best score is not, and the largest mean and U in alpha_0 are those of the ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.detector import Alarm, Detector
@@ -39,13 +39,7 @@ from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import ScoredInterventions
 from causalarms.models.linear import FORMS, MechanismWeights, Scores, best_score, fit_weights
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    MAX_HORIZON,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Policy, Suggestion
 from causalarms.policies.simple import random_intervention
 from causalarms.policies.state import Declared
 from causalarms.posterior.prior import edge_masks
@@ -197,9 +191,7 @@ class CSLUCB(Policy):
     def _samples_missing(self) -> bool:
         return bool((self._data.counts < self.min_samples)[self._exist].any())
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self.exploring or self._scored is None:
             tried = random_intervention(rng, self.constraints)
             return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
@@ -224,7 +216,7 @@ class CSLUCB(Policy):
     def _view(self) -> DatasetView:
         return DatasetView(self._model, self._units, self._data)
 
-    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: Generator, draws: int) -> Belief | None:
         """Of its own graph, from all rounds since a mechanism's start, whatever `max_samples`."""
         if self._adjacency is None:
             return None

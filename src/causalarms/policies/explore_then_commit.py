@@ -8,11 +8,11 @@ Beyond 20 nodes, learned regimes that mix into large cycles leave the best inter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.detector import Alarm, Detector
@@ -23,13 +23,7 @@ from causalarms.graphs.inputs import CanFit, WeightLearner, as_noise_mean
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
 from causalarms.models.linear import MechanismWeights
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    MAX_HORIZON,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Policy, Suggestion
 from causalarms.policies.state import Declared
 from causalarms.sem.regimes import topological_order
 from causalarms.statistics.moments import gram_matrix
@@ -116,9 +110,7 @@ class ExploreThenCommit(Policy):
     def adjacency(self) -> BoolArray | None:
         return None if self._model is None else self._model.weights != 0
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self._model is None:
             regime = 0 if self._counts[0] < self.n_explore else 1
             return Suggestion(np.full(self.n_nodes, regime, dtype=np.uint8), EXPLORE, why=TO_LEARN)
@@ -143,7 +135,7 @@ class ExploreThenCommit(Policy):
         recent = self._recent[: self._n_recent]
         return CommittedView(self.regimes, self._model, self._origin, self._arm, recent)
 
-    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: Generator, draws: int) -> Belief | None:
         """Of the graph it learned, from the rounds it learned it from."""
         if self.adjacency is None:
             return None

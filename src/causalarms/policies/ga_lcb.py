@@ -12,11 +12,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.checks import integer, number
@@ -24,13 +24,7 @@ from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief, belief_given_graph
-from causalarms.policies.base import (
-    EXPLOIT,
-    EXPLORE,
-    MAX_HORIZON,
-    Policy,
-    Suggestion,
-)
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Policy, Suggestion
 from causalarms.policies.state import Declared
 from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
@@ -118,9 +112,7 @@ class GALCB(Policy):
     def adjacency(self) -> BoolArray | None:
         return None if self._parents is None else np.stack([self._parents] * 2)
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self._parents is None:
             return Suggestion(self._planned(), EXPLORE, why="single switches, to learn the graph")
         arms = all_interventions(self.n_nodes)
@@ -139,7 +131,7 @@ class GALCB(Policy):
         why = "its reward is known least" if reason == EXPLORE else "its upper bound is the highest"
         return Suggestion(arms[arm], reason, float(mean[arm]), float(width[arm]), why)
 
-    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: Generator, draws: int) -> Belief | None:
         adjacency = self.adjacency
         if adjacency is None:
             return None

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.checks import integer, number
@@ -20,7 +21,7 @@ from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
-from causalarms.policies.base import EXPLOIT, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, Pending, Policy, Suggestion
 from causalarms.policies.state import Declared
 from causalarms.posterior.base import Draws
 from causalarms.search.best import best_intervention
@@ -86,14 +87,14 @@ class KnownGraph(Policy):
     def adjacency(self) -> BoolArray | None:
         return self._graph
 
-    def _draw(self, rng: np.random.Generator) -> FloatArray:
+    def _draw(self, rng: Generator) -> FloatArray:
         """One draw of all weights; those whose digits are all lost (dense systems) count as 0."""
         return draw_weights(
             self._moments.gram, self._graph, self.noise_mean, self.prior_precision,
             self.noise_std, rng.standard_normal((self.n_regimes, self.n_nodes, self.n_nodes)),
         )  # fmt: skip
 
-    def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+    def make_belief(self, rng: Generator, draws: int) -> Belief | None:
         """The graph is told; weights have the normal posterior that the policy draws from."""
         shape, exist = (self.n_regimes, self.n_nodes), self._regimes.existing
         weights = np.stack([self._draw(rng) for _ in range(draws)])
@@ -134,9 +135,7 @@ class LinSEMTS(KnownGraph):
 
     name: ClassVar[str] = "linsem-ts"
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         best = best_intervention(
             self._draw(rng), self.noise_mean, self._order, self.reward,
             constraints=self.constraints, budget=SEARCH_BUDGET,

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention, Interventions
 from causalarms.checks import integer, number, optional
@@ -30,7 +31,7 @@ from causalarms.models.optimism import (
     ridge_ellipsoids,
     usual_starts,
 )
-from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Suggestion
 from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
 from causalarms.policies.state import Declared
 from causalarms.sem.rewards import allowed_arms, intervention_of
@@ -96,9 +97,7 @@ class LinSEMUCB(KnownGraph):
             2 * math.log(2 * self.n_nodes * horizon) + d * math.log1p(square * horizon / d)
         )
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         indices, cost = allowed_arms(self.constraints)
         arms = intervention_of(indices, self.n_nodes, self._regimes)
         mean, index = self.scores(arms)
@@ -221,7 +220,7 @@ class RobustLinSEM(LinSEMUCB):
             shape = inverse @ middle @ inverse
         return Ellipsoids(with_digits(centre), with_digits(shape))
 
-    def _draw(self, rng: np.random.Generator) -> FloatArray:
+    def _draw(self, rng: Generator) -> FloatArray:
         """From the normal distribution with the ellipsoids' centres and shapes."""
         centre, shape = self.ellipsoids()
         normals = rng.standard_normal(centre.shape)  # [regime, node]

@@ -7,12 +7,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import instance, integer, number, optional
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
-from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Policy, Suggestion
 from causalarms.policies.state import Declared
 from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
@@ -28,9 +29,7 @@ MAX_KEPT_REWARDS = 2**27  # rewards, 1 GiB
 class RandomPolicy(Policy):
     """`random`: every intervention is equally likely; is told nothing and learns nothing."""
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         return Suggestion(
             random_intervention(rng, self.constraints), EXPLORE, why="a random setting"
         )
@@ -39,7 +38,7 @@ class RandomPolicy(Policy):
         pass
 
 
-def random_intervention(rng: np.random.Generator, allowed: Constraints) -> Intervention:
+def random_intervention(rng: Generator, allowed: Constraints) -> Intervention:
     """One of the allowed interventions, each as likely as the others."""
     known = regimes_of(allowed.regimes, allowed.n_nodes)
     if not allowed.free:
@@ -53,9 +52,7 @@ def random_intervention(rng: np.random.Generator, allowed: Constraints) -> Inter
     return rng.integers(0, known.counts, dtype=np.uint8)
 
 
-def nearest_allowed(
-    wanted: Intervention, allowed: Constraints, rng: np.random.Generator
-) -> Intervention:
+def nearest_allowed(wanted: Intervention, allowed: Constraints, rng: Generator) -> Intervention:
     """An allowed intervention with as many regimes of the wanted one as possible.
 
     If there are too many to look at all of them, one of some that are drawn at random.
@@ -107,9 +104,7 @@ class Oracle(Policy):
         self._systems = systems
         self._best: dict[int, Suggestion] = {}  # by the number of the system
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         # Right: in the round after a change point the next system answers.
         system = int(np.searchsorted(self._change_points, self.n_told, side="right"))
         if system not in self._best:
@@ -164,9 +159,7 @@ class UCB(Policy):
         self._means = np.zeros(n_arms)
         self._recent = np.zeros((n_arms, window or 0))  # a ring per arm
 
-    def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
-    ) -> Suggestion:
+    def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         unplayed = np.flatnonzero(self._plays == 0)
         if not self.constraints.free:
             unplayed = unplayed[np.isin(unplayed, allowed_arms(self.constraints).indices)]
