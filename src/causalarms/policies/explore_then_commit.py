@@ -8,7 +8,8 @@ Beyond 20 nodes, learned regimes that mix into large cycles leave the best inter
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,9 @@ from causalarms.arrays import BoolArray, FloatArray, Intervention
 from causalarms.changes.detector import Alarm, Detector
 from causalarms.changes.view import MODEL, CommittedView
 from causalarms.checks import integer
-from causalarms.errors import ModelError, SettingError
+from causalarms.errors import ModelError, SettingError, shown
 from causalarms.graphs.inputs import CanFit, WeightLearner, as_noise_mean
+from causalarms.graphs.registry import make_learner
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
 from causalarms.models.linear import MechanismWeights
@@ -30,7 +32,7 @@ from causalarms.statistics.moments import gram_matrix
 from causalarms.statistics.units import estimated_units
 
 MAX_EXPLORED_ROUNDS = 1_000_000  # all are kept
-
+LEARNER = "golem"  # as golem-mab
 
 TO_LEARN = "rounds with all switches in one position, from which the graph is learned"
 COMMITTED = "the best setting of the graph that was learned"
@@ -40,10 +42,12 @@ class ExploreThenCommit(Policy):
     """Is told the horizon and, if known, the noise means.
 
     horizon      rounds that will be played
-    learner      an object with scikit-learn's `fit` that gives weights, intercepts and noise
+    learner      one that gives weights, intercepts and noise: its registered name, its class, or
+                 an object with scikit-learn's `fit`
     noise_mean   (N,) or (2, N); None: estimated
     n_explore    rounds of a = 0, and as many of a = 1
     detector     one that looks at a model, or its name; None if nothing changes
+    settings     of the learner, if it is given by its name or class
     """
 
     offers = (MODEL,)
@@ -63,11 +67,12 @@ class ExploreThenCommit(Policy):
         reward: int = -1,
         *,
         horizon: int,
-        learner: WeightLearner,
+        learner: WeightLearner | Callable[..., Any] | str = LEARNER,
         noise_mean: npt.ArrayLike | None = None,
         n_explore: int = 300,
         detector: Detector | str | None = None,
         regimes: npt.ArrayLike | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(n_nodes, reward, regimes=regimes)
         self._needs_pairs(
@@ -86,11 +91,7 @@ class ExploreThenCommit(Policy):
                 f"a horizon of {horizon} rounds leaves nothing after {2 * n_explore} rounds of "
                 "exploration; lower n_explore"
             )
-        if not isinstance(learner, CanFit):
-            raise SettingError(
-                f"learner: {learner!r:.60} has no fit(X, interventions=, noise_mean=)"
-            )
-        self.learner = learner
+        self.learner = _learner_of(learner, settings)
         self.n_explore = n_explore
         self._use_detector(detector)
         self.noise_mean = as_noise_mean(noise_mean, self._nodes)
@@ -217,3 +218,19 @@ class ExploreThenCommit(Policy):
         self._arm, self._predicted = best.intervention, best.mean
         self.n_cyclic, self.proven = best.n_cyclic, best.proven
         self._n_recent = 0
+
+
+def _learner_of(given: Any, settings: dict[str, Any]) -> WeightLearner:
+    if isinstance(given, str) or callable(given):
+        given = make_learner(given, **settings)
+        # A learner that can tell refuses its settings now, not after the exploration.
+        if hasattr(given, "check_settings"):
+            given.check_settings()
+    elif settings:
+        raise SettingError(
+            f"{next(iter(settings))}: the learner {shown(given)} is made already; give it its "
+            "settings, or the policy its class"
+        )
+    if not isinstance(given, CanFit):
+        raise SettingError(f"learner: {given!r:.60} has no fit(X, interventions=, noise_mean=)")
+    return cast(WeightLearner, given)

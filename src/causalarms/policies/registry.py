@@ -16,12 +16,11 @@ from causalarms.changes.detector import Detector
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.registry import make_detector
 from causalarms.checks import fraction, integer, optional
-from causalarms.errors import SettingError, shown
-from causalarms.graphs.registry import learner_settings, make_learner
+from causalarms.graphs.registry import learner_settings
 from causalarms.policies.additive import Additive
 from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
-from causalarms.policies.explore_then_commit import ExploreThenCommit
+from causalarms.policies.explore_then_commit import LEARNER, ExploreThenCommit
 from causalarms.policies.ga_lcb import GALCB
 from causalarms.policies.known_graph import LinSEMTS
 from causalarms.policies.linsem_ucb import LinSEMUCB, RobustLinSEM
@@ -34,7 +33,6 @@ from causalarms.sem.regimes import all_two, regime_counts
 Factory = Callable[..., Policy]
 
 ENTRY_POINT = "causalarms.policies"
-LEARNER = "golem"  # of explore-then-commit; as golem-mab
 PAPER = "paper"  # the detector that has a zeta
 
 
@@ -80,38 +78,6 @@ def posterior_cd(
     )
 
 
-def explore_then_commit(
-    n_nodes: int,
-    reward: int = -1,
-    *,
-    horizon: int,
-    learner: Any = LEARNER,
-    noise_mean: npt.ArrayLike | None = None,
-    n_explore: int = 300,
-    detector: Detector | str | None = None,
-    regimes: npt.ArrayLike | None = None,
-    **settings: Any,
-) -> Policy:
-    """Any learner on n_explore rounds of a = 0 and of a = 1, then commit.
-
-    `learner` is a registered name, a class or a learner; settings go to it.
-    """
-    if isinstance(learner, str) or callable(learner):
-        learner = make_learner(learner, **settings)
-        # A learner that can tell refuses its settings now, not after the exploration.
-        if hasattr(learner, "check_settings"):
-            learner.check_settings()
-    elif settings:
-        raise SettingError(
-            f"{next(iter(settings))}: the learner {shown(learner)} is made already; give it its "
-            "settings, or the policy its class"
-        )
-    return ExploreThenCommit(
-        n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
-        n_explore=n_explore, regimes=regimes, detector=detector,
-    )  # fmt: skip
-
-
 def _committing_to(learner: str) -> Factory:
     """GOLEM-MAB and DAGMA-MAB: explore-then-commit with this learner, which has the settings."""
 
@@ -125,7 +91,7 @@ def _committing_to(learner: str) -> Factory:
         regimes: npt.ArrayLike | None = None,
         **settings: Any,
     ) -> Policy:
-        return explore_then_commit(
+        return ExploreThenCommit(
             n_nodes, reward, horizon=horizon, learner=learner, noise_mean=noise_mean,
             n_explore=n_explore, regimes=regimes, **settings,
         )  # fmt: skip
@@ -151,7 +117,7 @@ def golem_mab_cd(
     """GOLEM-MAB that starts over when the whole-graph likelihood ratio exceeds the threshold."""
     window = optional(integer, "window", window, minimum=1)
     detector = make_detector("whole-graph", n_nodes=n_nodes, window=window, threshold=threshold)
-    return explore_then_commit(
+    return ExploreThenCommit(
         n_nodes, reward, horizon=horizon, learner="golem", noise_mean=noise_mean,
         n_explore=n_explore, regimes=regimes, detector=detector, **golem,
     )  # fmt: skip
@@ -180,7 +146,7 @@ PRESETS: dict[str, Preset] = {
     "golem-mab": Preset(golem_mab),
     "golem-mab-cd": Preset(golem_mab_cd, watches=True),
     "dagma-mab": Preset(dagma_mab),
-    "explore-then-commit": Preset(explore_then_commit),
+    "explore-then-commit": Preset(ExploreThenCommit),
     "linsem-ts": Preset(LinSEMTS),
     "linsem-ucb": Preset(LinSEMUCB),
     "robust-linsem": Preset(RobustLinSEM),
@@ -254,7 +220,7 @@ def accepted_settings(factory: Factory, given: Mapping[str, Any] | None = None) 
     if factory is posterior_cd:
         names.remove("detector")  # it makes its own
     learner = LEARNERS_OF.get(factory)
-    if factory is explore_then_commit:
+    if factory is ExploreThenCommit:
         learner = (given or {}).get("learner", LEARNER)
     if isinstance(learner, str) or callable(learner):  # else it is made already
         names += learner_settings(learner)
