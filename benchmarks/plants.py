@@ -142,7 +142,7 @@ class Desk:
 
     def row(self, levels: dict[str, Any]) -> int:
         """Of the truth."""
-        return index_of([levels[switch.name] == "on" for switch in self.plant.switches])
+        return int(index_of([levels[switch.name] == "on" for switch in self.plant.switches]))
 
     def measured(self) -> dict[str, Any]:
         truth = self.plant.truth(len(self.played) - 1)

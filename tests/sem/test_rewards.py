@@ -121,5 +121,3 @@ def test_any_numbers_of_regimes(counts: list[int], seed: int) -> None:
 def test_too_many_interventions_of_several_regimes() -> None:
     with pytest.raises(ModelError, match=r"847,288,609,443 interv.* \(at most 16,777,216\)"):
         all_interventions(25, np.full(25, 3))
-    with pytest.raises(ValueError, match="regime 3 of a node with 3 regimes"):
-        index_of([0, 3], np.array([3, 3]))

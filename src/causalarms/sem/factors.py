@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ from causalarms.checks import as_float, usable
 from causalarms.errors import InfeasibleError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.search.constraints import Constraints as NumberedConstraints
-from causalarms.search.factors import NOT_SET, Factors
+from causalarms.search.factors import Factors
 from causalarms.sem.regimes import (
     REGIME_NAMES,
     Counts,
@@ -134,13 +133,22 @@ class NamedFactors:
         """Mechanisms without parents because a level sets the node, (R, N)."""
         found = np.zeros(existing(self.regimes).shape, dtype=bool)
         for i, node in enumerate(self.nodes):
-            acting = [self.factors[f] for f in self.numbers.acting[i]]
-            for regime, levels in enumerate(product(*(f.levels for f in acting))):
+            for regime in range(self.regimes[i]):
                 found[regime, i] = any(
-                    level in dict(f.sets).get(node, ())
-                    for f, level in zip(acting, levels, strict=True)
+                    level in dict(factor.sets).get(node, ())
+                    for factor, level in self._given_by(i, regime)
                 )
         return found
+
+    @cached_property
+    def _settings(self) -> list[list[tuple[tuple[int, int], ...]]]:
+        """By node and regime, the (factor, level) pairs that give it."""
+        return [self.numbers.settings(node) for node in range(len(self.nodes))]
+
+    def _given_by(self, node: int, regime: int) -> list[tuple[Factor, Level]]:
+        """The factors that act on a node, each with its level in this regime."""
+        pairs = ((self.factors[f], level) for f, level in self._settings[node][regime])
+        return [(factor, factor.levels[level]) for factor, level in pairs]
 
     def factor(self, name: object) -> int:
         """The position of a factor, or an error that names the nearest."""
@@ -167,8 +175,15 @@ class NamedFactors:
 
     def numbers_of(self, intervention: Sequence[int]) -> list[int] | None:
         """Which level every factor is at; None if no levels give these regimes."""
-        found = self.numbers.levels_of(np.array([intervention], dtype=np.int64))[0]
-        return None if (found == NOT_SET).any() else found.tolist()
+        found: dict[int, int] = {}
+        for settings, regime in zip(self._settings, intervention, strict=True):
+            if not 0 <= regime < len(settings):
+                return None
+            for factor, level in settings[regime]:
+                # nodes that share a factor must agree on its level
+                if found.setdefault(factor, level) != level:
+                    return None
+        return [found[factor] for factor in range(len(self.factors))]
 
     def levels(self, intervention: Sequence[int]) -> dict[str, Level]:
         """The level of every factor; ModelError if no levels give these regimes."""
@@ -188,20 +203,20 @@ class NamedFactors:
         return [
             f.name if f.is_switch else f"{f.name}={levels[f.name]}"
             for f in self.factors
-            if f.name in self.switched(intervention)
+            if levels[f.name] != f.levels[0]
         ]
 
     def regime_name(self, node: int, regime: int) -> str:
         """What a regime of a node is called: natural, intervened, or the levels that give it."""
-        acting = [self.factors[f] for f in self.numbers.acting[node]]
-        if len(acting) == 1 and acting[0].is_switch and acting[0].name == self.nodes[node]:
-            return REGIME_NAMES[regime]
-        if not acting:
+        given_by = self._given_by(node, regime)
+        if not given_by:
             return REGIME_NAMES[0]
-        chosen = list(product(*(f.levels for f in acting)))[regime]
+        first = given_by[0][0]
+        if len(given_by) == 1 and first.is_switch and first.name == self.nodes[node]:
+            return REGIME_NAMES[regime]
         return ", ".join(
-            f"{f.name} {level}" if f.is_switch else f"{f.name}={level}"
-            for f, level in zip(acting, chosen, strict=True)
+            f"{factor.name} {level}" if factor.is_switch else f"{factor.name}={level}"
+            for factor, level in given_by
         )
 
     def as_list(self) -> list[dict[str, Any]]:

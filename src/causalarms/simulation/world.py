@@ -21,7 +21,7 @@ from causalarms.rng import stream
 from causalarms.sem.ensembles import Ensemble, regenerate
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import Counts, n_interventions
-from causalarms.sem.rewards import all_interventions, of_regimes, propagate
+from causalarms.sem.rewards import all_interventions, index_of, of_regimes, propagate
 
 Distribution: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 Noise: TypeAlias = "str | Distribution | Sequence[str | Distribution]"
@@ -194,9 +194,7 @@ class World:
         """
         if self.bend is None:
             return self.systems[number].expected_reward(self._all_nodes(interventions))
-        # the table of all interventions is in lexicographic order
-        radix = np.append(np.cumprod(self.regimes[:0:-1])[::-1], 1)
-        return self._bent_rewards[number][np.asarray(interventions, dtype=np.int64) @ radix]
+        return self._bent_rewards[number][index_of(interventions, self.regimes)]
 
     def best_intervention(self, number: int = 0) -> Intervention:
         """The intervention with the largest expected reward, (N,).
@@ -293,10 +291,7 @@ def deviating_world(sem: LinearSEM, rounds: Sequence[int], *, factor: float = -1
     >>> [world.systems[world.number_at(t)].weights[0, 0, 1].item() for t in range(1, 6)]
     [-2.0, 2.0, 2.0, -2.0, 2.0]
     """
-    deviant = LinearSEM(
-        weights=factor * sem.weights, noise_mean=sem.noise_mean, noise_std=sem.noise_std,
-        nodes=sem.nodes, reward=sem.reward, order=sem.order, regimes=sem.regimes,
-    )  # fmt: skip
+    deviant = sem.replace(weights=factor * sem.weights, order=sem.order)
     wanted = set(rounds)
     systems, changes = [deviant if 1 in wanted else sem], []
     for after in range(1, max(wanted, default=0) + 1):
