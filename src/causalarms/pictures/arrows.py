@@ -106,19 +106,11 @@ def draw_arrow(axes: Axes, line: FloatArray, look: EdgeLook, width: float, layer
         (middle, style.WHITE, "-", width + WHITE_RIM),
         (shaft, look.color, look.dashes, width),
     ):
-        axes.add_line(
-            Line2D(
-                part[:, 0],
-                part[:, 1],
-                color=color,
-                linestyle=dashes,
-                lw=thickness,
-                zorder=layer,
-                solid_capstyle="butt",
-                dash_capstyle="butt",
-                clip_on=False,
-            )
+        drawn = Line2D(
+            *part.T, color=color, linestyle=dashes, lw=thickness, zorder=layer, clip_on=False
         )
+        drawn.set(solid_capstyle="butt", dash_capstyle="butt")
+        axes.add_line(drawn)
     corners = np.array([tip, back + aside, back + 0.2 * heading * head, back - aside])
     axes.add_patch(Polygon(corners, facecolor=look.color, lw=0, zorder=HEAD_LAYER))
 
