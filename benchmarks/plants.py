@@ -415,7 +415,7 @@ def main(words: Sequence[str] | None = None) -> None:
         run_units(run_plant, units, store=store, engine=engine, on_result=show_progress)
     except CausalArmsError as error:
         sys.exit(f"error: {error}")
-    records = [r for r in store.in_order(given.variant) if r["repetition"] < given.plants]
+    records = store.in_order(given.variant, given.plants)
     found = summary(records)
     if given.json:
         plain = {

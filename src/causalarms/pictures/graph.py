@@ -218,16 +218,17 @@ def _draw_nodes(
             )
         )
         write(
-            axes, *centre, geometry.names[node], size=geometry.name_size, bold=node == reward,
+            axes, centre[0], centre[1], geometry.names[node], size=geometry.name_size,
+            bold=node == reward, color=color if is_there else style.ABSENT_TEXT,
             ha="center", va="center_baseline", zorder=NODE_LAYER + 1,
-            color=color if is_there else style.ABSENT_TEXT,
         )  # fmt: skip
 
 
 def _draw_labels(axes: Axes, edges: list[Edge], labels: Labels) -> None:
     for which, text in labels.texts.items():
+        x, y = labels.centres[which]
         write(
-            axes, *labels.centres[which], text, size=LABEL_SIZE, color=edges[which].look.ink,
+            axes, x, y, text, size=LABEL_SIZE, color=edges[which].look.ink,
             ha="center", va="center", zorder=LABEL_LAYER,
             bbox={"boxstyle": "square,pad=0.1", "facecolor": style.WHITE, "edgecolor": "none"},
         )  # fmt: skip

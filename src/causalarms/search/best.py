@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
+from causalarms.checks import integer
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_FEW
@@ -74,8 +75,7 @@ def best_interventions(
     The gap of the j-th is what the j-th best of all may be better by. With `distinct`, those that
     change a factor that has no effect on the reward are left out.
     """
-    if m < 1:
-        raise ModelError(f"m must be at least 1, not {m}")
+    integer("m", m, minimum=1)
     posed, allowed = _posed(weights, noise_mean, order, reward, constraints)
     solved = solve(posed._replace(keep_all=not distinct), allowed.start, m, distinct, budget)
     if solved.tied and not distinct:

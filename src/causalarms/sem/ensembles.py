@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray
+from causalarms.checks import choice, fraction, integer
 from causalarms.errors import ModelError
 from causalarms.rng import Seed, generator
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import existing, regimes_of
 
-WeightLaw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
+WeightDistribution: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 def _separated(rng: np.random.Generator, size: int) -> FloatArray:
@@ -32,26 +33,26 @@ def _uniform(rng: np.random.Generator, size: int) -> FloatArray:
     return rng.uniform(-2.0, 2.0, size)
 
 
-WEIGHT_LAWS: dict[str, WeightLaw] = {
+WEIGHT_DISTRIBUTIONS: dict[str, WeightDistribution] = {
     "separated": _separated,
     "uniform": _uniform,
 }
+
+
+RULES = ("authors", "plain")  # of a regeneration
 
 
 @dataclass(frozen=True)
 class Ensemble:
     """How columns of weights are drawn: by a distribution's name, or by a function (rng, size)."""
 
-    weights: str | WeightLaw = "separated"
+    weights: str | WeightDistribution = "separated"
     edge_probability: float = 0.5
 
     def __post_init__(self) -> None:
-        if not callable(self.weights) and self.weights not in WEIGHT_LAWS:
-            raise ModelError(
-                f"unknown weights {self.weights!r}; there are {', '.join(WEIGHT_LAWS)}"
-            )
-        if not 0 <= self.edge_probability <= 1:
-            raise ModelError(f"edge_probability must lie in [0, 1], not {self.edge_probability}")
+        if not callable(self.weights):
+            choice("weights", self.weights, tuple(WEIGHT_DISTRIBUTIONS))
+        fraction("edge_probability", self.edge_probability, ends="[]")
 
     def column(self, rng: np.random.Generator, n_earlier: int) -> FloatArray:
         """Weights from the nodes earlier in the order."""
@@ -60,7 +61,7 @@ class Ensemble:
 
     def _drawn(self, rng: np.random.Generator, size: int) -> FloatArray:
         if not callable(self.weights):
-            return WEIGHT_LAWS[self.weights](rng, size)
+            return WEIGHT_DISTRIBUTIONS[self.weights](rng, size)
         drawn = np.asarray(self.weights(rng, size), dtype=float)
         if drawn.shape != (size,) or not np.isfinite(drawn).all():
             raise ModelError(
@@ -85,7 +86,7 @@ def random_sem(
     n_nodes: int,
     *,
     seed: Seed = None,
-    weights: str | WeightLaw = "separated",
+    weights: str | WeightDistribution = "separated",
     edge_probability: float = 0.5,
     expected_degree: float | None = None,
     hidden_order: bool = True,
@@ -105,8 +106,7 @@ def random_sem(
     >>> random_sem(10, seed=7)
     LinearSEM(10 nodes, 23 natural and 20 intervened edges, reward 'x9')
     """
-    if n_nodes < 1:
-        raise ModelError(f"n_nodes must be at least 1, not {n_nodes}")
+    integer("n_nodes", n_nodes, minimum=1)
     if expected_degree is not None:
         edge_probability = expected_degree / max(n_nodes - 1, 1)
     ensemble = Ensemble(weights, edge_probability)
@@ -151,12 +151,12 @@ def regenerate(
     """
     ensemble = ensemble or Ensemble()
     n_nodes = sem.n_nodes
-    if rule not in ("authors", "plain"):
-        raise ModelError(f"unknown rule {rule!r}; there are authors, plain")
-    mechanisms = np.argwhere(existing(sem.regimes)).tolist()  # (regime, node)
-    if not 1 <= n_mechanisms <= (len(mechanisms) if rule == "plain" else n_mechanisms):
-        raise ModelError(f"cannot regenerate {n_mechanisms} of {len(mechanisms)} mechanisms")
+    choice("rule", rule, RULES)
+    integer("n_mechanisms", n_mechanisms, minimum=1)
     if rule == "plain":
+        mechanisms = np.argwhere(existing(sem.regimes)).tolist()  # (regime, node)
+        if n_mechanisms > len(mechanisms):
+            raise ModelError(f"cannot regenerate {n_mechanisms} of {len(mechanisms)} mechanisms")
         chosen = rng.choice(len(mechanisms), n_mechanisms, replace=False)
         return _redrawn(sem, [tuple(mechanisms[m]) for m in chosen], rng, ensemble)
     best = sem.best_intervention()

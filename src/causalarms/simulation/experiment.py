@@ -16,7 +16,7 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.changes.detector import misfits
-from causalarms.checks import integer
+from causalarms.checks import choice, integer
 from causalarms.errors import CausalArmsError, CausalArmsWarning, ModelError
 from causalarms.graphs.graph import graph_errors
 from causalarms.graphs.registry import make_learner
@@ -353,8 +353,8 @@ class LearnerContestant(Entry):
     shown: str = ""
 
     def __post_init__(self) -> None:
-        if self.shown not in ("", *SHOWN):
-            raise ModelError(f"shown must be {', '.join(SHOWN)}, not {self.shown!r}")
+        if self.shown:
+            choice("shown", self.shown, SHOWN)
 
     @property
     def rounds_shown(self) -> str:

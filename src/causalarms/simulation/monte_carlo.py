@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from causalarms.errors import CausalArmsError, DataError, ModelError
+from causalarms.checks import choice, integer
+from causalarms.errors import CausalArmsError, DataError
 from causalarms.extras import require_extra
 from causalarms.simulation.experiment import Comparison, Unit, run_unit
 from causalarms.simulation.results import Record, ResultStore
@@ -48,8 +49,7 @@ def monte_carlo(
     on_result    `on_result(done, total, record)` is called at the start (record None) and after
                  every unit
     """
-    if runs < 1:
-        raise ModelError(f"runs must be at least 1, not {runs}")
+    integer("runs", runs, minimum=1)
     where = Engine(engine, n_jobs, address)
     if where.elsewhere:
         parts = {name: getattr(experiment, name) for name in FUNCTIONS}
@@ -60,7 +60,7 @@ def monte_carlo(
     _refuse_other_settings(store, experiment)
     units = experiment.units(runs)
     run_units(run_unit, units, store=store, engine=where, on_result=on_result)
-    return [r for r in store.in_order(experiment.names) if r["repetition"] < runs]
+    return store.in_order(experiment.names, runs)
 
 
 compare_learners = monte_carlo  # of a `LearnerExperiment`
@@ -80,8 +80,7 @@ class Engine:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in ENGINES:
-            raise ModelError(f"unknown engine {self.name!r}; there are {', '.join(ENGINES)}")
+        choice("engine", self.name, ENGINES)
 
     @property
     def elsewhere(self) -> bool:

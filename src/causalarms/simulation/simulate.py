@@ -10,6 +10,7 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.changes.detector import Alarm
+from causalarms.checks import integer
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import graph_errors
 from causalarms.models.belief import Recommendation
@@ -143,10 +144,8 @@ def simulate(
 
 def _check(policy: Policy, world: World, horizon: int, batch: int) -> None:
     """ModelError if the run makes no sense, or the policy is for another world."""
-    if horizon < 1:
-        raise ModelError(f"the horizon must be at least 1 round, not {horizon}")
-    if batch < 1:
-        raise ModelError(f"a batch has at least 1 intervention, not {batch}")
+    integer("horizon", horizon, minimum=1)
+    integer("batch", batch, minimum=1)
     if policy.n_nodes != world.n_nodes or policy.reward != world.reward:
         raise ModelError(
             f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "
