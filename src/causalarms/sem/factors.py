@@ -25,6 +25,7 @@ from causalarms.checks import as_float, usable
 from causalarms.errors import InfeasibleError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.search.constraints import Constraints as NumberedConstraints
+from causalarms.search.constraints import all_or_none
 from causalarms.search.factors import Factors
 from causalarms.sem.regimes import (
     REGIME_NAMES,
@@ -339,7 +340,7 @@ def _same(given: object, level: Level) -> bool:
 
 Node = str | int
 Combination = Mapping[Node, int]
-Literals = dict[int, int]  # node and regime
+Setting = dict[int, list[int]]  # regimes of nodes
 
 
 @dataclass(frozen=True)
@@ -371,14 +372,15 @@ class Constraints:
         names = tuple(nodes)
         counts = regimes_of(regimes, len(names)).key
         allowed: dict[int, set[int]] = {}
-        said_of: dict[int, list[str]] = {}  # what was said of each node, for messages
+        said = {("at_most", 0): [f"at_most {self.at_most}"]}  # by part, for messages
         for setting, on in (("never_on", False), ("always_on", True)):
             for node in getattr(self, setting):
                 i = node_index(node, names)
                 every = range(counts[i])
                 allowed[i] = allowed.get(i, set(every)) & set(every[1:] if on else every[:1])
-                said_of.setdefault(i, []).append(f"{setting} {names[i]!r}")
+                said.setdefault(("allowed", i), []).append(f"{setting} {names[i]!r}")
         combinations = list(self._combinations(names, counts))
+        said |= {("forbidden", n): [words] for n, (words, _) in enumerate(combinations)}
         try:
             return NumberedConstraints(
                 counts,
@@ -391,33 +393,22 @@ class Constraints:
                 ],
             )
         except InfeasibleError as error:
-            culprits: list[str] = []
-            for kind, number in error.conflict:
-                if kind == "allowed":
-                    culprits += said_of[number]
-                elif kind == "forbidden":
-                    culprits.append(combinations[number][0])
-                else:
-                    culprits.append(f"at_most {self.at_most}")
-            words = ", ".join(dict.fromkeys(culprits))
+            # a required combination is several forbidden ones, and is named once
+            culprits = dict.fromkeys(words for part in error.conflict for words in said[part])
+            words = ", ".join(culprits)
             raise InfeasibleError(f"no intervention satisfies {words}", error.conflict) from None
 
     def _combinations(
         self, nodes: tuple[str, ...], counts: tuple[int, ...]
-    ) -> Iterator[tuple[str, dict[int, list[int]]]]:
+    ) -> Iterator[tuple[str, Setting]]:
         """Forbidden combinations by number, each with the words it comes from."""
         for given in self.forbidden:
-            words, literals = _checked("forbidden", given, nodes, counts)
-            yield words, {i: [regime] for i, regime in literals.items()}
+            yield _checked("forbidden", given, nodes, counts)
         for given in self.required:
-            words, literals = _checked("required", given, nodes, counts)
-            if len(literals) == 1:
+            words, joined = _checked("required", given, nodes, counts)
+            if len(joined) == 1:
                 raise ModelError(f"{words} joins one node to nothing; use always_on or never_on")
-            ring = list(literals.items())
-            for (i, regime), (j, other) in zip(ring, ring[1:] + ring[:1], strict=True):
-                others = [r for r in range(counts[j]) if r != other]
-                if others:
-                    yield words, {i: [regime], j: others}
+            yield from ((words, combination) for combination in all_or_none(joined, counts))
 
     def _cost(self, nodes: tuple[str, ...]) -> FloatArray:
         cost = np.zeros(len(nodes))
@@ -437,7 +428,8 @@ class Constraints:
 
 def _checked(
     kind: str, given: Mapping[Any, int], nodes: tuple[str, ...], counts: tuple[int, ...]
-) -> tuple[str, Literals]:
+) -> tuple[str, Setting]:
+    """The regimes by number, and the words for them in messages."""
     literals = {node_index(node, nodes): regime for node, regime in given.items()}
     shown = ", ".join(f"{nodes[i]}={regime}" for i, regime in literals.items())
     for i, regime in literals.items():
@@ -446,4 +438,4 @@ def _checked(
             raise ModelError(f"{kind} {{{shown}}}: the regime of {nodes[i]!r} is {known}")
     if not literals:
         raise ModelError(f"a {kind} combination is empty")
-    return f"{kind} {{{shown}}}", {i: int(regime) for i, regime in literals.items()}
+    return f"{kind} {{{shown}}}", {i: [int(regime)] for i, regime in literals.items()}
