@@ -157,9 +157,10 @@ class LinearSEM:
 
     def all_expected_rewards(self) -> FloatArray:
         """Expected rewards of all interventions in lexicographic order, 2^N with K = 2."""
-        return rewards.all_expected_rewards(
-            self.weights, self.mechanism_mean, self.order, self.reward, self._regimes
-        )
+        return rewards.reward_tables(
+            self.weights[None], self.mechanism_mean[None], self.order[None], self.reward,
+            self._regimes,
+        )[0]  # fmt: skip
 
     def average_reward(self) -> float:
         """Mean expected reward over all interventions, exact for any N.

@@ -75,37 +75,12 @@ def expected_values(
     return propagate(weights, order, interventions, means)
 
 
-def expected_reward(
-    weights: npt.ArrayLike,  # (R, N, N)
-    intercept: npt.ArrayLike,  # (N,) or (R, N)
-    interventions: npt.ArrayLike,  # (n, N) regimes
-    order: npt.ArrayLike,
-    reward: int,
-) -> FloatArray:
-    """The reward's mean under every intervention, (n,), for any number of regimes."""
-    w = np.ascontiguousarray(weights, dtype=float)
-    mean = np.broadcast_to(np.asarray(intercept, dtype=float), w.shape[:2])
-    rows = np.ascontiguousarray(interventions, dtype=np.uint8)
-    return expected_values(w, mean, np.ascontiguousarray(order, dtype=np.int64), rows)[:, reward]
-
-
 def of_regimes(
     values: FloatArray,  # (R, N)
     interventions: Interventions,  # (..., N)
 ) -> FloatArray:
     """Of every node the value of the regime it is in, (..., N)."""
     return np.asarray(values)[interventions, np.arange(interventions.shape[-1])]
-
-
-def all_expected_rewards(
-    weights: FloatArray,
-    noise_mean: FloatArray,
-    order: IntArray,
-    reward: int,
-    regimes: GivenRegimes | None = None,
-) -> FloatArray:
-    """Rewards of all interventions in the order of `all_interventions`, (2^N,) with K = 2."""
-    return reward_tables(weights[None], noise_mean[None], order[None], reward, regimes)[0]
 
 
 def reward_tables(
@@ -115,7 +90,10 @@ def reward_tables(
     reward: int,
     regimes: GivenRegimes | None = None,  # None: all R
 ) -> FloatArray:
-    """Rewards of all interventions in each of n systems, (n, product of all K_i)."""
+    """Rewards of all interventions, in the order of `all_interventions`, in each of n systems.
+
+    (n, product of all K_i)
+    """
     n_nodes = order.shape[1]
     known = regimes_of(regimes, n_nodes, default=weights.shape[1])
     check_enumerable(n_nodes, known)
