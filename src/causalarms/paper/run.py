@@ -142,6 +142,7 @@ def start_over(folder: Path, settings: Settings) -> None:
     if _settings(path).keys() != Settings().as_dict().keys():
         raise DataError(f"{path} holds no settings of a reproduction; choose another folder")
     own = [path for pattern in OWN_FILES for path in folder.glob(pattern)]
+    # all are looked at before the first is removed
     for found in own:
         refuse_study(found)
     for found in own:

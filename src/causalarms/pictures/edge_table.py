@@ -59,6 +59,7 @@ def draw_edge_table(
             lines.append([Cell(name, style.BLACK), to, *cells])
     with style.figure_style():
         widths = [
+            # bold type is wider, and any cell may be bold
             max(text_size(cell.text, style.TEXT_SIZE, bold=True)[0] for cell in column) + GAP
             for column in zip(*lines, strict=True)
         ]

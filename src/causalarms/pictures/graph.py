@@ -74,6 +74,7 @@ def draw_graph(
     if graph.n_regimes > style.MOST_PANELS:
         return draw_edge_table(graph, reward=reward_node, truth=true_edges, title=title)
     shown = graph.adjacency if true_edges is None else graph.adjacency | true_edges
+    # one layout for all regimes: a node is at the same place in all panels
     union: BoolArray = np.any(shown & graph.exists[:, None, :], axis=0)
     regimes = range(graph.n_regimes)
     with style.figure_style():
@@ -128,6 +129,7 @@ def _edges(graph: Graph, truth: BoolArray | None, regime: int, geometry: Geometr
         if truth is None
         else learned | (truth[regime] & graph.known[regime] & graph.exists[regime])
     )
+    # over all regimes: a width means the same weight in every panel
     largest = np.abs(graph.weights[graph.adjacency & np.isfinite(graph.weights)]).max(initial=0)
     edges = []
     for parent, child in np.argwhere(shown).tolist():

@@ -75,6 +75,7 @@ class Constraints:
     def __hash__(self) -> int:
         return self._hash
 
+    # policies ask in every round: constraints are keys of what is remembered about them
     @cached_property
     def _hash(self) -> int:
         return hash(self.key)
@@ -97,6 +98,7 @@ class Constraints:
     def allows(self, interventions: npt.ArrayLike) -> BoolArray:
         """Which of these rows (n, N) may be played."""
         levels = self.levels(interventions)
+        # NOT_SET would count from the end
         return (levels != NOT_SET).all(axis=1) & self.allows_levels(np.maximum(levels, 0))
 
     def allows_levels(self, levels: npt.ArrayLike) -> BoolArray:

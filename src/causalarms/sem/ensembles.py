@@ -77,6 +77,7 @@ class Ensemble:
     ) -> FloatArray:
         """A column that differs from the others if the ensemble has a different one."""
         column = self.column(rng, n_earlier)
+        # without earlier nodes or edges there is one column only, the empty one
         while n_earlier and self.edge_probability and (others == column).all(axis=1).any():
             column = self.column(rng, n_earlier)
         return column
@@ -113,6 +114,7 @@ def random_sem(
     rng = generator(seed)
     order = np.arange(n_nodes)
     if hidden_order:
+        # the reward stays last, so that every other node may cause it
         order[:-1] = rng.permutation(n_nodes - 1)
     known = regimes_of(regimes, n_nodes)
     matrices = np.zeros((known.n_regimes, n_nodes, n_nodes))

@@ -102,6 +102,7 @@ class NamedFactors:
             if names.count(name) > 1:
                 raise ModelError(f"there are two factors {shown(name)}")
         position = {node: i for i, node in enumerate(nodes)}
+        # here by name; the search would refuse it by number
         for node in nodes:
             acting = [f for f in factors if node in f.acts_on]
             combinations = math.prod(len(f.levels) for f in acting)

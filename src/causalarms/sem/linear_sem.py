@@ -148,6 +148,7 @@ class LinearSEM:
         """Exact covariance of x under one `intervention`, (N, N)."""
         a = self._one(intervention)
         std = rewards.of_regimes(self.mechanism_std, a)
+        # x - mu_a = C_a^T (eps - nu), and the entries of eps are independent
         scaled = self.flow(a) * std[:, None]
         return scaled.T @ scaled
 
@@ -384,6 +385,7 @@ def _per_node(given: npt.ArrayLike, regimes: Regimes, name: str) -> FloatArray:
         values = np.full(n_nodes, float(values))
     if values.shape not in ((n_nodes,), has.shape):
         raise ModelError(f"{name} must have shape ({n_nodes},) or {has.shape}, not {values.shape}")
+    # what is given for regimes that a node lacks is never read; equal systems are equal
     if values.shape == has.shape:
         values[~has] = 0.0
     if not np.isfinite(values).all():

@@ -338,6 +338,7 @@ def find_cycle(adjacency: npt.ArrayLike) -> list[int]:
         inside &= ~sources
     if not inside.any():
         return []
+    # to a parent and on, until a node comes again: a cycle, read backwards
     path = [int(np.flatnonzero(inside)[0])]
     while path[-1] not in path[:-1]:
         path.append(int(np.flatnonzero(edges[:, path[-1]] & inside)[0]))
@@ -349,6 +350,7 @@ def find_cycle(adjacency: npt.ArrayLike) -> list[int]:
 def ancestors(adjacency: npt.ArrayLike) -> BoolArray:
     """`result[k, i]`: there is a directed path of at least one edge from k to i."""
     reach = np.array(adjacency, dtype=bool)
+    # Warshall: after each step all paths through the nodes so far are known
     for via in range(len(reach)):
         reach[reach[:, via]] |= reach[via]  # rows of those that reach it: few, of a sparse graph
     return reach

@@ -39,6 +39,7 @@ def propagate(
             node = order[position]
             regime = interventions[row, node]
             total = exogenous[row, node]
+            # values of parents are there already: no inverse of I - B_a is needed
             for earlier in range(position):
                 parent = order[earlier]
                 total += weights[regime, parent, node] * values[row, parent]
@@ -133,6 +134,7 @@ def _reward_tables(
             most[n - 1 - position] = regimes[node]
             stride[n - 1 - position] = strides[node]
         chosen[:] = 0
+        # the last two nodes in loops of their own: most of the tree is there
         last_two, first = max(n - 2, 0), order[s, 0]
         depth = 0  # of the first decision that differs from the leaves before
         while depth >= 0:
@@ -243,6 +245,7 @@ def allowed_arms(allowed: Constraints) -> Arms:
     """Remembered: the same constraints are asked about every round."""
     rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
     index = index_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
+    # listed by levels, which is another order if a factor acts on several nodes
     order = np.argsort(index)
     return Arms(index[order], allowed.cost(rows)[order])
 

@@ -52,9 +52,11 @@ def monte_carlo(
     integer("runs", runs, minimum=1)
     where = Engine(engine, n_jobs, address)
     if where.elsewhere:
+        # one by one: the error of a worker would not say which part it is
         parts = {name: getattr(experiment, name) for name in FUNCTIONS}
         parts |= {f"{entry.kind} {entry.name!r}": entry for entry in experiment.entries}
         refuse_unsendable(parts)
+    # before the file is made: a wrong setting leaves nothing behind
     experiment.check_entries()
     store = ResultStore(path, experiment.common_settings())
     _refuse_other_settings(store, experiment)
@@ -178,6 +180,7 @@ def _as_they_finish(
     """By the backend that is set; all is handed over at once, so that more workers may join."""
     from joblib import Parallel, delayed
 
+    # one unit per task: each is on disk as soon as it is done
     parallel = Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all"
     )

@@ -41,6 +41,7 @@ class ResultStore:
         if self.path is None:
             return
         try:
+            # a study is a file, too, and appending to it would damage it
             refuse_study(self.path)
             if self.path.is_fifo():  # opening it would wait for a reader
                 raise DataError(f"cannot use {self.path}: it is a pipe")

@@ -92,6 +92,7 @@ def simulate(
     world = World(world) if isinstance(world, LinearSEM) else world
     _check(policy, world, horizon, batch)
     n_nodes = world.n_nodes
+    # once per system: the best intervention takes a search
     best = np.array([world.best_reward(number) for number in range(len(world.systems))])
     numbers = np.array([world.number_at(t + 1) for t in range(horizon)])
     # apart from the policy, so that what a policy draws does not change the noise it meets
@@ -103,6 +104,7 @@ def simulate(
     recommendation, n_played = None, horizon
     asked: list[Suggestion] = []
     for t in range(horizon):
+        # a stream per round: what earlier rounds drew does not change this one
         if batch > 1 and t % batch == 0:
             asked = policy.suggest_batch(stream(seed, "policy", t), batch)
         suggestion = policy.suggest(stream(seed, "policy", t)) if batch == 1 else asked[t % batch]
@@ -117,6 +119,7 @@ def simulate(
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
             pairs = zip(world.adjacency(numbers[t]), policy.adjacency, strict=True)
             graphs.append((t + 1, *(graph_errors(true, found) for true, found in pairs)))
+        # only for those who watch: rewards of all rounds are computed at once below
         if on_round is not None:
             reward = float(world.expected_reward(a[None], numbers[t])[0])
             on_round(t + 1, suggestion, float(best[numbers[t]]) - reward)

@@ -144,6 +144,7 @@ def _median(sample: Sequence[float]) -> Interval:
 
 
 def _detection(found: list[Detection]) -> dict[str, Any]:
+    # over all runs together: a run with one change must not weigh as much as one with ten
     played = sum(d.played for d in found)
     delays = [delay for d in found for delay in d.delays]
     return {
@@ -157,6 +158,7 @@ def _detection(found: list[Detection]) -> dict[str, Any]:
 def _normalised(units: list[Record]) -> Interval:
     if any("random_regret" not in unit for unit in units):  # of version 0.1
         return UNKNOWN
+    # 0 if all interventions are equally good: nothing can be lost there
     return mean([unit["regret"] / max(unit["random_regret"], TINY) for unit in units])
 
 

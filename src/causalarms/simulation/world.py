@@ -177,6 +177,7 @@ class World:
         number          of the system
         """
         sem, rows = self.systems[number], self._all_nodes(interventions)
+        # the usual world in one compiled call; the noise is the same as below
         if self.linear and self.noise == GAUSSIAN:
             return sem.sample(rows, rng)
         exogenous = _exogenous_values(sem, rows, self._draw_noise(rng, rows.shape))
@@ -238,6 +239,7 @@ class World:
     @cached_property
     def _bent_rewards(self) -> list[FloatArray]:
         assert self.bend is not None
+        # common random numbers: the difference of two interventions is surer than their means
         shape = (MONTE_CARLO, self.systems[0].n_nodes)
         noise = self._draw_noise(stream(0, "expected rewards"), shape)
         return [
@@ -449,6 +451,7 @@ def _bent_values(
         by_regime = bent @ sem.weights[:, :, i].T  # (n, R)
         values[:, i] += np.take_along_axis(by_regime, rows[:, i : i + 1].astype(int), axis=1)[:, 0]
         if known is None:
+            # bends divide by it: a node that is always 0 must not have the scale 0
             scales[i] = max(np.sqrt((values[:, i] ** 2).mean()), np.finfo(float).tiny)
         bent[:, i] = _bend(bend, values[:, i], scales[i])
     return values, scales
@@ -461,6 +464,7 @@ def _all_bent_rewards(
 
     Depth first along the order: interventions that agree on the first nodes share their values.
     """
+    # what comes after the reward does not move it: its axes are filled by slices
     before_reward = sem.order[: int(np.flatnonzero(sem.order == sem.reward)[0]) + 1]
     table = np.zeros(tuple(sem.regimes))
     bent = np.zeros_like(noise)
