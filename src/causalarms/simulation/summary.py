@@ -213,20 +213,12 @@ def ratio_of_means(above: npt.ArrayLike, below: npt.ArrayLike) -> Interval:
     return bootstrap(lambda a, b: a.mean(axis=-1) / b.mean(axis=-1), above, below)
 
 
-class Band(NamedTuple):
-    """An estimate and the ends of its 95 % interval at every point, (points,)."""
-
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def mean_band(curves: npt.ArrayLike) -> Band:
-    """The mean over systems of curves, with the interval of `mean` at every point.
+def mean_band(curves: npt.ArrayLike) -> FloatArray:
+    """The mean over systems of curves and the ends of its interval at every point, (3, points).
 
     curves   (systems, points)
 
-    >>> mean_band([[1.0, 2.0], [1.0, 2.0]]).high.tolist()
+    >>> mean_band([[1.0, 2.0], [1.0, 2.0]])[2].tolist()
     [1.0, 2.0]
     """
     given = np.asarray(curves, dtype=float)
@@ -235,8 +227,7 @@ def mean_band(curves: npt.ArrayLike) -> Band:
     rows = _resamples(n) + n * np.arange(N_RESAMPLES)[:, None]
     times = np.bincount(rows.ravel(), minlength=N_RESAMPLES * n).reshape(N_RESAMPLES, n)
     resampled = times @ given / n
-    low, high = np.quantile(resampled, ENDS, axis=0)
-    return Band(given.mean(axis=0), low, high)
+    return np.vstack([given.mean(axis=0), np.quantile(resampled, ENDS, axis=0)])
 
 
 def _resamples(n: int) -> IntArray:
