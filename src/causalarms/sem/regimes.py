@@ -208,18 +208,14 @@ def as_name(what: str, given: object) -> str:
     return given
 
 
-def refuse_many_nodes(n_nodes: int) -> None:
-    if n_nodes > MAX_NODES:
-        raise SettingError(f"there are {n_nodes:,} nodes; at most {MAX_NODES:,} can be learned")
-
-
 def node_names(
     names: Sequence[str] | None,
     n_nodes: int,
     check: Callable[[str, object], str] = checked_name,
 ) -> tuple[str, ...]:
     """The given names, checked, or x0, x1, ... where none are given."""
-    refuse_many_nodes(n_nodes)
+    if n_nodes > MAX_NODES:
+        raise SettingError(f"there are {n_nodes:,} nodes; at most {MAX_NODES:,} can be learned")
     if names is None:
         return tuple(f"x{node}" for node in range(n_nodes))
     if isinstance(names, str) or not isinstance(names, Iterable):
