@@ -142,7 +142,7 @@ class Desk:
 
     def row(self, levels: dict[str, Any]) -> int:
         """Of the truth."""
-        return index_of([levels[switch.name] == "on" for switch in self.plant.switches])
+        return int(index_of([levels[switch.name] == "on" for switch in self.plant.switches]))
 
     def measured(self) -> dict[str, Any]:
         truth = self.plant.truth(len(self.played) - 1)
@@ -415,7 +415,7 @@ def main(words: Sequence[str] | None = None) -> None:
         run_units(run_plant, units, store=store, engine=engine, on_result=show_progress)
     except CausalArmsError as error:
         sys.exit(f"error: {error}")
-    records = [r for r in store.in_order(given.variant) if r["repetition"] < given.plants]
+    records = store.in_order(given.variant, given.plants)
     found = summary(records)
     if given.json:
         plain = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 MAX_REGIMES = 256  # of a node: a regime is one byte
 MAX_LEVELS = 1024  # of all nodes, learned by additive: least squares take 0.5 s a phase
 MAX_FEW = 256  # compared one by one by a search: quicker than compiling it
-MAX_COMBINATIONS = 100_000  # of levels of the factors on one node: a table of them is made
 MAX_ENUMERATED_NODES = 24  # all_interventions, ucb, ga-lcb: 2^24 rewards take 128 MiB
 MAX_SCORED_NODES = 20  # all scored by csl-ucb and by learned models with cycles: a million
 MAX_OPTIMISTIC_NODES = 16  # all scored by linsem-ucb and robust-linsem: 0.5 s a round

@@ -39,7 +39,7 @@ def play_order(seed: int) -> list[int]:
         suggestion = policy.suggest(stream(seed, "policy", t))
         assert suggestion.reason == "explore"
         policy.tell(suggestion.intervention, np.zeros(3))
-        order.append(index_of(suggestion.intervention))
+        order.append(int(index_of(suggestion.intervention)))
     return order
 
 

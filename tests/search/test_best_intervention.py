@@ -187,7 +187,7 @@ def test_the_reward_may_be_counted_from_the_end() -> None:
 
 def test_what_is_refused() -> None:
     weights = np.zeros((2, 2, 2))
-    with pytest.raises(ModelError, match="m must be at least 1"):
+    with pytest.raises(ModelError, match="m must be an integer of at least 1"):
         best_interventions(weights, 0.0, [0, 1], 1, 0)
     with pytest.raises(ModelError, match="no node 2 to be the reward of 2 nodes"):
         best_intervention(weights, 0.0, [0, 1], 2)

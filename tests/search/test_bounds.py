@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from expected import expected_reward
 
 from causalarms.search import Constraints
 from causalarms.search.bounds import find_ranges, options_at_root, unknown_ranges, upper
 from causalarms.search.problem import Posed, pose
-from causalarms.sem.rewards import expected_reward
 
 
 @pytest.mark.parametrize("regimes", [2, 3])

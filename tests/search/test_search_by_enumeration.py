@@ -46,7 +46,7 @@ def reward_of(of: World, regimes: np.ndarray) -> float:
 
 
 def factors(regimes: list[int], rng: np.random.Generator) -> tuple[Factors, list[int]]:
-    """Some nodes share a factor, some have two, some none; tables in any order."""
+    """Some nodes share a factor, some have two, some none."""
     n = len(regimes)
     levels: list[int] = []
     acting: list[list[int]] = [[] for _ in range(n)]
@@ -62,10 +62,9 @@ def factors(regimes: list[int], rng: np.random.Generator) -> tuple[Factors, list
         ):
             acting[node] = []
     sizes = [int(np.prod([levels[f] for f in acting[node]])) for node in range(n)]
-    tables = [[int(x) for x in rng.permutation(size)] for size in sizes]
-    return Factors(
-        tuple(levels), tuple(tuple(a) for a in acting), tuple(tuple(t) for t in tables)
-    ), sizes
+    for node in range(n):  # factors come in any order
+        rng.shuffle(acting[node])
+    return Factors(tuple(levels), tuple(tuple(a) for a in acting)), sizes
 
 
 def rules(over: Factors, regimes: list[int], rng: np.random.Generator) -> dict[str, Any]:
@@ -102,11 +101,11 @@ def by_hand(
     found = []
     for levels in product(*(range(n) for n in over.levels)):
         regimes = []
-        for node, acting in enumerate(over.acting):
+        for acting in over.acting:
             at = 0
             for f in acting:
                 at = at * over.levels[f] + levels[f]
-            regimes.append(over.tables[node][at])
+            regimes.append(at)
         if any(regimes[node] not in kept for node, kept in keywords["allowed"].items()):
             continue
         if any(all(levels[f] in inside for f, inside in b.items()) for b in keywords["forbidden"]):

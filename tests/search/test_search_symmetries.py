@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expected import expected_reward
 from hypothesis import given
 from hypothesis import strategies as st
 
 from causalarms import random_sem
 from causalarms.errors import ModelError
 from causalarms.search import Constraints, Factors, best_intervention, best_interventions
-from causalarms.sem.rewards import expected_reward
 
 
 def system(

@@ -136,11 +136,11 @@ def test_no_edges_at_all() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_nodes": 0}, "n_nodes must be at least 1, not 0"),
+        ({"n_nodes": 0}, "n_nodes must be an integer of at least 1, not 0"),
         ({"edge_probability": 1.5}, r"edge_probability must lie in \[0, 1\], not 1.5"),
         ({"edge_probability": float("nan")}, r"must lie in \[0, 1\]"),
         ({"expected_degree": 9.0}, r"must lie in \[0, 1\]"),
-        ({"weights": "gaussian"}, "unknown weights 'gaussian'; there are separated, uniform"),
+        ({"weights": "gaussian"}, "weights must be one of separated, uniform, not 'gaussian'"),
     ],
 )
 def test_settings_that_are_refused(arguments: dict[str, object], message: str) -> None:
@@ -149,5 +149,5 @@ def test_settings_that_are_refused(arguments: dict[str, object], message: str) -
 
 
 def test_an_ensemble_checks_itself() -> None:
-    with pytest.raises(ModelError, match="unknown weights"):
+    with pytest.raises(ModelError, match="weights must be one of"):
         Ensemble(weights="none")

@@ -127,8 +127,8 @@ def test_a_file_of_another_experiment_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("contestant", "settings", "message"),
     [
-        (Contestant("ucb"), {"runs": 0}, "runs must be at least 1, not 0"),
-        (Contestant("ucb"), {"engine": "spark"}, "unknown engine 'spark'; there are local, dask"),
+        (Contestant("ucb"), {"runs": 0}, "runs must be an integer of at least 1, not 0"),
+        (Contestant("ucb"), {"engine": "spark"}, "engine must be one of local, dask, not 'spark'"),
         (Contestant("ubc"), {}, "unknown policy 'ubc'; did you mean 'ucb'"),
         (Contestant("ucb", settings={"alpa": 1}), {}, "no setting 'alpa'; did you mean 'alpha'"),
         (Contestant("golem-mab"), {}, "120 rounds leaves nothing after 600"),

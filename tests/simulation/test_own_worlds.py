@@ -238,7 +238,7 @@ def broken(rng: np.random.Generator) -> LinearSEM:
         ({"noise": lambda rng, shape: rng.normal(size=3)}, "the function gave"),
         ({"noise": lambda rng, shape: np.full(shape, np.nan)}, "not finite"),
         ({"bend": "wavy"}, "unknown bend 'wavy'; there are saturates-mildly"),
-        ({"weights": "wavy"}, "unknown weights 'wavy'"),
+        ({"weights": "wavy"}, "weights must be one of .* not 'wavy'"),
         ({"batch": 0}, "batch"),
         ({"contestants": (Contestant("mine:Missing"),)}, "policy 'mine:Missing' cannot be loaded"),
         ({"contestants": (Contestant("oracle"),), "bend": "u-shaped"}, "'oracle' is told the"),

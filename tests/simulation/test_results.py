@@ -45,7 +45,7 @@ def test_records_come_in_order_whatever_order_they_finished_in() -> None:
     store = ResultStore(None, SETTINGS)
     for repetition, policy in ((1, "b"), (0, "a"), (0, "b"), (1, "a"), (0, "c")):
         store.add(record(repetition, policy))
-    found = [(r["policy"], r["repetition"]) for r in store.in_order(["b", "a"])]
+    found = [(r["policy"], r["repetition"]) for r in store.in_order(["b", "a"], 9)]
     assert found == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
 
 

@@ -153,5 +153,5 @@ def test_a_policy_for_another_world_is_refused() -> None:
         simulate(make_policy("random", n_nodes=3), WORLD, horizon=10)
     with pytest.raises(ModelError, match="with reward 0, the world has 2 with reward 1"):
         simulate(make_policy("random", n_nodes=2, reward=0), WORLD, horizon=10)
-    with pytest.raises(ModelError, match="at least 1 round, not 0"):
+    with pytest.raises(ModelError, match="horizon must be an integer of at least 1, not 0"):
         simulate(make_policy("random", n_nodes=2), WORLD, horizon=0)

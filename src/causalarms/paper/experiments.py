@@ -61,6 +61,7 @@ def _rounds(values: FloatArray, interventions: Interventions) -> Dataset:
 
 def _by_csl(sem: LinearSEM, data: Dataset, *, edge_weighting: bool = True) -> BoolArray:
     """The graphs of both regimes, (2, N, N)."""
+    # the regimes apart, as the authors' program learns them
     settings = CSLSettings(joint=False, edge_weighting=edge_weighting)
     return csl(data, noise_mean=sem.mechanism_mean, settings=settings).adjacency
 
@@ -164,6 +165,7 @@ def error_run(settings: Settings, repetition: int) -> Record:
         adjacency = _by_csl(sem, known)
         model = fit_weights(Moments.of(known), adjacency, noise_mean=sem.mechanism_mean)
         estimate = score_interventions(model, arms, sem.reward).mean
+        # nan: the learned graph has a cycle under this intervention, so there is no estimate
         errors.append(float(np.nanmean(np.abs(estimate - truth)) / scale))
         missing.append(any(found.false_negative for found in _errors(sem, adjacency)))
     return {"policy": "CSL", "repetition": repetition, "error": errors, "missing": missing}
@@ -239,5 +241,6 @@ def fewer(csl_recall: FloatArray, golem_recall: FloatArray, settings: Settings) 
     budgets = np.array(settings.budgets)
     target = csl_recall.mean(axis=-2)[..., settings.budgets.index(REFERENCE)]
     reached = golem_recall.mean(axis=-2) >= target[..., None]
+    # if it is never reached, the largest number tried: a lower bound of what is saved
     first = np.where(reached.any(axis=-1), reached.argmax(axis=-1), len(budgets) - 1)
     return 1 - REFERENCE / budgets[first]

@@ -133,6 +133,7 @@ def draw_bandit(
                     [experiment.horizon], [stated], color=line.get_color(), clip_on=False,
                     zorder=5, **STAR,
                 )  # fmt: skip
+    # the style of the figure ended with its drawing
     with style.figure_style():
         _say_runs(figure, len({r["repetition"] for r in records}))
     return figure

@@ -74,6 +74,7 @@ def reward_headlines(settings: Settings, records: Sequence[Record]) -> list[Head
     errors = np.array([r["error"] for r in records])  # (system, time)
     missing = np.array([r["missing"] for r in records])
 
+    # whole systems are resampled: the times of one belong together
     def lower(rows: FloatArray) -> FloatArray:
         index = rows.astype(int)
         e, m = errors[index], missing[index]  # (..., system, time)
@@ -113,6 +114,7 @@ def changing_headlines(settings: Settings, records: Sequence[Record]) -> list[He
     played = np.array([d.played for d in runs], dtype=float)
     detected = np.array([d.detected for d in runs], dtype=float)
     delays = np.array([sum(d.delays) for d in runs], dtype=float)
+    # of all mechanisms together: runs in which few changed must not weigh more
     found = ratio_of_means(detected, played)
     return [
         *_optimal(records, "optimal_share", "average share {}", what, 6.0),
@@ -208,6 +210,7 @@ def _regret(
 def _lower(ours: FloatArray, theirs: FloatArray) -> Interval:
     """By how many per cent one mean is below another."""
     ratio = ratio_of_means(ours, theirs)
+    # the ends change places: a larger ratio is a smaller gain
     return Interval(*(PERCENT * (1 - end) for end in (ratio.value, ratio.high, ratio.low)))
 
 

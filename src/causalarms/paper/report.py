@@ -68,13 +68,11 @@ def write_report(
     images: Mapping[str, Path],
 ) -> list[Path]:
     """`report.md` and a self-contained `report.html`."""
+    markdown = _markdown(settings, runs, headlines, images)
+    page = _html(settings, runs, headlines, images)
     return [
-        write_output(
-            folder / "report.md", _markdown(settings, runs, headlines, images), MARKDOWN, force=None
-        ),
-        write_output(
-            folder / "report.html", _html(settings, runs, headlines, images), HTML, force=None
-        ),
+        write_output(folder / "report.md", markdown, MARKDOWN, force=None),
+        write_output(folder / "report.html", page, HTML, force=None),
     ]
 
 

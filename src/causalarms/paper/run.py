@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from causalarms.errors import DataError, ModelError
+from causalarms.checks import choice, integer
+from causalarms.errors import DataError
 from causalarms.extras import has_extra
 from causalarms.files import Mark, read_text, refuse_study, write_atomically, write_output
 from causalarms.limits import SYSTEM_BYTES
@@ -99,12 +100,8 @@ def reproduce(
     on_progress   `on_progress(part, done, total)` is called at the start and after every unit
     """
     settings = settings or Settings()
-    if runs < 1:
-        raise ModelError(f"runs must be at least 1, not {runs}")
-    unknown = [name for name in figures if name not in FIGURES]
-    if unknown:
-        raise ModelError(f"unknown figure {unknown[0]!r}; there are {', '.join(FIGURES)}")
-    wanted = list(figures) or list(FIGURES)
+    integer("runs", runs, minimum=1)
+    wanted = [choice("figure", name, tuple(FIGURES)) for name in figures] or list(FIGURES)
     _claim(folder, settings)
     found: list[Headline] = []
     files: list[Path] = []
@@ -145,6 +142,7 @@ def start_over(folder: Path, settings: Settings) -> None:
     if _settings(path).keys() != Settings().as_dict().keys():
         raise DataError(f"{path} holds no settings of a reproduction; choose another folder")
     own = [path for pattern in OWN_FILES for path in folder.glob(pattern)]
+    # all are looked at before the first is removed
     for found in own:
         refuse_study(found)
     for found in own:
@@ -169,7 +167,7 @@ def _records(
 
     run_units(part.run, units, store=store, engine=engine, on_result=on_result)
     labels = list(dict.fromkeys(key[0] for key, _ in units))
-    return [r for r in store.in_order(labels) if r["repetition"] < runs]
+    return store.in_order(labels, runs)
 
 
 def _claim(folder: Path, settings: Settings) -> None:

@@ -106,19 +106,11 @@ def draw_arrow(axes: Axes, line: FloatArray, look: EdgeLook, width: float, layer
         (middle, style.WHITE, "-", width + WHITE_RIM),
         (shaft, look.color, look.dashes, width),
     ):
-        axes.add_line(
-            Line2D(
-                part[:, 0],
-                part[:, 1],
-                color=color,
-                linestyle=dashes,
-                lw=thickness,
-                zorder=layer,
-                solid_capstyle="butt",
-                dash_capstyle="butt",
-                clip_on=False,
-            )
+        drawn = Line2D(
+            *part.T, color=color, linestyle=dashes, lw=thickness, zorder=layer, clip_on=False
         )
+        drawn.set(solid_capstyle="butt", dash_capstyle="butt")
+        axes.add_line(drawn)
     corners = np.array([tip, back + aside, back + 0.2 * heading * head, back - aside])
     axes.add_patch(Polygon(corners, facecolor=look.color, lw=0, zorder=HEAD_LAYER))
 
@@ -147,8 +139,7 @@ def choose_routes(
     for edge in np.argsort(lengths, kind="stable"):  # short ones have the least freedom
         # dense graphs: too many pairs of curves to compare
         placed = curves[done] if len(edges) <= MAX_SEPARATED_EDGES else curves[:0]
-        options = [bent(ends[edge, 0], ends[edge, 1], bend) for bend in BENDS]
-        obstacles = _obstacles(options, centres, half_sizes, edges[edge], room)
+        options, obstacles = _options(ends[edge], centres, half_sizes, edges[edge], room)
         tidiness = [
             MERGE_COST * _merging(option, placed) + BEND_COST * abs(bend)
             for option, bend in zip(options, BENDS, strict=True)
@@ -159,28 +150,28 @@ def choose_routes(
         done.append(int(edge))
     ends = spread_ends(curves, edges, centres, half_sizes)
     for edge, bend in enumerate(bends):
-        options = [bent(ends[edge, 0], ends[edge, 1], other) for other in BENDS]
-        obstacles = _obstacles(options, centres, half_sizes, edges[edge], room)
+        options, obstacles = _options(ends[edge], centres, half_sizes, edges[edge], room)
         change = OTHER_BEND_COST * np.abs(np.array(BENDS) - bend)
         curves[edge] = options[int(np.argmin(np.round(obstacles + change, 9)))]
     return curves
 
 
-def _obstacles(
-    options: list[FloatArray],
+def _options(
+    ends: FloatArray,
     centres: FloatArray,
     half_sizes: FloatArray,
     own: IntArray,
     room: tuple[float, float],
-) -> FloatArray:
+) -> tuple[list[FloatArray], FloatArray]:
+    """Curves of all bends between two ends, and what each costs for what is in its way."""
     foreign = np.delete(np.arange(len(centres)), own)
-    return np.array(
-        [
-            TOUCH_COST * _invasion(option, centres[foreign], half_sizes[foreign])
-            + OUTSIDE_COST * _outside(option, room)
-            for option in options
-        ]
-    )
+    options = [bent(ends[0], ends[1], bend) for bend in BENDS]
+    costs = [
+        TOUCH_COST * _invasion(option, centres[foreign], half_sizes[foreign])
+        + OUTSIDE_COST * _outside(option, room)
+        for option in options
+    ]
+    return options, np.array(costs)
 
 
 def bent(begin: FloatArray, end: FloatArray, bend: float) -> FloatArray:

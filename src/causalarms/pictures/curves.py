@@ -132,7 +132,7 @@ def _draw(
     with style.one_panel(2.9, "round", label) as (figure, axes):
         most = max(map(len, curves.values()), default=0)
         for name, lines in curves.items():
-            band = np.array(mean_band(lines))  # (3, points)
+            band = mean_band(lines)
             blocks = band.shape[1] == len(at) - 1
             if blocks:  # the last block ends at the last edge
                 band = np.column_stack([band, band[:, -1]])

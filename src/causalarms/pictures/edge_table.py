@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.graphs.graph import Graph
 from causalarms.pictures import arrows, style
-from causalarms.pictures.style import number, shortened, text_size
+from causalarms.pictures.style import number, shortened, text_size, write
 
 MOST_ROWS, MOST_REGIMES = 150, 20  # the .csv holds longer tables
 LONGEST_NAME, LONGEST_REGIME = 24, 14
@@ -46,34 +46,28 @@ def draw_edge_table(
     title    above the table
     """
     rows = _rows(graph, truth)
-    regimes = list(range(min(graph.n_regimes, MOST_REGIMES)))
-    cells = [[_cell(graph, truth, r, parent, child) for r in regimes] for parent, child in rows]
-    kept = rows[:MOST_ROWS]
-    header = [
-        "parent",
-        "child",
-        *(shortened(graph.regime_names[r], LONGEST_REGIME) for r in regimes),
-    ]
-    names = [
-        [
-            "none" if p is None else shortened(graph.nodes[p], LONGEST_NAME),
-            shortened(graph.nodes[c], LONGEST_NAME),
-        ]
-        for p, c in kept
-    ]
+    kept, regimes = rows[:MOST_ROWS], range(min(graph.n_regimes, MOST_REGIMES))
+    names = [shortened(graph.regime_names[r], LONGEST_REGIME) for r in regimes]
+    lines = [[Cell(name, style.BLACK, bold=True) for name in ("parent", "child", *names)]]
+    for parent, child in kept:
+        cells = [_cell(graph, truth, r, parent, child) for r in regimes]
+        to = Cell(shortened(graph.nodes[child], LONGEST_NAME), style.BLACK, child == reward)
+        if parent is None:
+            lines.append([Cell("none", style.UNKNOWN), to, *cells])
+        else:
+            name = shortened(graph.nodes[parent], LONGEST_NAME)
+            lines.append([Cell(name, style.BLACK), to, *cells])
     with style.figure_style():
-        texts = [
-            [*pair, *(cell.text for cell in line)] for pair, line in zip(names, cells, strict=False)
-        ]
         widths = [
-            max(text_size(text, style.TEXT_SIZE, bold=True)[0] for text in column) + GAP
-            for column in zip(header, *texts, strict=True)
+            # bold type is wider, and any cell may be bold
+            max(text_size(cell.text, style.TEXT_SIZE, bold=True)[0] for cell in column) + GAP
+            for column in zip(*lines, strict=True)
         ]
         notes = _notes(graph, len(rows), compared=truth is not None, reward=reward is not None)
         head = 0.3 if title else 0.05
         wide = max(sum(widths), *(text_size(n, style.SMALL_TEXT_SIZE)[0] for n in notes))
         width = wide + 2 * MARGIN
-        height = (len(kept) + 1) * ROW + head + ROW * (len(notes) + 0.5) + MARGIN
+        height = len(lines) * ROW + head + ROW * (len(notes) + 0.5) + MARGIN
         figure = Figure(figsize=(width, height))
         style.set_title(figure, title)
         axes = figure.add_axes((0, 0, 1, 1))
@@ -81,22 +75,23 @@ def draw_edge_table(
         axes.set_axis_off()
         lefts = MARGIN + np.concatenate([[0], np.cumsum(widths)])
         top = height - head
-        _draw_header(axes, header, lefts, top)
+        axes.plot([lefts[0], lefts[-1]], [top - ROW, top - ROW], color=style.BLACK, lw=0.6)
         _shade(axes, [child for _, child in kept], lefts, top)
-        for place, (pair, line) in enumerate(zip(names, cells, strict=False)):
-            y = top - (place + 1.5) * ROW
-            is_reward = kept[place][1] == reward
-            for column, name in enumerate(pair):
-                bold = column == 1 and is_reward
-                color = style.UNKNOWN if column == 0 and kept[place][0] is None else style.BLACK
-                _write(axes, lefts[column], y, Cell(name, color, bold), "left")
-            for column, cell in enumerate(line, start=2):
-                _write(axes, lefts[column + 1] - GAP / 2, y, cell, "right")
+        for place, line in enumerate(lines):
+            for column, cell in enumerate(line):
+                # names from the left, numbers from the right
+                at, side = (
+                    (lefts[column], "left")
+                    if column < 2
+                    else (lefts[column + 1] - GAP / 2, "right")
+                )
+                write(
+                    axes, at, top - (place + 0.5) * ROW, cell.text, bold=cell.bold,
+                    color=cell.color, ha=side, va="center_baseline",
+                )  # fmt: skip
         for place, note in enumerate(notes):
-            y = top - (len(kept) + 2 + place) * ROW
-            axes.text(
-                MARGIN, y, note, va="center", fontsize=style.SMALL_TEXT_SIZE, parse_math=False
-            )
+            y = top - (len(lines) + 1 + place) * ROW
+            write(axes, MARGIN, y, note, size=style.SMALL_TEXT_SIZE, va="center")
     return figure
 
 
@@ -153,13 +148,6 @@ def _notes(graph: Graph, n_rows: int, *, compared: bool, reward: bool) -> list[s
     return notes
 
 
-def _draw_header(axes: Axes, header: list[str], lefts: FloatArray, top: float) -> None:
-    for column, name in enumerate(header):
-        at, side = (lefts[column], "left") if column < 2 else (lefts[column + 1] - GAP / 2, "right")
-        _write(axes, at, top - ROW / 2, Cell(name, style.BLACK, bold=True), side)
-    axes.plot([lefts[0], lefts[-1]], [top - ROW, top - ROW], color=style.BLACK, lw=0.6)
-
-
 def _shade(axes: Axes, children: list[int], lefts: FloatArray, top: float) -> None:
     """Every other child has a grey background."""
     first = [k for k, child in enumerate(children) if not k or child != children[k - 1]]
@@ -174,17 +162,3 @@ def _shade(axes: Axes, children: list[int], lefts: FloatArray, top: float) -> No
                 zorder=0,
             )
         )
-
-
-def _write(axes: Axes, x: float, y: float, cell: Cell, side: str) -> None:
-    axes.text(
-        x,
-        y,
-        cell.text,
-        ha=side,
-        va="center_baseline",
-        fontsize=style.TEXT_SIZE,
-        fontweight="bold" if cell.bold else "normal",
-        color=cell.color,
-        parse_math=False,
-    )

@@ -33,7 +33,7 @@ from causalarms.pictures.arrows import (
 )
 from causalarms.pictures.edge_table import draw_edge_table
 from causalarms.pictures.layout import assign_layers, layered_layout
-from causalarms.pictures.style import POINTS_PER_INCH, number, shortened, text_size
+from causalarms.pictures.style import POINTS_PER_INCH, number, shortened, text_size, write
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import node_index
 
@@ -74,6 +74,7 @@ def draw_graph(
     if graph.n_regimes > style.MOST_PANELS:
         return draw_edge_table(graph, reward=reward_node, truth=true_edges, title=title)
     shown = graph.adjacency if true_edges is None else graph.adjacency | true_edges
+    # one layout for all regimes: a node is at the same place in all panels
     union: BoolArray = np.any(shown & graph.exists[:, None, :], axis=0)
     regimes = range(graph.n_regimes)
     with style.figure_style():
@@ -83,12 +84,7 @@ def draw_graph(
         edges = [edge for edges in panels for edge in edges]
         per_panel = len(edges) // graph.n_regimes
         handles = _legend_handles(
-            edges=edges,
-            per_panel=per_panel,
-            compared=true_edges is not None,
-            reward=reward is not None,
-            unknown=not graph.known[graph.exists].all(),
-            absent=not graph.exists.all(),
+            graph, edges, per_panel, compared=truth is not None, reward=reward is not None
         )
         figure, all_axes = _panels(geometry, title, graph.regime_names, handles)
         for regime, axes in enumerate(all_axes):
@@ -133,6 +129,7 @@ def _edges(graph: Graph, truth: BoolArray | None, regime: int, geometry: Geometr
         if truth is None
         else learned | (truth[regime] & graph.known[regime] & graph.exists[regime])
     )
+    # over all regimes: a width means the same weight in every panel
     largest = np.abs(graph.weights[graph.adjacency & np.isfinite(graph.weights)]).max(initial=0)
     edges = []
     for parent, child in np.argwhere(shown).tolist():
@@ -197,15 +194,7 @@ def _panels(
         )
         axes.set(xlim=(0, width), ylim=(0, height))  # one unit of data is one inch
         axes.set_axis_off()
-        axes.text(
-            MARGIN,
-            height + 0.06,
-            printable(regime),
-            fontsize=style.TEXT_SIZE,
-            fontweight="bold",
-            va="bottom",
-            parse_math=False,
-        )
+        write(axes, MARGIN, height + 0.06, printable(regime), bold=True, va="bottom")
         panels.append(axes)
     return figure, panels
 
@@ -230,33 +219,21 @@ def _draw_nodes(
                 zorder=NODE_LAYER,
             )
         )
-        axes.text(
-            centre[0],
-            centre[1],
-            geometry.names[node],
-            ha="center",
-            va="center_baseline",
-            fontsize=geometry.name_size,
-            fontweight="bold" if node == reward else "normal",
-            color=color if is_there else style.ABSENT_TEXT,
-            parse_math=False,
-            zorder=NODE_LAYER + 1,
-        )
+        write(
+            axes, centre[0], centre[1], geometry.names[node], size=geometry.name_size,
+            bold=node == reward, color=color if is_there else style.ABSENT_TEXT,
+            ha="center", va="center_baseline", zorder=NODE_LAYER + 1,
+        )  # fmt: skip
 
 
 def _draw_labels(axes: Axes, edges: list[Edge], labels: Labels) -> None:
     for which, text in labels.texts.items():
-        axes.text(
-            labels.centres[which][0],
-            labels.centres[which][1],
-            text,
-            ha="center",
-            va="center",
-            fontsize=LABEL_SIZE,
-            color=edges[which].look.ink,
+        x, y = labels.centres[which]
+        write(
+            axes, x, y, text, size=LABEL_SIZE, color=edges[which].look.ink,
+            ha="center", va="center", zorder=LABEL_LAYER,
             bbox={"boxstyle": "square,pad=0.1", "facecolor": style.WHITE, "edgecolor": "none"},
-            zorder=LABEL_LAYER,
-        )
+        )  # fmt: skip
 
 
 # -- inches: sizes of nodes and panels -------------------------------------------------------------
@@ -321,13 +298,7 @@ def _half_size(name: str, points: float) -> tuple[float, float]:
 
 
 def _legend_handles(
-    *,
-    edges: list[Edge],
-    per_panel: int,
-    compared: bool,
-    reward: bool,
-    unknown: bool,
-    absent: bool,
+    graph: Graph, edges: list[Edge], per_panel: int, *, compared: bool, reward: bool
 ) -> list[Artist]:
     """Kinds of edges, the scale of widths, kinds of nodes."""
     kinds = (
@@ -341,12 +312,12 @@ def _legend_handles(
     if reward:
         handles.append(Patch(facecolor=style.REWARD, edgecolor=style.BLACK, lw=1.2, label="reward"))
     pale: dict[str, Any] = {"facecolor": style.WHITE, "lw": 0.8}
-    if unknown:
+    if not graph.known[graph.exists].all():
         label = "mechanism unknown: no data"
         handles.append(
             Patch(edgecolor=style.UNKNOWN, linestyle=UNKNOWN_DASHES, label=label, **pale)
         )
-    if absent:
+    if not graph.exists.all():
         handles.append(Patch(edgecolor=style.ABSENT, label="node without this regime", **pale))
     return handles
 

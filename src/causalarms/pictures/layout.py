@@ -40,6 +40,7 @@ def layered_layout(
     [0.0, 1.0]
     """
     edges = np.array(adjacency, dtype=bool)
+    # an edge from a node to itself has no direction to lay out
     np.fill_diagonal(edges, False)
     layers = assign_layers(edges)
     across = _stretched(layers.astype(float))
@@ -53,6 +54,7 @@ def assign_layers(edges: BoolArray) -> IntArray:
     forward = edges & without_cycles(edges)
     n_nodes = len(edges)
     layers = np.zeros(n_nodes, dtype=np.int64)
+    # a longest path has at most N - 1 edges: the last round confirms
     for _ in range(n_nodes):
         reached = np.where(forward, layers[:, None] + 1, 0).max(axis=0, initial=0)
         if np.array_equal(reached, layers):
@@ -155,6 +157,7 @@ def _clear_heights(
     if n_nodes < 2 or not len(edges):
         return start
     around = [_surroundings(node, across, edges, node_width) for node in range(n_nodes)]
+    # so many overlap whatever is tried: one short descent
     if len(edges) > MAX_SEPARATED_EDGES:
         return _descend(across, start, around, SHORT_DESCENT_ROUNDS)
     starts = [start]
@@ -235,6 +238,7 @@ def _closeness(points: FloatArray, edges: IntArray, nodes: IntArray) -> FloatArr
 
 def _crossings(across: FloatArray, heights: FloatArray, edges: IntArray) -> int:
     """How many pairs of straight edges cross."""
+    # every pair is counted from both sides
     return int(_cross(np.column_stack([across, heights])[None], edges, edges).sum()) // 2
 
 

@@ -227,6 +227,7 @@ def save_figure(
     """
     path = Path(path)
     ending = checked_ending(path)
+    # in memory first: a failure leaves the file that was there
     with io.BytesIO() as buffer, figure_style():
         metadata = _METADATA[ending] | {_MAKER[ending]: made_by}
         figure.savefig(buffer, format=ending[1:], metadata=metadata)

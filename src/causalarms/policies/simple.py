@@ -182,7 +182,7 @@ class UCB(Policy):
         return self.alpha * np.sqrt(np.log(max(self.n_told, 1)) / np.maximum(self._plays, 1))
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
-        arm, value = index_of(a, self._regimes), float(x[self.reward])
+        arm, value = int(index_of(a, self._regimes)), float(x[self.reward])
         n = int(self._plays[arm])
         self._plays[arm] += 1
         if self.window is None:

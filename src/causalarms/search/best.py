@@ -18,14 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
+from causalarms.checks import integer
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_FEW
 from causalarms.search.ascent import TIE, kicked_climb, tidy, tie_width
 from causalarms.search.bounds import find_ranges, highest, options_at_root, unknown_ranges
 from causalarms.search.constraints import Constraints, unconstrained
-from causalarms.search.factors import Levels
-from causalarms.search.feasible import Rules, keeps
+from causalarms.search.factors import Levels, regimes_given
+from causalarms.search.feasible import keeps
 from causalarms.search.problem import Posed, Problem, pose
 from causalarms.search.tree import Pool, grow, offer, offer_neighbours
 
@@ -74,8 +75,7 @@ def best_interventions(
     The gap of the j-th is what the j-th best of all may be better by. With `distinct`, those that
     change a factor that has no effect on the reward are left out.
     """
-    if m < 1:
-        raise ModelError(f"m must be at least 1, not {m}")
+    integer("m", m, minimum=1)
     posed, allowed = _posed(weights, noise_mean, order, reward, constraints)
     solved = solve(posed._replace(keep_all=not distinct), allowed.start, m, distinct, budget)
     if solved.tied and not distinct:
@@ -325,7 +325,8 @@ def best_of_few(posed: Posed) -> tuple[Levels, float, int] | None:
     domain[np.arange(len(sizes)), lowest] = True
     rows = _products(domain)
     levels = rows[keeps(rules, rows)]
-    regimes, reference = _regimes(rules, levels), _regimes(rules, lowest[None])[0]
+    acting = (rules.act_start, rules.act_factor, rules.act_stride)
+    regimes, (reference,) = regimes_given(levels, *acting), regimes_given(lowest[None], *acting)
 
     nodes = np.arange(len(order))
     natural = mean[reference, nodes]  # (N,)
@@ -371,17 +372,6 @@ def _products(domain: BoolArray) -> IntArray:
         repeats //= size
         rows[:, factor] = np.flatnonzero(domain[factor])[number // repeats % size]
     return rows
-
-
-def _regimes(rules: Rules, levels: IntArray) -> IntArray:
-    """(n, N) for levels (n, F)."""
-    n_nodes = len(rules.act_start) - 1
-    found = np.empty((len(levels), n_nodes), dtype=np.int64)
-    for node in range(n_nodes):
-        acting = slice(rules.act_start[node], rules.act_start[node + 1])
-        at = levels[:, rules.act_factor[acting]] @ rules.act_stride[acting]
-        found[:, node] = rules.table[rules.table_start[node] + at]
-    return found
 
 
 def _scale(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +75,7 @@ class Constraints:
     def __hash__(self) -> int:
         return self._hash
 
+    # policies ask in every round: constraints are keys of what is remembered about them
     @cached_property
     def _hash(self) -> int:
         return hash(self.key)
@@ -98,6 +98,7 @@ class Constraints:
     def allows(self, interventions: npt.ArrayLike) -> BoolArray:
         """Which of these rows (n, N) may be played."""
         levels = self.levels(interventions)
+        # NOT_SET would count from the end
         return (levels != NOT_SET).all(axis=1) & self.allows_levels(np.maximum(levels, 0))
 
     def allows_levels(self, levels: npt.ArrayLike) -> BoolArray:
@@ -140,26 +141,45 @@ class Constraints:
     def _reached(self) -> tuple[tuple[bool, ...], ...]:
         found = []
         for node, count in enumerate(self.regimes):
-            factors, reached = self.factors.acting[node], [False] * count
-            combinations = product(*(range(self.factors.levels[factor]) for factor in factors))
-            for regime, levels in zip(self.factors.tables[node], combinations, strict=True):
-                if not reached[regime]:
-                    domain = self.rules.domain.copy()
-                    for factor, level in zip(factors, levels, strict=True):
-                        domain[factor] &= np.arange(domain.shape[1]) == level
-                    reached[regime] = self.narrowed(domain) is not None
+            reached = [False] * count  # the factors may set fewer regimes than there are
+            for regime, setting in enumerate(self.factors.settings(node)):
+                domain = self.rules.domain.copy()
+                for factor, level in setting:
+                    domain[factor] &= np.arange(domain.shape[1]) == level
+                reached[regime] = self.narrowed(domain) is not None
             found.append(tuple(reached))
         return tuple(found)
 
     def priced(self, scale: float) -> Constraints:
         """The same with all costs times this: for rewards in other units."""
+        cost = [[scale * value for value in of_levels] for of_levels in self.level_cost]
+        return self._with(dict(self.allowed), cost)
+
+    def only(self, regimes: Sequence[int]) -> Constraints:
+        """The same of nodes that have no more than so many regimes.
+
+        >>> Constraints([2, 2], at_most=1).only([1, 2]).interventions().tolist()
+        [[0, 0], [0, 1]]
+        """
+        if len(regimes) != self.n_nodes:
+            raise ModelError(f"constraints on {self.n_nodes} nodes, but there are {len(regimes)}")
+        given = dict(self.allowed)
+        allowed = {
+            node: [r for r in given.get(node, range(most)) if r < regimes[node]]
+            for node, most in enumerate(self.regimes)
+        }
+        return self._with(allowed, self.level_cost)
+
+    def _with(
+        self, allowed: Mapping[int, Collection[int]], cost: Sequence[Sequence[float]]
+    ) -> Constraints:
         return Constraints(
             self.regimes,
             factors=self.factors,
-            allowed=dict(self.allowed),
+            allowed=allowed,
             forbidden=[dict(combination) for combination in self.forbidden],
             at_most=self.at_most,
-            cost=[[scale * value for value in of_levels] for of_levels in self.level_cost],
+            cost=cost,
         )
 
     def neighbours(self, intervention: Intervention) -> Interventions:
@@ -254,19 +274,37 @@ class Constraints:
 
     def _leave(self, node: int, regimes: Collection[int], domain: BoolArray) -> list[Box]:
         """Take from the domain what gives the node another regime, or the boxes that forbid it."""
-        factors = self.factors.acting[node]
-        combinations = product(*(range(self.factors.levels[factor]) for factor in factors))
         boxes: list[Box] = []
-        for regime, levels in zip(self.factors.tables[node], combinations, strict=True):
+        for regime, setting in enumerate(self.factors.settings(node)):
             if regime in regimes:
                 continue
-            if not factors:
+            if not setting:
                 domain[:] = False  # the node has one regime, and it is not allowed
-            elif len(factors) == 1:
-                domain[factors[0], levels[0]] = False
+            elif len(setting) == 1:
+                domain[setting[0]] = False
             else:
-                boxes.append([(f, [level]) for f, level in zip(factors, levels, strict=True)])
+                boxes.append([(factor, [level]) for factor, level in setting])
         return boxes
+
+
+def all_or_none(
+    setting: Mapping[int, Collection[int]], sizes: Sequence[int]
+) -> list[dict[int, list[int]]]:
+    """Forbidden combinations: each factor is at one of these levels, or none is.
+
+    setting   levels of each factor
+    sizes     how many levels every factor has, (F,)
+
+    >>> all_or_none({0: [1], 2: [2]}, [2, 2, 3])
+    [{0: [1], 2: [0, 1]}, {2: [2], 0: [0]}]
+    """
+    ring, found = list(setting.items()), []
+    # a ring of implications is enough: each factor forbids the next one its other levels
+    for (one, levels), (other, wanted) in zip(ring, ring[1:] + ring[:1], strict=True):
+        rest = [level for level in range(sizes[other]) if level not in wanted]
+        if rest:
+            found.append({one: list(levels), other: rest})
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -82,7 +82,7 @@ class Listed(NamedTuple):
     complete: bool  # everything was seen
 
 
-def first_allowed(rules: Rules, max_steps: int = MAX_STEPS) -> tuple[Levels | None, bool]:
+def first_allowed(rules: Rules) -> tuple[Levels | None, bool]:
     """Levels that keep the rules and leave level 0 rarely; whether None is proven."""
     if rules.n_boxes == 0:
         if not rules.domain.any(axis=1).all():
@@ -92,7 +92,7 @@ def first_allowed(rules: Rules, max_steps: int = MAX_STEPS) -> tuple[Levels | No
     boxed = np.bincount(rules.box_factor, minlength=len(rules.domain))
     # what few levels or many boxes restrict comes first, what is in no box last
     sequence = np.lexsort((rules.domain.sum(axis=1), -boxed))
-    listed = listing(rules, sequence, _natural_first(rules), 1, 1, max_steps)
+    listed = listing(rules, sequence, _natural_first(rules), 1, 1, MAX_STEPS)
     found = listed.rows[0] if listed.n_found else None
     return found, found is not None or listed.complete
 
@@ -108,11 +108,11 @@ def all_allowed(rules: Rules, most: int, max_steps: int) -> Levels | None:
     return listing(rules, sequence, preference, n_found, n_found + 1, max_steps).rows
 
 
-def some_allowed(rules: Rules, rng: np.random.Generator, max_steps: int) -> Levels | None:
+def some_allowed(rules: Rules, rng: np.random.Generator) -> Levels | None:
     """Levels found in a random order: not uniform, but anything allowed can come out."""
     n_factors, n_levels = rules.domain.shape
     preference = rng.permuted(np.tile(np.arange(n_levels), (n_factors, 1)), axis=1)
-    listed = listing(rules, rng.permutation(n_factors), preference, 1, 1, max_steps)
+    listed = listing(rules, rng.permutation(n_factors), preference, 1, 1, MAX_STEPS)
     return listed.rows[0] if listed.n_found else None
 
 
@@ -277,7 +277,7 @@ def uniform(rules: Rules, rng: np.random.Generator, listed: Callable[[], Levels 
     every = listed()
     if every is not None:
         return every[rng.integers(len(every))]
-    found = some_allowed(rules, rng, MAX_STEPS)
+    found = some_allowed(rules, rng)
     if found is None:
         found, _ = first_allowed(rules)
         assert found is not None  # the constraints were checked

@@ -53,24 +53,20 @@ def to_networkx(sem: LinearSEM) -> nx.DiGraph:
 
     graph = nx.DiGraph(reward=sem.nodes[sem.reward], order=[sem.nodes[i] for i in sem.order])
     names = regime_names(len(sem.weights))
+    noise = {"noise_mean": sem.mechanism_mean, "noise_std": sem.mechanism_std}
     for i, node in enumerate(sem.nodes):
-        graph.add_node(
-            node,
-            **{
-                f"noise_mean_{name}": float(sem.mechanism_mean[r, i])
-                for r, name in enumerate(names[: sem.regimes[i]])
-            },
-            **{
-                f"noise_std_{name}": float(sem.mechanism_std[r, i])
-                for r, name in enumerate(names[: sem.regimes[i]])
-            },
-            **({} if all_two(sem.regimes) else {"regimes": int(sem.regimes[i])}),
-        )
+        own = {
+            f"{what}_{name}": float(values[r, i])
+            for what, values in noise.items()
+            for r, name in enumerate(names[: sem.regimes[i]])
+        }
+        count = {} if all_two(sem.regimes) else {"regimes": int(sem.regimes[i])}
+        graph.add_node(node, **own, **count)
     for parent, child in np.argwhere(sem.adjacency.any(axis=0)):
-        own = zip(names[: sem.regimes[child]], sem.weights[:, parent, child], strict=False)
-        graph.add_edge(
-            sem.nodes[parent], sem.nodes[child], **{name: float(weight) for name, weight in own}
-        )
+        # the child's own regimes only: weights of others are zeros that mean nothing
+        own = dict(zip(names[: sem.regimes[child]], sem.weights[:, parent, child], strict=False))
+        weights = {name: float(weight) for name, weight in own.items()}
+        graph.add_edge(sem.nodes[parent], sem.nodes[child], **weights)
     return graph
 
 
@@ -91,12 +87,10 @@ def from_networkx(graph: nx.DiGraph) -> LinearSEM:
             if value is None:
                 raise ModelError(f"edge {parent} -> {child} has neither {name!r} nor 'weight'")
             weights[regime, position[parent], position[child]] = value
-    noise_mean = _attribute(graph, "noise_mean", 0.0, names)
-    noise_std = _attribute(graph, "noise_std", 1.0, names)
     return LinearSEM(
         weights=weights,
-        noise_mean=noise_mean,
-        noise_std=noise_std,
+        noise_mean=_attribute(graph, "noise_mean", 0.0, names),
+        noise_std=_attribute(graph, "noise_std", 1.0, names),
         nodes=nodes,
         reward=graph.graph.get("reward"),
         regimes=regimes,

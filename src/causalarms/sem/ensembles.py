@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray
+from causalarms.checks import choice, fraction, integer
 from causalarms.errors import ModelError
 from causalarms.rng import Seed, generator
 from causalarms.sem.linear_sem import LinearSEM
@@ -32,10 +33,13 @@ def _uniform(rng: np.random.Generator, size: int) -> FloatArray:
     return rng.uniform(-2.0, 2.0, size)
 
 
-WEIGHT_LAWS: dict[str, WeightLaw] = {
+WEIGHT_DISTRIBUTIONS: dict[str, WeightLaw] = {
     "separated": _separated,
     "uniform": _uniform,
 }
+
+
+RULES = ("authors", "plain")  # of a regeneration
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,9 @@ class Ensemble:
     edge_probability: float = 0.5
 
     def __post_init__(self) -> None:
-        if not callable(self.weights) and self.weights not in WEIGHT_LAWS:
-            raise ModelError(
-                f"unknown weights {self.weights!r}; there are {', '.join(WEIGHT_LAWS)}"
-            )
-        if not 0 <= self.edge_probability <= 1:
-            raise ModelError(f"edge_probability must lie in [0, 1], not {self.edge_probability}")
+        if not callable(self.weights):
+            choice("weights", self.weights, tuple(WEIGHT_DISTRIBUTIONS))
+        fraction("edge_probability", self.edge_probability, ends="[]")
 
     def column(self, rng: np.random.Generator, n_earlier: int) -> FloatArray:
         """Weights from the nodes earlier in the order."""
@@ -60,7 +61,7 @@ class Ensemble:
 
     def _drawn(self, rng: np.random.Generator, size: int) -> FloatArray:
         if not callable(self.weights):
-            return WEIGHT_LAWS[self.weights](rng, size)
+            return WEIGHT_DISTRIBUTIONS[self.weights](rng, size)
         drawn = np.asarray(self.weights(rng, size), dtype=float)
         if drawn.shape != (size,) or not np.isfinite(drawn).all():
             raise ModelError(
@@ -76,6 +77,7 @@ class Ensemble:
     ) -> FloatArray:
         """A column that differs from the others if the ensemble has a different one."""
         column = self.column(rng, n_earlier)
+        # without earlier nodes or edges there is one column only, the empty one
         while n_earlier and self.edge_probability and (others == column).all(axis=1).any():
             column = self.column(rng, n_earlier)
         return column
@@ -105,14 +107,14 @@ def random_sem(
     >>> random_sem(10, seed=7)
     LinearSEM(10 nodes, 23 natural and 20 intervened edges, reward 'x9')
     """
-    if n_nodes < 1:
-        raise ModelError(f"n_nodes must be at least 1, not {n_nodes}")
+    integer("n_nodes", n_nodes, minimum=1)
     if expected_degree is not None:
         edge_probability = expected_degree / max(n_nodes - 1, 1)
     ensemble = Ensemble(weights, edge_probability)
     rng = generator(seed)
     order = np.arange(n_nodes)
     if hidden_order:
+        # the reward stays last, so that every other node may cause it
         order[:-1] = rng.permutation(n_nodes - 1)
     known = regimes_of(regimes, n_nodes)
     matrices = np.zeros((known.n_regimes, n_nodes, n_nodes))
@@ -151,12 +153,12 @@ def regenerate(
     """
     ensemble = ensemble or Ensemble()
     n_nodes = sem.n_nodes
-    if rule not in ("authors", "plain"):
-        raise ModelError(f"unknown rule {rule!r}; there are authors, plain")
-    mechanisms = np.argwhere(existing(sem.regimes)).tolist()  # (regime, node)
-    if not 1 <= n_mechanisms <= (len(mechanisms) if rule == "plain" else n_mechanisms):
-        raise ModelError(f"cannot regenerate {n_mechanisms} of {len(mechanisms)} mechanisms")
+    choice("rule", rule, RULES)
+    integer("n_mechanisms", n_mechanisms, minimum=1)
     if rule == "plain":
+        mechanisms = np.argwhere(existing(sem.regimes)).tolist()  # (regime, node)
+        if n_mechanisms > len(mechanisms):
+            raise ModelError(f"cannot regenerate {n_mechanisms} of {len(mechanisms)} mechanisms")
         chosen = rng.choice(len(mechanisms), n_mechanisms, replace=False)
         return _redrawn(sem, [tuple(mechanisms[m]) for m in chosen], rng, ensemble)
     best = sem.best_intervention()

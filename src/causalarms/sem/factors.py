@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +25,8 @@ from causalarms.checks import as_float, usable
 from causalarms.errors import InfeasibleError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.search.constraints import Constraints as NumberedConstraints
-from causalarms.search.factors import NOT_SET, Factors
+from causalarms.search.constraints import all_or_none
+from causalarms.search.factors import Factors
 from causalarms.sem.regimes import (
     REGIME_NAMES,
     Counts,
@@ -102,6 +102,7 @@ class NamedFactors:
             if names.count(name) > 1:
                 raise ModelError(f"there are two factors {shown(name)}")
         position = {node: i for i, node in enumerate(nodes)}
+        # here by name; the search would refuse it by number
         for node in nodes:
             acting = [f for f in factors if node in f.acts_on]
             combinations = math.prod(len(f.levels) for f in acting)
@@ -134,13 +135,22 @@ class NamedFactors:
         """Mechanisms without parents because a level sets the node, (R, N)."""
         found = np.zeros(existing(self.regimes).shape, dtype=bool)
         for i, node in enumerate(self.nodes):
-            acting = [self.factors[f] for f in self.numbers.acting[i]]
-            for regime, levels in enumerate(product(*(f.levels for f in acting))):
+            for regime in range(self.regimes[i]):
                 found[regime, i] = any(
-                    level in dict(f.sets).get(node, ())
-                    for f, level in zip(acting, levels, strict=True)
+                    level in dict(factor.sets).get(node, ())
+                    for factor, level in self._given_by(i, regime)
                 )
         return found
+
+    @cached_property
+    def _settings(self) -> list[list[tuple[tuple[int, int], ...]]]:
+        """By node and regime, the (factor, level) pairs that give it."""
+        return [self.numbers.settings(node) for node in range(len(self.nodes))]
+
+    def _given_by(self, node: int, regime: int) -> list[tuple[Factor, Level]]:
+        """The factors that act on a node, each with its level in this regime."""
+        pairs = ((self.factors[f], level) for f, level in self._settings[node][regime])
+        return [(factor, factor.levels[level]) for factor, level in pairs]
 
     def factor(self, name: object) -> int:
         """The position of a factor, or an error that names the nearest."""
@@ -167,8 +177,15 @@ class NamedFactors:
 
     def numbers_of(self, intervention: Sequence[int]) -> list[int] | None:
         """Which level every factor is at; None if no levels give these regimes."""
-        found = self.numbers.levels_of(np.array([intervention], dtype=np.int64))[0]
-        return None if (found == NOT_SET).any() else found.tolist()
+        found: dict[int, int] = {}
+        for settings, regime in zip(self._settings, intervention, strict=True):
+            if not 0 <= regime < len(settings):
+                return None
+            for factor, level in settings[regime]:
+                # nodes that share a factor must agree on its level
+                if found.setdefault(factor, level) != level:
+                    return None
+        return [found[factor] for factor in range(len(self.factors))]
 
     def levels(self, intervention: Sequence[int]) -> dict[str, Level]:
         """The level of every factor; ModelError if no levels give these regimes."""
@@ -188,20 +205,20 @@ class NamedFactors:
         return [
             f.name if f.is_switch else f"{f.name}={levels[f.name]}"
             for f in self.factors
-            if f.name in self.switched(intervention)
+            if levels[f.name] != f.levels[0]
         ]
 
     def regime_name(self, node: int, regime: int) -> str:
         """What a regime of a node is called: natural, intervened, or the levels that give it."""
-        acting = [self.factors[f] for f in self.numbers.acting[node]]
-        if len(acting) == 1 and acting[0].is_switch and acting[0].name == self.nodes[node]:
-            return REGIME_NAMES[regime]
-        if not acting:
+        given_by = self._given_by(node, regime)
+        if not given_by:
             return REGIME_NAMES[0]
-        chosen = list(product(*(f.levels for f in acting)))[regime]
+        first = given_by[0][0]
+        if len(given_by) == 1 and first.is_switch and first.name == self.nodes[node]:
+            return REGIME_NAMES[regime]
         return ", ".join(
-            f"{f.name} {level}" if f.is_switch else f"{f.name}={level}"
-            for f, level in zip(acting, chosen, strict=True)
+            f"{factor.name} {level}" if factor.is_switch else f"{factor.name}={level}"
+            for factor, level in given_by
         )
 
     def as_list(self) -> list[dict[str, Any]]:
@@ -324,7 +341,7 @@ def _same(given: object, level: Level) -> bool:
 
 Node = str | int
 Combination = Mapping[Node, int]
-Literals = dict[int, int]  # node and regime
+Setting = dict[int, list[int]]  # regimes of nodes
 
 
 @dataclass(frozen=True)
@@ -356,14 +373,15 @@ class Constraints:
         names = tuple(nodes)
         counts = regimes_of(regimes, len(names)).key
         allowed: dict[int, set[int]] = {}
-        said_of: dict[int, list[str]] = {}  # what was said of each node, for messages
+        said = {("at_most", 0): [f"at_most {self.at_most}"]}  # by part, for messages
         for setting, on in (("never_on", False), ("always_on", True)):
             for node in getattr(self, setting):
                 i = node_index(node, names)
                 every = range(counts[i])
                 allowed[i] = allowed.get(i, set(every)) & set(every[1:] if on else every[:1])
-                said_of.setdefault(i, []).append(f"{setting} {names[i]!r}")
+                said.setdefault(("allowed", i), []).append(f"{setting} {names[i]!r}")
         combinations = list(self._combinations(names, counts))
+        said |= {("forbidden", n): [words] for n, (words, _) in enumerate(combinations)}
         try:
             return NumberedConstraints(
                 counts,
@@ -376,33 +394,22 @@ class Constraints:
                 ],
             )
         except InfeasibleError as error:
-            culprits: list[str] = []
-            for kind, number in error.conflict:
-                if kind == "allowed":
-                    culprits += said_of[number]
-                elif kind == "forbidden":
-                    culprits.append(combinations[number][0])
-                else:
-                    culprits.append(f"at_most {self.at_most}")
-            words = ", ".join(dict.fromkeys(culprits))
+            # a required combination is several forbidden ones, and is named once
+            culprits = dict.fromkeys(words for part in error.conflict for words in said[part])
+            words = ", ".join(culprits)
             raise InfeasibleError(f"no intervention satisfies {words}", error.conflict) from None
 
     def _combinations(
         self, nodes: tuple[str, ...], counts: tuple[int, ...]
-    ) -> Iterator[tuple[str, dict[int, list[int]]]]:
+    ) -> Iterator[tuple[str, Setting]]:
         """Forbidden combinations by number, each with the words it comes from."""
         for given in self.forbidden:
-            words, literals = _checked("forbidden", given, nodes, counts)
-            yield words, {i: [regime] for i, regime in literals.items()}
+            yield _checked("forbidden", given, nodes, counts)
         for given in self.required:
-            words, literals = _checked("required", given, nodes, counts)
-            if len(literals) == 1:
+            words, joined = _checked("required", given, nodes, counts)
+            if len(joined) == 1:
                 raise ModelError(f"{words} joins one node to nothing; use always_on or never_on")
-            ring = list(literals.items())
-            for (i, regime), (j, other) in zip(ring, ring[1:] + ring[:1], strict=True):
-                others = [r for r in range(counts[j]) if r != other]
-                if others:
-                    yield words, {i: [regime], j: others}
+            yield from ((words, combination) for combination in all_or_none(joined, counts))
 
     def _cost(self, nodes: tuple[str, ...]) -> FloatArray:
         cost = np.zeros(len(nodes))
@@ -422,7 +429,8 @@ class Constraints:
 
 def _checked(
     kind: str, given: Mapping[Any, int], nodes: tuple[str, ...], counts: tuple[int, ...]
-) -> tuple[str, Literals]:
+) -> tuple[str, Setting]:
+    """The regimes by number, and the words for them in messages."""
     literals = {node_index(node, nodes): regime for node, regime in given.items()}
     shown = ", ".join(f"{nodes[i]}={regime}" for i, regime in literals.items())
     for i, regime in literals.items():
@@ -431,4 +439,4 @@ def _checked(
             raise ModelError(f"{kind} {{{shown}}}: the regime of {nodes[i]!r} is {known}")
     if not literals:
         raise ModelError(f"a {kind} combination is empty")
-    return f"{kind} {{{shown}}}", {i: int(regime) for i, regime in literals.items()}
+    return f"{kind} {{{shown}}}", {i: [int(regime)] for i, regime in literals.items()}

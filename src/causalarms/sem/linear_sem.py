@@ -40,6 +40,8 @@ from causalarms.sem.regimes import (
 from causalarms.sem.rewards import within
 
 FORMAT = "causalarms.LinearSEM/1"
+PARTS = ("weights", "noise_mean", "noise_std", "nodes", "reward")  # arguments of a system
+FOLLOWING = ("order", "regimes")  # that follow from the weights unless they are given
 MARK = Mark("`causalarms demo` or `LinearSEM.save`", f'{{\n "format": "{FORMAT}"'.encode())
 
 
@@ -148,6 +150,7 @@ class LinearSEM:
         """Exact covariance of x under one `intervention`, (N, N)."""
         a = self._one(intervention)
         std = rewards.of_regimes(self.mechanism_std, a)
+        # x - mu_a = C_a^T (eps - nu), and the entries of eps are independent
         scaled = self.flow(a) * std[:, None]
         return scaled.T @ scaled
 
@@ -157,9 +160,10 @@ class LinearSEM:
 
     def all_expected_rewards(self) -> FloatArray:
         """Expected rewards of all interventions in lexicographic order, 2^N with K = 2."""
-        return rewards.all_expected_rewards(
-            self.weights, self.mechanism_mean, self.order, self.reward, self._regimes
-        )
+        return rewards.reward_tables(
+            self.weights[None], self.mechanism_mean[None], self.order[None], self.reward,
+            self._regimes,
+        )[0]  # fmt: skip
 
     def average_reward(self) -> float:
         """Mean expected reward over all interventions, exact for any N.
@@ -250,12 +254,11 @@ class LinearSEM:
         """The system of a `record` that `to_dict` made."""
         if record.get("format") != FORMAT:
             raise ModelError(f"not a system of this package: format is {record.get('format')!r}")
-        missing = {"weights", "noise_mean", "noise_std", "nodes", "reward"} - set(record)
+        missing = set(PARTS) - set(record)
         if missing:
             raise ModelError(f"the system lacks {', '.join(sorted(missing))}")
-        keys = ("weights", "noise_mean", "noise_std", "nodes", "reward", "order", "regimes")
         try:
-            return cls(**{key: record[key] for key in keys if key in record})
+            return cls(**{key: record[key] for key in (*PARTS, *FOLLOWING) if key in record})
         except (TypeError, ValueError) as error:
             raise ModelError(f"the system is malformed: {error}") from error
 
@@ -276,19 +279,13 @@ class LinearSEM:
 
     def replace(self, **changes: object) -> Self:
         """The same system with `changes` of its constructor's arguments."""
-        arguments: dict[str, object] = {
-            "weights": self.weights,
-            "noise_mean": self.noise_mean,
-            "noise_std": self.noise_std,
-            "nodes": self.nodes,
-            "reward": self.reward,
-        }
+        arguments = {name: getattr(self, name) for name in PARTS}
         if "weights" not in changes:
             arguments["order"] = self.order
         # other numbers of regimes come with weights of another shape
         if np.asarray(changes.get("weights", self.weights)).shape == self.weights.shape:
             arguments["regimes"] = self._regimes
-        return type(self)(**(arguments | changes))  # type: ignore[arg-type]
+        return type(self)(**(arguments | changes))
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -383,6 +380,7 @@ def _per_node(given: npt.ArrayLike, regimes: Regimes, name: str) -> FloatArray:
         values = np.full(n_nodes, float(values))
     if values.shape not in ((n_nodes,), has.shape):
         raise ModelError(f"{name} must have shape ({n_nodes},) or {has.shape}, not {values.shape}")
+    # what is given for regimes that a node lacks is never read; equal systems are equal
     if values.shape == has.shape:
         values[~has] = 0.0
     if not np.isfinite(values).all():

@@ -208,18 +208,14 @@ def as_name(what: str, given: object) -> str:
     return given
 
 
-def refuse_many_nodes(n_nodes: int) -> None:
-    if n_nodes > MAX_NODES:
-        raise SettingError(f"there are {n_nodes:,} nodes; at most {MAX_NODES:,} can be learned")
-
-
 def node_names(
     names: Sequence[str] | None,
     n_nodes: int,
     check: Callable[[str, object], str] = checked_name,
 ) -> tuple[str, ...]:
     """The given names, checked, or x0, x1, ... where none are given."""
-    refuse_many_nodes(n_nodes)
+    if n_nodes > MAX_NODES:
+        raise SettingError(f"there are {n_nodes:,} nodes; at most {MAX_NODES:,} can be learned")
     if names is None:
         return tuple(f"x{node}" for node in range(n_nodes))
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -338,6 +334,7 @@ def find_cycle(adjacency: npt.ArrayLike) -> list[int]:
         inside &= ~sources
     if not inside.any():
         return []
+    # to a parent and on, until a node comes again: a cycle, read backwards
     path = [int(np.flatnonzero(inside)[0])]
     while path[-1] not in path[:-1]:
         path.append(int(np.flatnonzero(edges[:, path[-1]] & inside)[0]))
@@ -349,6 +346,7 @@ def find_cycle(adjacency: npt.ArrayLike) -> list[int]:
 def ancestors(adjacency: npt.ArrayLike) -> BoolArray:
     """`result[k, i]`: there is a directed path of at least one edge from k to i."""
     reach = np.array(adjacency, dtype=bool)
+    # Warshall: after each step all paths through the nodes so far are known
     for via in range(len(reach)):
         reach[reach[:, via]] |= reach[via]  # rows of those that reach it: few, of a sparse graph
     return reach

@@ -39,6 +39,7 @@ def propagate(
             node = order[position]
             regime = interventions[row, node]
             total = exogenous[row, node]
+            # values of parents are there already: no inverse of I - B_a is needed
             for earlier in range(position):
                 parent = order[earlier]
                 total += weights[regime, parent, node] * values[row, parent]
@@ -75,37 +76,12 @@ def expected_values(
     return propagate(weights, order, interventions, means)
 
 
-def expected_reward(
-    weights: npt.ArrayLike,  # (R, N, N)
-    intercept: npt.ArrayLike,  # (N,) or (R, N)
-    interventions: npt.ArrayLike,  # (n, N) regimes
-    order: npt.ArrayLike,
-    reward: int,
-) -> FloatArray:
-    """The reward's mean under every intervention, (n,), for any number of regimes."""
-    w = np.ascontiguousarray(weights, dtype=float)
-    mean = np.broadcast_to(np.asarray(intercept, dtype=float), w.shape[:2])
-    rows = np.ascontiguousarray(interventions, dtype=np.uint8)
-    return expected_values(w, mean, np.ascontiguousarray(order, dtype=np.int64), rows)[:, reward]
-
-
 def of_regimes(
     values: FloatArray,  # (R, N)
     interventions: Interventions,  # (..., N)
 ) -> FloatArray:
     """Of every node the value of the regime it is in, (..., N)."""
     return np.asarray(values)[interventions, np.arange(interventions.shape[-1])]
-
-
-def all_expected_rewards(
-    weights: FloatArray,
-    noise_mean: FloatArray,
-    order: IntArray,
-    reward: int,
-    regimes: GivenRegimes | None = None,
-) -> FloatArray:
-    """Rewards of all interventions in the order of `all_interventions`, (2^N,) with K = 2."""
-    return reward_tables(weights[None], noise_mean[None], order[None], reward, regimes)[0]
 
 
 def reward_tables(
@@ -115,7 +91,10 @@ def reward_tables(
     reward: int,
     regimes: GivenRegimes | None = None,  # None: all R
 ) -> FloatArray:
-    """Rewards of all interventions in each of n systems, (n, product of all K_i)."""
+    """Rewards of all interventions, in the order of `all_interventions`, in each of n systems.
+
+    (n, product of all K_i)
+    """
     n_nodes = order.shape[1]
     known = regimes_of(regimes, n_nodes, default=weights.shape[1])
     check_enumerable(n_nodes, known)
@@ -155,6 +134,7 @@ def _reward_tables(
             most[n - 1 - position] = regimes[node]
             stride[n - 1 - position] = strides[node]
         chosen[:] = 0
+        # the last two nodes in loops of their own: most of the tree is there
         last_two, first = max(n - 2, 0), order[s, 0]
         depth = 0  # of the first decision that differs from the leaves before
         while depth >= 0:
@@ -218,25 +198,14 @@ def intervention_of(
     return (indices // known.strides % known.counts).astype(np.uint8)
 
 
-def index_of(intervention: npt.ArrayLike, regimes: GivenRegimes | None = None) -> int:
-    """The row of `all_interventions` that holds this intervention.
+def index_of(interventions: npt.ArrayLike, regimes: GivenRegimes | None = None) -> IntArray:
+    """The row of `all_interventions` that holds each of these, (...) for (..., N).
 
-    >>> index_of([1, 0, 1]), index_of([1, 0, 2], np.array([2, 1, 3]))
-    (5, 5)
+    >>> index_of([1, 0, 1]).tolist(), index_of([[1, 0, 2], [0, 0, 1]], np.array([2, 1, 3])).tolist()
+    (5, [5, 1])
     """
-    digits = [int(digit) for digit in np.asarray(intervention).tolist()]
-    index = 0
-    for digit, count in zip(digits, regimes_of(regimes, len(digits)).key, strict=True):
-        if not 0 <= digit < count:
-            raise ValueError(f"regime {digit} of a node with {count} regimes")
-        index = index * count + digit
-    return index
-
-
-def indices_of(interventions: Interventions, regimes: GivenRegimes) -> IntArray:
-    """The rows of `all_interventions` that hold these, (n,)."""
-    strides = regimes_of(regimes, interventions.shape[1]).strides
-    return interventions.astype(np.int64) @ strides
+    rows = np.asarray(interventions, dtype=np.int64)
+    return rows @ regimes_of(regimes, rows.shape[-1]).strides
 
 
 def check_enumerable(n_nodes: int, regimes: GivenRegimes | None = None) -> None:
@@ -257,31 +226,11 @@ def check_enumerable(n_nodes: int, regimes: GivenRegimes | None = None) -> None:
 
 
 def within(regimes: GivenRegimes, constraints: Constraints | None = None) -> Constraints:
-    """What is allowed, of regimes that exist.
-
-    >>> within(np.array([1, 2]), Constraints([2, 2], at_most=1)).interventions().tolist()
-    [[0, 0], [0, 1]]
-    """
+    """What is allowed, of regimes that exist."""
     counts = regimes.key if isinstance(regimes, Regimes) else tuple(regimes.tolist())
     if constraints is None:
         return unconstrained(counts)
-    if constraints.regimes == counts:
-        return constraints
-    if constraints.n_nodes != len(counts):
-        raise ModelError(f"constraints on {constraints.n_nodes} nodes, but there are {len(counts)}")
-    given = dict(constraints.allowed)
-    allowed = {
-        node: [r for r in given.get(node, range(most)) if r < counts[node]]
-        for node, most in enumerate(constraints.regimes)
-    }
-    return Constraints(
-        constraints.regimes,
-        factors=constraints.factors,
-        allowed=allowed,
-        forbidden=[dict(combination) for combination in constraints.forbidden],
-        at_most=constraints.at_most,
-        cost=constraints.level_cost,
-    )
+    return constraints if constraints.regimes == counts else constraints.only(counts)
 
 
 class Arms(NamedTuple):
@@ -295,7 +244,8 @@ class Arms(NamedTuple):
 def allowed_arms(allowed: Constraints) -> Arms:
     """Remembered: the same constraints are asked about every round."""
     rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
-    index = indices_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
+    index = index_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
+    # listed by levels, which is another order if a factor acts on several nodes
     order = np.argsort(index)
     return Arms(index[order], allowed.cost(rows)[order])
 

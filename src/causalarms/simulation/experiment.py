@@ -16,7 +16,7 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.changes.detector import misfits
-from causalarms.checks import integer
+from causalarms.checks import choice, integer
 from causalarms.errors import CausalArmsError, CausalArmsWarning, ModelError
 from causalarms.graphs.graph import graph_errors
 from causalarms.graphs.registry import make_learner
@@ -182,6 +182,7 @@ class Experiment(Comparison):
             raise ModelError(f"the change after round {late[0]} is not within the horizon")
 
     def check_entries(self) -> None:
+        # a policy refuses wrong settings when it is made: here, not after hours of runs
         world = self.world(0)
         for contestant in self.contestants:
             self.policy(contestant, world)
@@ -249,6 +250,7 @@ def trace_record(
     stopped = {} if experiment.stop is None else _stopped(experiment.stop, trace)
     trace = settled(trace, world, experiment.horizon)
     regret = trace.regret
+    # a run that still loses at its end has settled on something worse than the best
     last = trace.gap[-max(1, min(LAST_ROUNDS, len(trace.gap) // LAST_FRACTION)) :]
     spreads = [
         world.best_reward(number) - world.average_reward(number)
@@ -298,6 +300,7 @@ def settled(trace: Trace, world: World, horizon: int) -> Trace:
     return replace(
         trace,
         interventions=np.vstack([trace.interventions, np.tile(a, (left, 1))]),
+        # these rounds were not played: nothing was observed
         observations=np.vstack([trace.observations, np.full((left, len(a)), np.nan)]),
         gap=np.append(trace.gap, [lost[world.number_at(t)] for t in rounds]),
         explored=np.append(trace.explored, np.zeros(left, dtype=bool)),
@@ -323,6 +326,7 @@ def _stopped(rule: StopRule, trace: Trace) -> Record:
 
 def _played(trace: Trace, world: World) -> list[list[int]]:
     """Per change and changed mechanism, in how many rounds before the next change it was played."""
+    # what is played after the next change says nothing about this one
     ends = [*world.change_points, len(trace.gap)][1:]
     return [
         [int((trace.interventions[change.after : end, node] == regime).sum())
@@ -353,8 +357,8 @@ class LearnerContestant(Entry):
     shown: str = ""
 
     def __post_init__(self) -> None:
-        if self.shown not in ("", *SHOWN):
-            raise ModelError(f"shown must be {', '.join(SHOWN)}, not {self.shown!r}")
+        if self.shown:
+            choice("shown", self.shown, SHOWN)
 
     @property
     def rounds_shown(self) -> str:
@@ -367,6 +371,7 @@ class LearnerContestant(Entry):
             return make_learner(part_of("learner", self.learner), **self.settings)
         if self.settings:
             raise ModelError(f"{self.name!r} is made already: give its settings to the class")
+        # what was given stays as it is: every unit fits a learner of its own
         from sklearn.base import clone
 
         return clone(self.learner)
@@ -419,6 +424,7 @@ class LearnerExperiment(Comparison):
             return rng.integers(0, world.regimes, shape, dtype=np.uint8)
         rows = np.zeros(shape, dtype=np.uint8)
         if shown == ALL_OR_NONE:
+            # a node without a switch stays natural
             rows[self.rounds // 2 :] = np.minimum(1, world.regimes - 1)
         return rows
 
@@ -444,6 +450,7 @@ class LearnerExperiment(Comparison):
             known = isinstance(error, CausalArmsError)
             return record | {"failed": str(error) if known else f"{type(error).__name__}: {error}"}
         record["seconds"] = process_time() - start
+        # rounds without interventions show nothing of B': its errors would mean nothing
         n_shown = 1 if shown == NONE else len(found)
         for regime, suffix in enumerate(("", "_intervened")[:n_shown]):
             errors = graph_errors(world.adjacency()[regime], found[regime])

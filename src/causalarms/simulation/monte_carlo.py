@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from causalarms.errors import CausalArmsError, DataError, ModelError
+from causalarms.checks import choice, integer
+from causalarms.errors import CausalArmsError, DataError
 from causalarms.extras import require_extra
 from causalarms.simulation.experiment import Comparison, Unit, run_unit
 from causalarms.simulation.results import Record, ResultStore
@@ -48,19 +49,20 @@ def monte_carlo(
     on_result    `on_result(done, total, record)` is called at the start (record None) and after
                  every unit
     """
-    if runs < 1:
-        raise ModelError(f"runs must be at least 1, not {runs}")
+    integer("runs", runs, minimum=1)
     where = Engine(engine, n_jobs, address)
     if where.elsewhere:
+        # one by one: the error of a worker would not say which part it is
         parts = {name: getattr(experiment, name) for name in FUNCTIONS}
         parts |= {f"{entry.kind} {entry.name!r}": entry for entry in experiment.entries}
         refuse_unsendable(parts)
+    # before the file is made: a wrong setting leaves nothing behind
     experiment.check_entries()
     store = ResultStore(path, experiment.common_settings())
     _refuse_other_settings(store, experiment)
     units = experiment.units(runs)
     run_units(run_unit, units, store=store, engine=where, on_result=on_result)
-    return [r for r in store.in_order(experiment.names) if r["repetition"] < runs]
+    return store.in_order(experiment.names, runs)
 
 
 compare_learners = monte_carlo  # of a `LearnerExperiment`
@@ -80,8 +82,7 @@ class Engine:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in ENGINES:
-            raise ModelError(f"unknown engine {self.name!r}; there are {', '.join(ENGINES)}")
+        choice("engine", self.name, ENGINES)
 
     @property
     def elsewhere(self) -> bool:
@@ -179,6 +180,7 @@ def _as_they_finish(
     """By the backend that is set; all is handed over at once, so that more workers may join."""
     from joblib import Parallel, delayed
 
+    # one unit per task: each is on disk as soon as it is done
     parallel = Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all"
     )

@@ -41,6 +41,7 @@ class ResultStore:
         if self.path is None:
             return
         try:
+            # a study is a file, too, and appending to it would damage it
             refuse_study(self.path)
             if self.path.is_fifo():  # opening it would wait for a reader
                 raise DataError(f"cannot use {self.path}: it is a pipe")
@@ -70,14 +71,15 @@ class ResultStore:
                 ) from error
         self.records[record["policy"], record["repetition"]] = record
 
-    def in_order(self, policies: Iterable[str]) -> list[Record]:
+    def in_order(self, policies: Iterable[str], runs: int) -> list[Record]:
         """Records by policy as listed, then by repetition, whatever order they finished in.
 
         policies   labels of those that are wanted
+        runs       how many repetitions are; the file may hold more
         """
         place = {name: number for number, name in enumerate(policies)}
         return sorted(
-            (r for r in self.records.values() if r["policy"] in place),
+            (r for r in self.records.values() if r["policy"] in place and r["repetition"] < runs),
             key=lambda r: (place[r["policy"]], r["repetition"]),
         )
 

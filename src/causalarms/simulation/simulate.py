@@ -10,6 +10,7 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.changes.detector import Alarm
+from causalarms.checks import integer
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import graph_errors
 from causalarms.models.belief import Recommendation
@@ -91,6 +92,7 @@ def simulate(
     world = World(world) if isinstance(world, LinearSEM) else world
     _check(policy, world, horizon, batch)
     n_nodes = world.n_nodes
+    # once per system: the best intervention takes a search
     best = np.array([world.best_reward(number) for number in range(len(world.systems))])
     numbers = np.array([world.number_at(t + 1) for t in range(horizon)])
     # apart from the policy, so that what a policy draws does not change the noise it meets
@@ -102,6 +104,7 @@ def simulate(
     recommendation, n_played = None, horizon
     asked: list[Suggestion] = []
     for t in range(horizon):
+        # a stream per round: what earlier rounds drew does not change this one
         if batch > 1 and t % batch == 0:
             asked = policy.suggest_batch(stream(seed, "policy", t), batch)
         suggestion = policy.suggest(stream(seed, "policy", t)) if batch == 1 else asked[t % batch]
@@ -116,6 +119,7 @@ def simulate(
         if graph_every and (t + 1) % graph_every == 0 and policy.adjacency is not None:
             pairs = zip(world.adjacency(numbers[t]), policy.adjacency, strict=True)
             graphs.append((t + 1, *(graph_errors(true, found) for true, found in pairs)))
+        # only for those who watch: rewards of all rounds are computed at once below
         if on_round is not None:
             reward = float(world.expected_reward(a[None], numbers[t])[0])
             on_round(t + 1, suggestion, float(best[numbers[t]]) - reward)
@@ -143,10 +147,8 @@ def simulate(
 
 def _check(policy: Policy, world: World, horizon: int, batch: int) -> None:
     """ModelError if the run makes no sense, or the policy is for another world."""
-    if horizon < 1:
-        raise ModelError(f"the horizon must be at least 1 round, not {horizon}")
-    if batch < 1:
-        raise ModelError(f"a batch has at least 1 intervention, not {batch}")
+    integer("horizon", horizon, minimum=1)
+    integer("batch", batch, minimum=1)
     if policy.n_nodes != world.n_nodes or policy.reward != world.reward:
         raise ModelError(
             f"the policy is for {policy.n_nodes} nodes with reward {policy.reward}, the world has "

@@ -19,6 +19,8 @@ from causalarms.simulation.experiment import METRICS, Experiment
 from causalarms.simulation.results import Record
 
 N_RESAMPLES = 2000
+LEVEL = 0.95  # probability that an interval is to cover
+ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)  # quantiles of the resamples
 NAN = float("nan")
 WHOLE_GRAPH = -1  # the node of an alarm that names none
 TINY = float(np.finfo(float).tiny)
@@ -142,6 +144,7 @@ def _median(sample: Sequence[float]) -> Interval:
 
 
 def _detection(found: list[Detection]) -> dict[str, Any]:
+    # over all runs together: a run with one change must not weigh as much as one with ten
     played = sum(d.played for d in found)
     delays = [delay for d in found for delay in d.delays]
     return {
@@ -155,6 +158,7 @@ def _detection(found: list[Detection]) -> dict[str, Any]:
 def _normalised(units: list[Record]) -> Interval:
     if any("random_regret" not in unit for unit in units):  # of version 0.1
         return UNKNOWN
+    # 0 if all interventions are equally good: nothing can be lost there
     return mean([unit["regret"] / max(unit["random_regret"], TINY) for unit in units])
 
 
@@ -180,15 +184,12 @@ def _plain_row(row: NamedTuple) -> Record:
 # -- intervals -------------------------------------------------------------------------------------
 
 
-def bootstrap(
-    statistic: Callable[..., FloatArray], *samples: npt.ArrayLike, level: float = 0.95
-) -> Interval:
+def bootstrap(statistic: Callable[..., FloatArray], *samples: npt.ArrayLike) -> Interval:
     """Percentile interval of a statistic.
 
     statistic   maps arrays (..., n) to (...); resamples for which it is nan are left out, and all
                 is nan if it is nan for all of them
     samples     are resampled together: the i-th entries belong to the same system
-    level       probability that the interval is to cover
 
     >>> bootstrap(lambda x: x.mean(axis=-1), [1.0, 1.0, 1.0])
     Interval(value=1.0, low=1.0, high=1.0)
@@ -198,7 +199,7 @@ def bootstrap(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0: a resample that is not defined
         resampled = statistic(*(array[rows] for array in arrays))
-        low, high = np.nanquantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.nanquantile(resampled, ENDS)
         return Interval(float(statistic(*arrays)), float(low), float(high))
 
 
@@ -212,21 +213,12 @@ def ratio_of_means(above: npt.ArrayLike, below: npt.ArrayLike) -> Interval:
     return bootstrap(lambda a, b: a.mean(axis=-1) / b.mean(axis=-1), above, below)
 
 
-class Band(NamedTuple):
-    """An estimate and the ends of its 95 % interval at every point, (points,)."""
-
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def mean_band(curves: npt.ArrayLike, level: float = 0.95) -> Band:
-    """The mean over systems of curves, with the interval of `mean` at every point.
+def mean_band(curves: npt.ArrayLike) -> FloatArray:
+    """The mean over systems of curves and the ends of its interval at every point, (3, points).
 
     curves   (systems, points)
-    level    probability that the interval of a point is to cover
 
-    >>> mean_band([[1.0, 2.0], [1.0, 2.0]]).high.tolist()
+    >>> mean_band([[1.0, 2.0], [1.0, 2.0]])[2].tolist()
     [1.0, 2.0]
     """
     given = np.asarray(curves, dtype=float)
@@ -235,8 +227,7 @@ def mean_band(curves: npt.ArrayLike, level: float = 0.95) -> Band:
     rows = _resamples(n) + n * np.arange(N_RESAMPLES)[:, None]
     times = np.bincount(rows.ravel(), minlength=N_RESAMPLES * n).reshape(N_RESAMPLES, n)
     resampled = times @ given / n
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return Band(given.mean(axis=0), low, high)
+    return np.vstack([given.mean(axis=0), np.quantile(resampled, ENDS, axis=0)])
 
 
 def _resamples(n: int) -> IntArray:

@@ -21,7 +21,7 @@ from causalarms.rng import stream
 from causalarms.sem.ensembles import Ensemble, regenerate
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import Counts, n_interventions
-from causalarms.sem.rewards import all_interventions, of_regimes, propagate
+from causalarms.sem.rewards import all_interventions, index_of, of_regimes, propagate
 
 Distribution: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 Noise: TypeAlias = "str | Distribution | Sequence[str | Distribution]"
@@ -177,6 +177,7 @@ class World:
         number          of the system
         """
         sem, rows = self.systems[number], self._all_nodes(interventions)
+        # the usual world in one compiled call; the noise is the same as below
         if self.linear and self.noise == GAUSSIAN:
             return sem.sample(rows, rng)
         exogenous = _exogenous_values(sem, rows, self._draw_noise(rng, rows.shape))
@@ -194,9 +195,7 @@ class World:
         """
         if self.bend is None:
             return self.systems[number].expected_reward(self._all_nodes(interventions))
-        # the table of all interventions is in lexicographic order
-        radix = np.append(np.cumprod(self.regimes[:0:-1])[::-1], 1)
-        return self._bent_rewards[number][np.asarray(interventions, dtype=np.int64) @ radix]
+        return self._bent_rewards[number][index_of(interventions, self.regimes)]
 
     def best_intervention(self, number: int = 0) -> Intervention:
         """The intervention with the largest expected reward, (N,).
@@ -240,6 +239,7 @@ class World:
     @cached_property
     def _bent_rewards(self) -> list[FloatArray]:
         assert self.bend is not None
+        # common random numbers: the difference of two interventions is surer than their means
         shape = (MONTE_CARLO, self.systems[0].n_nodes)
         noise = self._draw_noise(stream(0, "expected rewards"), shape)
         return [
@@ -293,10 +293,7 @@ def deviating_world(sem: LinearSEM, rounds: Sequence[int], *, factor: float = -1
     >>> [world.systems[world.number_at(t)].weights[0, 0, 1].item() for t in range(1, 6)]
     [-2.0, 2.0, 2.0, -2.0, 2.0]
     """
-    deviant = LinearSEM(
-        weights=factor * sem.weights, noise_mean=sem.noise_mean, noise_std=sem.noise_std,
-        nodes=sem.nodes, reward=sem.reward, order=sem.order, regimes=sem.regimes,
-    )  # fmt: skip
+    deviant = sem.replace(weights=factor * sem.weights, order=sem.order)
     wanted = set(rounds)
     systems, changes = [deviant if 1 in wanted else sem], []
     for after in range(1, max(wanted, default=0) + 1):
@@ -454,6 +451,7 @@ def _bent_values(
         by_regime = bent @ sem.weights[:, :, i].T  # (n, R)
         values[:, i] += np.take_along_axis(by_regime, rows[:, i : i + 1].astype(int), axis=1)[:, 0]
         if known is None:
+            # bends divide by it: a node that is always 0 must not have the scale 0
             scales[i] = max(np.sqrt((values[:, i] ** 2).mean()), np.finfo(float).tiny)
         bent[:, i] = _bend(bend, values[:, i], scales[i])
     return values, scales
@@ -466,6 +464,7 @@ def _all_bent_rewards(
 
     Depth first along the order: interventions that agree on the first nodes share their values.
     """
+    # what comes after the reward does not move it: its axes are filled by slices
     before_reward = sem.order[: int(np.flatnonzero(sem.order == sem.reward)[0]) + 1]
     table = np.zeros(tuple(sem.regimes))
     bent = np.zeros_like(noise)

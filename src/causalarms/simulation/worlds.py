@@ -76,6 +76,7 @@ class Worlds:
     bend: str | Bend | None = None
 
     def __post_init__(self) -> None:
+        # made to be checked: a wrong setting is refused here, not in the first run
         Ensemble(self.weights, self.edge_probability)
         noise_distribution(self.noise)
         if not isinstance(self.noise, str):
@@ -97,6 +98,7 @@ class Worlds:
                 ) from None
             if not self.systems:
                 raise ModelError("the list of systems is empty")
+        # a results file states the size of the systems that are used, not the default
         object.__setattr__(self, "n_nodes", self.world(0).n_nodes)
 
     def world(self, repetition: int) -> World:
@@ -162,6 +164,7 @@ class Worlds:
             if name not in ("systems", self.entries_field) and not as_before:
                 record[name] = plain(name, value)
         if self.own_world:
+            # a function makes any number of systems: the first ones tell functions apart
             listed = None if callable(self.systems) else self.systems
             worlds = map(self.world, range(len(listed) if listed else FINGERPRINT_SYSTEMS))
             record["world"] = {"made by": self._maker(), "fingerprint": fingerprint(worlds)}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from causalarms.errors import InfeasibleError, ModelError, StudyError, shown
-from causalarms.search.constraints import Constraints
+from causalarms.search.constraints import Constraints, all_or_none
 from causalarms.sem.factors import NamedFactors
 
 Combination = dict[int, list[int]]  # factor -> levels
@@ -182,10 +182,8 @@ def _combinations(
             places = [named.factor(name) for name in group]
             yield f"forbidden {list(group)}", {at: list(range(1, sizes[at])) for at in places}
     for group in required:
-        ring = list(_numbered(group, named).items())
-        for (one, levels), (other, wanted) in zip(ring, ring[1:] + ring[:1], strict=True):
-            rest = [level for level in range(sizes[other]) if level not in wanted]
-            yield f"required {dict(group)}", {one: levels, other: rest}
+        for combination in all_or_none(_numbered(group, named), sizes):
+            yield f"required {dict(group)}", combination
 
 
 def _numbered(group: Mapping[str, Any], named: NamedFactors) -> Combination:

@@ -24,7 +24,7 @@ from causalarms.models.draws import upper_values
 from causalarms.models.knowledge_gradient.losses import Decisions, PosteriorDraws, losses_after
 from causalarms.models.knowledge_gradient.model import Model, model_of
 from causalarms.posterior.base import Draws, Posterior
-from causalarms.sem.rewards import indices_of, intervention_of, reward_tables
+from causalarms.sem.rewards import index_of, intervention_of, reward_tables
 
 LATE_TABLE_CELLS = 2**22  # draws times interventions that a late round compares: 32 MiB
 DECISIONS_BY_MEAN = 10  # the best ones by mean may always be decided on
@@ -243,7 +243,7 @@ def _incumbent(mean: FloatArray, asked: Situation, settings: KnowledgeGradientSe
 
 def _usual_arm(asked: Situation) -> int | None:
     """The intervention played most often in recent rounds; None if it is not allowed."""
-    played = Counter(sorted(indices_of(asked.recent, asked.regimes).tolist()))
+    played = Counter(sorted(index_of(asked.recent, asked.regimes).tolist()))
     index = played.most_common(1)[0][0]
     if asked.arms is None:
         return index
