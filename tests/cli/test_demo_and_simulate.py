@@ -93,9 +93,9 @@ def test_simulate_with_other_regimes(regimes: str, tmp_path: Path) -> None:
     assert "they differ in regimes" in other.err
 
 
-def test_results_of_two_regimes_have_no_word_of_regimes() -> None:
+def test_results_say_that_regimes_are_as_in_the_paper() -> None:
     record = json.loads(run("simulate", *SMALL, "--policy", "random", "--json").out)
-    assert "regimes" not in record["settings"]
+    assert record["settings"]["regimes"] is None
 
 
 @pytest.mark.parametrize("policy", ["ga-lcb", "golem-mab", "golem-mab-cd", "dagma-mab"])

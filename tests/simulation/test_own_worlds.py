@@ -32,7 +32,7 @@ from causalarms.simulation import (
 from causalarms.simulation.world import MONTE_CARLO, noise_distribution
 from causalarms.simulation.worlds import fingerprint
 
-OLD = Path(__file__).parent / "data" / "version-0.1.jsonl"
+STORED = Path(__file__).parent / "data" / "results-1.jsonl"
 RANDOM = (Contestant("random"),)
 
 
@@ -188,18 +188,18 @@ def test_no_world_is_given_the_results_of_another(what: str, tmp_path: Path) -> 
     assert path.read_bytes() == before
 
 
-def test_a_file_of_version_0_1_is_read_and_added_to(tmp_path: Path) -> None:
-    path = Path(shutil.copy(OLD, tmp_path))
+def test_a_file_of_the_first_format_is_read_and_added_to(tmp_path: Path) -> None:
+    path = Path(shutil.copy(STORED, tmp_path))
     contestants = (Contestant("random"), Contestant("ucb", "windowed", {"window": 5}))
     plain = Experiment(n_nodes=3, horizon=100, changes=(60,), contestants=contestants)
     calls: list[int] = []
     told = lambda done, *_: calls.append(done)  # noqa: E731
-    old = monte_carlo(plain, runs=2, path=path, n_jobs=1, on_result=told)
+    stored = monte_carlo(plain, runs=2, path=path, n_jobs=1, on_result=told)
     assert calls == [4]
-    assert path.read_bytes() == OLD.read_bytes()
+    assert path.read_bytes() == STORED.read_bytes()
     fresh = monte_carlo(plain, runs=2, n_jobs=1)
-    for before, now in zip(old, fresh, strict=True):
-        assert before == {key: now[key] for key in before}
+    for before, now in zip(stored, fresh, strict=True):
+        assert before == now
     assert len(monte_carlo(plain, runs=3, path=path, n_jobs=1)) == 6
 
 

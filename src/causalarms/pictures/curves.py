@@ -97,11 +97,6 @@ def _curves(
 
 
 def _random_regret(record: Record) -> float:
-    if "random_regret" not in record:
-        raise DataError(
-            "the results are of an earlier version, which did not keep what random play loses: "
-            "run them again into another file"
-        )
     return max(float(record["random_regret"]), np.finfo(float).tiny)
 
 

@@ -83,7 +83,10 @@ def summarise(experiment: Experiment, records: Sequence[Record]) -> list[PolicyS
                 final_optimal_share=mean([unit["final_optimal_share"] for unit in units]),
                 optimal_share=mean([unit["optimal_share"] for unit in units]),
                 linear_runs=sum(unit["linear_regret"] for unit in units),
-                normalised_regret=_normalised(units),
+                # 0 if all interventions are equally good: nothing can be lost there
+                normalised_regret=mean(
+                    [unit["regret"] / max(unit["random_regret"], TINY) for unit in units]
+                ),
                 **_detection([detection(unit, experiment.horizon) for unit in units]),
                 **_stopped(units),
             )
@@ -153,13 +156,6 @@ def _detection(found: list[Detection]) -> dict[str, Any]:
         "false_alarms": float(np.mean([d.false_alarms for d in found])),
         "unplayed": sum(d.unplayed for d in found),
     }
-
-
-def _normalised(units: list[Record]) -> Interval:
-    if any("random_regret" not in unit for unit in units):  # of version 0.1
-        return UNKNOWN
-    # 0 if all interventions are equally good: nothing can be lost there
-    return mean([unit["regret"] / max(unit["random_regret"], TINY) for unit in units])
 
 
 def _stopped(units: list[Record]) -> dict[str, Any]:

@@ -32,7 +32,6 @@ Systems: TypeAlias = "MakeSystem | Sequence[LinearSEM | World]"
 
 FUNCTIONS = ("systems", "noise", "bend", "weights")  # settings that may be a user's own
 METHODS = ("world", "_made", "policy", "play")  # a subclass with its own ones makes other results
-LATER = ("regimes", "noise", "bend", "batch", "stop")  # settings the first results files lack
 
 FINGERPRINT_SYSTEMS = 2
 FINGERPRINT_ROUNDS = 3  # that are sampled from every system
@@ -153,16 +152,12 @@ class Worlds:
         return _checked(made, who)
 
     def common_settings(self) -> Record:
-        """The settings that all who are compared share, as plain JSON values.
-
-        What files of earlier versions say nothing of is left out if it is as it was then.
-        """
-        record: Record = {}
-        for setting in fields(self):
-            name, value = setting.name, getattr(self, setting.name)
-            as_before = name in LATER and value == setting.default
-            if name not in ("systems", self.entries_field) and not as_before:
-                record[name] = plain(name, value)
+        """The settings that all who are compared share, as plain JSON values."""
+        record: Record = {
+            setting.name: plain(setting.name, getattr(self, setting.name))
+            for setting in fields(self)
+            if setting.name not in ("systems", self.entries_field)
+        }
         if self.own_world:
             # a function makes any number of systems: the first ones tell functions apart
             listed = None if callable(self.systems) else self.systems
