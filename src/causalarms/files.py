@@ -1,4 +1,4 @@
-"""Files: atomic writes, outputs that are never lost, bounded reads, and printable text.
+"""Files: atomic writes, outputs that are never lost, bounded reads, and printable text and tables.
 
 An interrupted or refused write leaves what was there before. Only what the same command made may be
 written over, or anything else with force; a study and an input of the same command never are,
@@ -14,7 +14,8 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -251,3 +252,39 @@ def printable(text: object) -> str:
     red \\x1b[31m
     """
     return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], str(text))
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table as printable lines, the header first; columns that hold only numbers to the right.
+
+    >>> print("\\n".join(aligned(["node", "mean"], [["heat", "1.5"], ["yield", "-12"]])))
+    node   mean
+    heat    1.5
+    yield   -12
+    """
+    lines = [[printable(cell) for cell in line] for line in (columns, *rows)]
+    right = [all(_reads_as_number(row[i]) for row in rows) for i in range(len(columns))]
+    widths = [max(_width(line[i]) for line in lines) for i in range(len(columns))]
+    return [
+        "  ".join(
+            " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _width(text: str) -> int:
+    """Places that a terminal takes for it: Chinese, Japanese and Korean characters take two."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text.strip().rstrip("%") or "0")  # an empty cell is a number that is missing
+    except ValueError:
+        return False
+    return True

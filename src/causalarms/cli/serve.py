@@ -15,7 +15,7 @@ from typing import get_args
 import click
 import numpy as np
 
-from causalarms.cli.options import JSON
+from causalarms.cli.options import JSON, PATH
 from causalarms.cli.study_options import TOKEN
 from causalarms.cli.terminal import print_json, print_table, say, waiting
 from causalarms.errors import ClosedTrialError, LearningWarning, StudyError
@@ -46,14 +46,12 @@ CHANGED_NODE = 1
 @click.option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
     help="Address to listen on; 0.0.0.0 is every network.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8000,
-    show_default=True,
     help="Port to listen on; 0 is any free one.",
 )
 @click.option(
@@ -69,11 +67,10 @@ CHANGED_NODE = 1
     "--viewers",
     type=click.IntRange(min=1),
     default=200,
-    show_default=True,
     help="Largest number of open pages.",
 )
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM).")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate (PEM).")
+@click.option("--tls-cert", type=PATH, help="Certificate (PEM).")
+@click.option("--tls-key", type=PATH, help="Key of the certificate (PEM).")
 @JSON
 def serve(
     file: Path,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causalarms.cli.options import FORCE, JSON
+from causalarms.cli.options import FORCE, PATH
 from causalarms.cli.study_options import (
-    FILE,
     StudyPlace,
     inputs_of,
     levels,
     open_study,
     pairs_or_json,
+    study_command,
     switched,
     what_to_set,
     worker_of,
@@ -38,14 +38,12 @@ PLAYED = click.option(
 )
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
-    "-n", "count", type=click.IntRange(1, 1000), default=1, show_default=True,
+    "-n", "count", type=click.IntRange(1, 1000), default=1,
     help="Number of trials to ask for.",
 )  # fmt: skip
 @click.option("--worker", help="Name of the worker (default: main).")
-@JSON
 def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None:
     """Ask for the next intervention; a worker with a pending trial gets that one again."""
     with open_study(file) as study:
@@ -61,12 +59,10 @@ def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None
         say(f"trial {trial.number}: switch {words}  ({trial.reason})")
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
 @PLAYED
-@JSON
 def tell(
     file: StudyPlace, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
 ) -> None:
@@ -77,14 +73,12 @@ def tell(
     _done(trial, "told", as_json, messages)
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
 @click.option("--withdraw", is_flag=True, help="The result was wrong and there is no other.")
 @REASON
 @PLAYED
-@JSON
 def correct(
     file: StudyPlace,
     trial: int,
@@ -103,11 +97,9 @@ def correct(
     _done(trial, "corrected", as_json, messages)
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
 @REASON
-@JSON
 def fail(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     """Say that a TRIAL was carried out and gave no result."""
     with open_study(file) as study:
@@ -115,11 +107,9 @@ def fail(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     _done(trial, "failed", as_json)
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
 @REASON
-@JSON
 def abandon(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     """Say that a TRIAL will not be carried out."""
     with open_study(file) as study:
@@ -127,11 +117,9 @@ def abandon(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     _done(trial, "abandoned", as_json)
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("text")
 @click.option("--trial", type=int, help="Number of the trial it is about.")
-@JSON
 def note(file: StudyPlace, text: str, trial: int | None, as_json: bool) -> None:
     """Add a remark to the log."""
     with open_study(file) as study:
@@ -140,11 +128,9 @@ def note(file: StudyPlace, text: str, trial: int | None, as_json: bool) -> None:
         print_json({"noted": text})
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("alarm", type=int)
 @click.option("--note", "text", default="", help="What was found.")
-@JSON
 def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
     """Say that an ALARM (its number in `alarms`) was seen."""
     with open_study(file) as study:
@@ -153,9 +139,7 @@ def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
         print_json({"alarm": alarm, "acknowledged": True})
 
 
-@click.command()
-@FILE
-@JSON
+@study_command
 def show(file: StudyPlace, as_json: bool) -> None:
     """Show the reward so far, the best intervention, learned edges and alarms."""
     with open_study(file, read_only=True) as study:
@@ -166,9 +150,7 @@ def show(file: StudyPlace, as_json: bool) -> None:
         _print_screen(record)
 
 
-@click.command()
-@FILE
-@JSON
+@study_command
 def best(file: StudyPlace, as_json: bool) -> None:
     """Show the best intervention known, its probability and what being wrong would cost."""
     with open_study(file, read_only=True) as study:
@@ -189,12 +171,10 @@ def best(file: StudyPlace, as_json: bool) -> None:
         )
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
     "--switch", default="", metavar="A,B=LEVEL,...", help="Factors that are on, or their levels."
 )
-@JSON
 def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
     """Show the expected value of every node with its 95 % interval."""
     with open_study(file, read_only=True) as study:
@@ -209,16 +189,14 @@ def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
     print_table(["node", "expected", "low", "high"], rows)
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
     "--out",
     "path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write the graph to: .json, .csv, .graphml or .dot.",
 )
 @FORCE
-@JSON
 def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> None:
     """Show the learned edges of every regime."""
     from causalarms.study.report import edges, unknown
@@ -248,9 +226,7 @@ def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> No
         say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
 
 
-@click.command()
-@FILE
-@JSON
+@study_command
 def alarms(file: StudyPlace, as_json: bool) -> None:
     """Show mechanisms that seem to have changed."""
     with open_study(file, read_only=True) as study:
@@ -264,10 +240,8 @@ def alarms(file: StudyPlace, as_json: bool) -> None:
         print_table(keys, [[str(a[key]) for key in keys] for a in found])
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
-@JSON
 def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     """Say why a TRIAL was suggested."""
     with open_study(file, read_only=True) as study:
@@ -289,12 +263,10 @@ def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
         say(f"  {percent:.0f} % of the uncertainty comes from {m['node']} ({m['regime']})")
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
     "--last", type=click.IntRange(min=1), help="Number of newest trials to show (default: all)."
 )
-@JSON
 def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
     """Show all trials; every value with --json or `export`."""
     from causalarms.study.report import columns

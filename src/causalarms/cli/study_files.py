@@ -10,18 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causalarms.cli.options import FORCE, JSON, SEED, TIERS, edges, knowledge, with_settings
+from causalarms.cli.options import (
+    FORCE,
+    PATH,
+    SEED,
+    TABLE,
+    TIERS,
+    edges,
+    knowledge,
+    names,
+    with_settings,
+)
 from causalarms.cli.study_options import (
-    FILE,
     Address,
     StudyPlace,
     factors,
     file_of,
     inputs_of,
     levels,
-    names,
     open_study,
     pairs_or_json,
+    study_command,
     switched,
     with_set_levels,
 )
@@ -40,11 +49,10 @@ GENERATOR = '<meta name="generator" content="causalarms study report">'
 REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 
 
-@click.command()
-@FILE
+@study_command
 @click.option("--nodes", required=True, metavar="A,B,...", help="Names of all measured quantities.")
-@click.option("--reward", required=True, metavar="NODE", help="Name of the node to maximize.")
-@click.option("--minimize", is_flag=True, help="Look for a small reward.")
+@click.option("--reward", required=True, metavar="NODE", help="Node to maximize.")
+@click.option("--minimize", is_flag=True, help="Minimize the reward instead of maximizing it.")
 @click.option(
     "--changes", is_flag=True, help="Watch for mechanisms that change while you experiment."
 )
@@ -60,30 +68,36 @@ REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode(
     "--factor",
     multiple=True,
     metavar="NAME[=LEVEL,...][@NODE,...]",
-    help="A factor you set: its levels (off,on), and nodes it acts on (that of its name)  "
-    "[default: a switch per node]",
+    help="A factor you set, with its levels (default: off,on) and the nodes it acts on (default: "
+    "the node of its name); may be repeated.  [default: a switch per node]",
 )
 @click.option(
     "--sets",
     multiple=True,
     metavar="FACTOR=LEVEL,...",
-    help="Levels that set the nodes: nothing else causes them then.",
+    help="Levels that fix the value of the nodes: then nothing else causes them.",
 )
-@click.option("--intervenable", metavar="A,B,...", help="Nodes or factors that may be switched.")
 @click.option(
-    "--max-interventions", type=int, help="Largest number of factors away from their first level."
+    "--intervenable",
+    metavar="A,B,...",
+    help="Nodes or factors that may be switched (default: all).",
+)
+@click.option(
+    "--max-interventions",
+    type=int,
+    help="Largest number of factors that are away from their first level in one trial.",
 )
 @click.option(
     "--forbid",
     multiple=True,
     metavar="A,B=LEVEL,...",
-    help="Factors that must not be on together, or levels.",
+    help="Factors, or levels of them, that must not be on together; may be repeated.",
 )
 @click.option(
     "--require",
     multiple=True,
     metavar="A=LEVEL,B=LEVEL",
-    help="Levels that are set together or not at all.",
+    help="Levels that are set together or not at all; may be repeated.",
 )
 @TIERS
 @edges("forbid_edge", "--forbid-edge", words="Edge that does not exist.")
@@ -92,11 +106,10 @@ REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode(
     "--cost",
     multiple=True,
     metavar="FACTOR[:LEVEL]=COST",
-    help="Cost of leaving the first level, or of a level, in units of the reward.",
+    help="Cost of a level, or of any level but the first, in units of the reward; may be repeated.",
 )
 @click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers.")
-@JSON
+@click.option("--seed", type=int, default=0, help="Seed of all random numbers.")
 def create(
     file: StudyPlace,
     nodes: str,
@@ -153,21 +166,9 @@ def create(
         )
 
 
-@click.command("import")
-@FILE
+@study_command
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option(
-    "--interventions",
-    type=click.Path(path_type=Path),
-    help="Second table with a 0/1 column per node.",
-)
-@click.option(
-    "--intervened",
-    metavar="COLUMN",
-    help="Column that names the switched nodes, separated by ';'.",
-)
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
-@JSON
+@TABLE
 def import_(
     file: StudyPlace,
     source: Path,
@@ -205,14 +206,10 @@ def import_(
     emit(as_json, {"imported": number, "warnings": messages}, f"imported {number} rounds")
 
 
-@click.command()
-@FILE
-@click.option(
-    "--out", "path", type=click.Path(path_type=Path), help="File to write: .json, .csv or .parquet."
-)
+@study_command
+@click.option("--out", "path", type=PATH, help="File to write: .json, .csv or .parquet.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the trials instead of the log.")
 @FORCE
-@JSON
 def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_json: bool) -> None:
     """Write the whole log (JSON), or the table of trials (CSV, Parquet)."""
     from causalarms.study.exchange import log_text
@@ -228,13 +225,11 @@ def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_js
             print_data(log_text(study.store))
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
-    "--out", "path", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True
+    "--out", "path", type=PATH, default=Path("report.html"), help="File to write the page to."
 )
 @FORCE
-@JSON
 def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
     """Write a self-contained web page: reward, graph, alarms, model checks, all trials."""
     require_extra("serve", "`causalarms study report`")
@@ -250,12 +245,10 @@ def _learner() -> type[Learner]:
     return Learner
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
     "--replay", is_flag=True, help="Also check every suggestion; this learns the log again."
 )
-@JSON
 def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
     """Check every event; exit code 1 if one cannot be trusted."""
     from causalarms.study import repair
@@ -282,16 +275,14 @@ def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@click.command()
-@FILE
-@click.argument("rescued", type=click.Path(path_type=Path))
+@study_command
+@click.argument("rescued", type=PATH)
 @click.option(
     "--settings-from",
     metavar="BACKUP",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A backup of the same study, for its settings if the first event is gone.",
 )
-@JSON
 def recover(file: StudyPlace, rescued: Path, settings_from: Path | None, as_json: bool) -> None:
     """Copy all intact events of a damaged study to RESCUED, and say what is gone.
 
@@ -309,10 +300,8 @@ def recover(file: StudyPlace, rescued: Path, settings_from: Path | None, as_json
         say(remark)
 
 
-@click.command()
-@FILE
-@click.argument("copy", type=click.Path(path_type=Path))
-@JSON
+@study_command
+@click.argument("copy", type=PATH)
 def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
     """Copy a study, also while it is in use, to COPY; the copy is checked."""
     from causalarms.study import repair
@@ -329,19 +318,17 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
     )
 
 
-@click.command("simulate-on")
-@FILE
+@study_command
 @click.option(
-    "--sem", "system", type=click.Path(path_type=Path), required=True,
+    "--sem", "system", type=PATH, required=True,
     help="The system, as LinearSEM.save wrote it.",
 )  # fmt: skip
 @click.option(
-    "--rounds", type=click.IntRange(min=1), default=200, show_default=True,
+    "--rounds", type=click.IntRange(min=1), default=200,
     help="Number of rounds to play.",
 )  # fmt: skip
-@click.option("--worker", default="main", show_default=True, help="Name of the worker.")
-@click.option("--noise-seed", type=SEED, default=0, show_default=True, help="Seed of the results.")
-@JSON
+@click.option("--worker", default="main", help="Name of the worker.")
+@click.option("--noise-seed", type=SEED, default=0, help="Seed of the results.")
 def simulate_on(
     file: StudyPlace, system: Path, rounds: int, worker: str, noise_seed: int, as_json: bool
 ) -> None:
