@@ -30,19 +30,18 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 MAX_BARS = 60
 SHOWN_EDGES = 8
-REASON = click.option("--reason", default="", help="Why, in words.")
+REASON = click.option("--reason", default="", show_default=False, help="Why, in words.")
 PLAYED = click.option(
     "--played",
     metavar="A,B=LEVEL,...",
-    help="Factors that were really on, or their levels ('' for none), if not what was asked.",
+    help="Factors that were really on, or their levels ('' for none), if other than asked for.",
 )
 
 
 @study_command
 @click.option(
-    "-n", "count", type=click.IntRange(1, 1000), default=1,
-    help="Number of trials to ask for.",
-)  # fmt: skip
+    "-n", "count", type=click.IntRange(1, 1000), default=1, help="Number of trials to ask for."
+)
 @click.option("--worker", help="Name of the worker (default: main).")
 def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None:
     """Ask for the next intervention; a worker with a pending trial gets that one again."""
@@ -124,19 +123,17 @@ def note(file: StudyPlace, text: str, trial: int | None, as_json: bool) -> None:
     """Add a remark to the log."""
     with open_study(file) as study:
         study.note(text, trial)
-    if as_json:
-        print_json({"noted": text})
+    emit(as_json, {"noted": text})
 
 
 @study_command
 @click.argument("alarm", type=int)
-@click.option("--note", "text", default="", help="What was found.")
+@click.option("--note", "text", default="", show_default=False, help="What was found.")
 def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
     """Say that an ALARM (its number in `alarms`) was seen."""
     with open_study(file) as study:
         study.acknowledge(alarm, text)
-    if as_json:
-        print_json({"alarm": alarm, "acknowledged": True})
+    emit(as_json, {"alarm": alarm, "acknowledged": True})
 
 
 @study_command
@@ -173,7 +170,11 @@ def best(file: StudyPlace, as_json: bool) -> None:
 
 @study_command
 @click.option(
-    "--switch", default="", metavar="A,B=LEVEL,...", help="Factors that are on, or their levels."
+    "--switch",
+    default="",
+    show_default=False,
+    metavar="A,B=LEVEL,...",
+    help="Factors that are on, or their levels (default: none).",
 )
 def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
     """Show the expected value of every node with its 95 % interval."""

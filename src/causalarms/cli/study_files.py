@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from causalarms.cli.study_options import (
     switched,
     with_set_levels,
 )
-from causalarms.cli.terminal import collected_warnings, emit, print_data, print_json, say
+from causalarms.cli.terminal import collected_warnings, emit, print_data
 from causalarms.errors import FarValueWarning, StudyError
 from causalarms.extras import require_extra
 from causalarms.files import Mark, printable, read_text, refuse_output, write_output
@@ -43,7 +44,6 @@ from causalarms.tables.write import columns_text
 
 if TYPE_CHECKING:
     from causalarms.study import Study
-    from causalarms.study.learner import Learner
 
 GENERATOR = '<meta name="generator" content="causalarms study report">'
 REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
@@ -231,18 +231,12 @@ def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_js
 )
 @FORCE
 def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
-    """Write a self-contained web page: reward, graph, alarms, model checks, all trials."""
+    """Write a web page in one file: reward, graph, alarms, model checks and all trials."""
     require_extra("serve", "`causalarms study report`")
     refuse_output(path, REPORT, inputs=inputs_of(file), force=force)
     with open_study(file, read_only=True) as study:
         write_output(path, page(study, file.name), REPORT, inputs=inputs_of(file), force=force)
     emit(as_json, {"file": str(path)}, f"wrote {path}")
-
-
-def _learner() -> type[Learner]:
-    from causalarms.study.learner import Learner  # only who replays waits for it to be imported
-
-    return Learner
 
 
 @study_command
@@ -257,20 +251,19 @@ def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
         with open_study(file) as study:
             verdict = study.verify(replay=replay)
     else:
-        verdict = repair.verify_file(file, replay=_learner() if replay else None)
-    if as_json:
-        print_json(verdict.as_dict())
-    else:
-        say(
-            f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
-            f"{verdict.trials} trials, {verdict.told} told"
-        )
-        for remark in verdict.remarks:
-            say(f"remark: {remark}")
-        if verdict.first_bad is not None and verdict.last_told is not None:
-            say(f"the last trial whose result is sure is {verdict.last_told}")
-        if verdict.first_bad is not None:
-            say(f"save the intact events: causalarms study recover {file} NEW.db")
+        # By its full name: only a replay imports the policies.
+        learner = import_module("causalarms.study.learner").Learner if replay else None
+        verdict = repair.verify_file(file, replay=learner)
+    lines = [
+        f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
+        f"{verdict.trials} trials, {verdict.told} told",
+        *(f"remark: {remark}" for remark in verdict.remarks),
+    ]
+    if verdict.first_bad is not None and verdict.last_told is not None:
+        lines.append(f"the last trial whose result is sure is {verdict.last_told}")
+    if verdict.first_bad is not None:
+        lines.append(f"save the intact events: causalarms study recover {file} NEW.db")
+    emit(as_json, verdict.as_dict(), *lines)
     if not verdict.ok:
         raise click.exceptions.Exit(1)
 
@@ -291,13 +284,13 @@ def recover(file: StudyPlace, rescued: Path, settings_from: Path | None, as_json
     from causalarms.study import repair
 
     rescue = repair.recover(file_of(file), rescued, settings_from=settings_from)
-    if as_json:
-        print_json(rescue.as_dict())
-        return
-    say(f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}")
-    say(f"every intact event is in {rescue.events_file}")
-    for remark in rescue.verdict.remarks:
-        say(remark)
+    emit(
+        as_json,
+        rescue.as_dict(),
+        f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}",
+        f"every intact event is in {rescue.events_file}",
+        *rescue.verdict.remarks,
+    )
 
 
 @study_command
@@ -320,13 +313,18 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
 
 @study_command
 @click.option(
-    "--sem", "system", type=PATH, required=True,
+    "--sem",
+    "system",
+    type=PATH,
+    required=True,
     help="The system, as LinearSEM.save wrote it.",
-)  # fmt: skip
+)
 @click.option(
-    "--rounds", type=click.IntRange(min=1), default=200,
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=200,
     help="Number of rounds to play.",
-)  # fmt: skip
+)
 @click.option("--worker", default="main", help="Name of the worker.")
 @click.option("--noise-seed", type=SEED, default=0, help="Seed of the results.")
 def simulate_on(
@@ -352,13 +350,12 @@ def simulate_on(
         best, reward = study.best(), study.settings.reward
     found = np.array([list(best.intervention.values())], dtype=np.uint8)
     expected = float(sem.mean(found)[0, sem.nodes.index(reward)])
-    if as_json:
-        print_json({"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected})
-    else:
-        say(
-            f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
-            f"true {expected:.3g}"
-        )
+    emit(
+        as_json,
+        {"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected},
+        f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
+        f"true {expected:.3g}",
+    )
 
 
 def _costs(given: tuple[str, ...]) -> dict[str, Any]:
