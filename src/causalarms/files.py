@@ -53,6 +53,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
         with suppress(OSError):  # also of a folder that somebody else uses by now
             if temporary is not None:
                 temporary.unlink(missing_ok=True)
+            # Only folders that this call made.
             for folder in missing:
                 folder.rmdir()
         if isinstance(error, UnicodeEncodeError):
@@ -84,8 +85,10 @@ def read_at_most(path: str | Path, limit: int) -> bytes:
             raise DataError(f"cannot read {path}: it is not a file")
         if path.stat().st_size > limit:
             raise DataError(_too_large(path, limit))
+        # Opening a pipe that nobody writes to would wait for ever; reading one has to wait.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             os.set_blocking(file.fileno(), True)
+            # One byte more: pipes and files of /proc have no size to ask for.
             content = file.read(limit + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
@@ -158,6 +161,7 @@ def write_output(
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     assert mark.on(data[:MARK_WITHIN_BYTES], data[-MARK_WITHIN_BYTES:])
     refuse_output(path, mark, inputs=inputs, force=force)
+    # The rename would put a file in the place of a symbolic link.
     write_atomically(os.path.realpath(path), content)
     return Path(path)
 
@@ -177,6 +181,7 @@ def refuse_output(
                     f"{path} is an input of this command and is not written over; "
                     "choose another name"
                 )
+        # Before `force` is looked at: nothing replaces a study.
         refuse_study(path)
         if not path.exists():
             above = next(folder for folder in path.parents if folder.exists())
@@ -235,6 +240,7 @@ def _end(file: BinaryIO) -> bytes:
 
 def _same(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
+        # Sees hard links, and names that differ only in case on some systems; both must exist.
         return path.samefile(other)
     return os.path.realpath(path) == os.path.realpath(other)
 

@@ -73,6 +73,7 @@ CONTESTANTS = (
 @JSON
 def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> None:
     """Find the best of 256 settings of an unknown 8-node system, and why it is the best."""
+    # Refused before the policies play, which takes a minute the first time.
     for path, mark in _marks(folder).items():
         refuse_output(path, mark, force=force)
     sem = random_sem(len(NODES), seed=seed).replace(nodes=NODES, reward="yield")

@@ -121,10 +121,7 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 )
 @RANDOM
 @click.option(
-    "--jobs",
-    type=PROCESSES,
-    default=1,
-    help="Number of processes for --bootstrap; -1 is one per core.",
+    "--jobs", type=PROCESSES, default=1, help="Processes for --bootstrap; -1 is one per core."
 )
 @click.option(
     "--out",
@@ -169,6 +166,7 @@ def learn(
     with --skip-incomplete.
     """
     inputs = [path for path in (data, interventions) if path is not None]
+    # Before anything is learned: that may take an hour, and would be lost.
     for path in outputs:
         refuse_output(path, _mark(path), inputs=inputs, force=force)
     found = rounds_of(
@@ -188,8 +186,7 @@ def learn(
     if method != "posterior":
         refuse_given(POSTERIOR_ONLY, f"for posterior, not for {method}: add --method posterior")
     if method not in CSL_METHODS and method != "posterior":
-        words = f"for CSL and posterior, not for {method}: add --method posterior"
-        refuse_given(KNOWLEDGE, words)
+        refuse_given(KNOWLEDGE, f"for CSL and posterior, not for {method}: add --method posterior")
         _refuse_many_regimes(counts, found.nodes, method)
         learner: Any = make_learner(part_of("learner", method))
     elif method == "posterior":
@@ -264,6 +261,7 @@ def _fit_other(learner: Any, method: str, rounds: Rounds, noise_mean: Any) -> Gr
         weights = np.asarray(learner.weights_, dtype=float)
     except CausalArmsError:
         raise
+    # A learner of somebody else may raise anything; its text is all there is to tell.
     except Exception as error:
         raise DataError(
             f"learner {method!r} cannot learn from this: {type(error).__name__}: {error}"
@@ -453,6 +451,7 @@ def _told_regimes(texts: tuple[str, ...]) -> dict[str, int]:
     told: dict[str, int] = {}
     for text in texts:
         node, _, count = (part.strip() for part in text.rpartition("="))
+        # Short ones only: int() refuses thousands of digits with a message of its own.
         number = int(count) if count.isdecimal() and len(count) < 10 else 0
         if not node or not 1 <= number <= MAX_REGIMES:
             raise click.BadParameter(

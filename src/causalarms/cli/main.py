@@ -82,6 +82,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # click's own list imports every command for the first line of its help.
         with formatter.section("Commands"):
             formatter.write_dl([(name, what) for name, (_, what) in self.commands_at.items()])
 

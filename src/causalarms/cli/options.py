@@ -88,6 +88,7 @@ def edge(text: str) -> tuple[str, str]:
     """
     arrow = "->" if "->" in text else ":"
     parent, _, child = (part.strip() for part in text.partition(arrow))
+    # With a second colon it is not clear which one separates the names.
     if not parent or not child or (arrow == ":" and ":" in child):
         raise click.BadParameter(f"{text!r} is not of the form A->B")
     return parent, child
@@ -117,6 +118,7 @@ class Processes(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number = int(super().convert(value, param, ctx))
+        # joblib would refuse it only when the first run starts.
         if number == 0:
             self.fail("0 processes do nothing; -1 is one per core.", param, ctx)
         return number

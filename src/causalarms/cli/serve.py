@@ -101,6 +101,7 @@ def serve(
     def begin(address: str) -> None:
         if as_json:
             print_json({"file": str(file), "address": address})
+            # A script reads the address from a pipe while the service runs on.
             sys.stdout.flush()
         if demo:
             play_demo(address)
@@ -128,7 +129,7 @@ def serve_token(
     """Make a token for the study in FILE with a ROLE and a NAME.
 
     With the role read one may look; a worker may also ask and tell, under its NAME only; an
-    operator may do everything. The token is shown once: the file FILE.tokens holds only its hash. A
+    operator may do everything. The token is shown once: FILE.tokens holds only a hash of it. A
     running service takes changes at once. From the first token on everybody needs one, even after
     the last is revoked; --open undoes that.
     """

@@ -158,6 +158,7 @@ def best(file: StudyPlace, as_json: bool) -> None:
     words = settings.named.words(list(found.intervention.values()))
     say(f"switch {switched(words)}")
     interval = ""
+    # nan: a policy without a model has a mean and no interval.
     if found.low == found.low:
         interval = f" (95 % interval {found.low:.4g} to {found.high:.4g})"
     say(f"{settings.reward} {found.reward:.4g}{interval}, from {found.basis}")
@@ -276,6 +277,7 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
         ledger, settings = study.ledger(), study.settings
     if as_json:
         found = columns(ledger)
+        # Without --last the slice is [-0:], which is everything.
         rows = list(zip(*found.values(), strict=True))[-(last or 0) :]
         print_json([dict(zip(found, row, strict=True)) for row in rows])
         return
@@ -326,6 +328,7 @@ def summary(study: Study) -> dict[str, Any]:
     try:
         best = study.best().as_dict()
     except StudyError:
+        # Too early, or the policy is not installed: the rest of the screen is true all the same.
         best = None
     try:
         edges = sorted(edges_of(study.graph(), settings.named), key=lambda e: -abs(e["weight"]))

@@ -233,6 +233,7 @@ def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_js
 def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
     """Write a web page in one file: reward, graph, alarms, model checks and all trials."""
     require_extra("serve", "`causalarms study report`")
+    # Before the log is learned, which may take a minute.
     refuse_output(path, REPORT, inputs=inputs_of(file), force=force)
     with open_study(file, read_only=True) as study:
         write_output(path, page(study, file.name), REPORT, inputs=inputs_of(file), force=force)
@@ -265,6 +266,7 @@ def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
         lines.append(f"save the intact events: causalarms study recover {file} NEW.db")
     emit(as_json, verdict.as_dict(), *lines)
     if not verdict.ok:
+        # The record was printed: scripts look at the exit code, people at the text.
         raise click.exceptions.Exit(1)
 
 
@@ -346,6 +348,7 @@ def simulate_on(
         for _ in range(rounds):
             trial = study.ask(worker=worker)
             a = np.array([list(trial.intervention.values())], dtype=np.uint8)
+            # A stream per trial: the same results if the command is interrupted and run again.
             study.tell(trial, sem.sample(a, stream(noise_seed, "noise", trial.number))[0])
         best, reward = study.best(), study.settings.reward
     found = np.array([list(best.intervention.values())], dtype=np.uint8)

@@ -115,6 +115,7 @@ def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
         return json_object(_standard_input())
     values: dict[str, Any] = {}
     for pair in pairs:
+        # From the right: the name of a node may hold "=", a number does not.
         name, equals, text = pair.rpartition("=")
         if not equals or not name:
             raise click.UsageError(f"{pair!r} is not of the form node=value")
@@ -128,6 +129,7 @@ def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 def _standard_input() -> str:
     try:
+        # One more than allowed, which tells that there is more without reading it.
         text = sys.stdin.read(STANDARD_INPUT_BYTES + 1)
     except (OSError, ValueError, AttributeError) as error:  # closed, or no text
         raise StudyError(f"standard input cannot be read: {error}") from error
@@ -222,6 +224,7 @@ def with_set_levels(given: dict[str, Any] | None, sets: tuple[str, ...]) -> dict
 
 def _level(text: str) -> Any:
     """Levels that read like numbers are numbers."""
+    # int first, so that level 1 is not shown as 1.0.
     for kind in (int, float):
         try:
             return kind(text)

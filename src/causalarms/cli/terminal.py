@@ -47,6 +47,7 @@ def print_data(text: str) -> None:
 
 def print_json(record: Any) -> None:
     """Strict JSON: a number that is not finite becomes null."""
+    # NaN is not JSON: most readers would refuse the whole document.
     click.echo(json.dumps(_finite(record), indent=1, allow_nan=False))
 
 
@@ -158,6 +159,7 @@ def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
         if issubclass(warning.category, CausalArmsWarning):
             messages.append(str(warning.message))
         else:
+            # Those of other packages go on to the filters that were there before.
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )

@@ -196,6 +196,7 @@ def _read_parquet(path: Path) -> dict[str, list[str]]:
     try:
         dataset = parquet.ParquetDataset(path)
         _check_names(path, dataset.schema.names)
+        # By the footer, before the cells: a small file may unpack to many gigabytes.
         _check_size(path, sum(_parquet_cells(parquet.read_metadata(f)) for f in dataset.files))
         table = dataset.read()
         columns = {
@@ -252,6 +253,7 @@ def number_columns(path: Path, content: bytes) -> Columns | None:
     """
     first, _, body = content.removeprefix(BYTE_ORDER_MARK).replace(b"\r\n", b"\n").partition(b"\n")
     n_columns = first.count(b",") + 1
+    # A quote may hide a comma or a line break, a single \r may end a line: for the other reader.
     if (
         n_columns > TABLE_COLUMNS
         or b'"' in first
@@ -327,6 +329,7 @@ class PlainTable:
 
 def _array(cells: list[Any]) -> npt.NDArray[Any]:
     present = [cell for cell in cells if cell is not None]
+    # Before the integers: `True` is an `int` in Python.
     if all(isinstance(cell, bool) for cell in cells) and cells:
         return np.array(cells, dtype=bool)
     if present and all(type(cell) is int for cell in cells):

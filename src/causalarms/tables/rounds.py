@@ -194,6 +194,7 @@ class Cells(NamedTuple):
             cells = self.columns[column]
             if isinstance(cells, NumberColumn):
                 values[wanted, position] = cells.numbers[wanted]
+            # Columns of a frame mostly hold floats only: these are converted at once.
             elif set(map(type, cells)) <= {float, type(None)}:
                 values[wanted, position] = np.array(cells, dtype=float)[wanted]
             else:
@@ -213,6 +214,7 @@ class Cells(NamedTuple):
         if cell is None or (isinstance(cell, str) and cell.strip().lower() in NOT_MEASURED):
             return math.nan
         try:
+            # float() takes True and b"1", which nobody measured.
             if isinstance(cell, bool | np.bool_ | bytes | complex):
                 raise TypeError
             return float(cell)
@@ -359,6 +361,7 @@ def _places(columns: Columns, nodes: Sequence[str] | None, what: str) -> dict[st
                 f"{node!r} is a column of switches (the switch of {node.removeprefix(PREFIX)!r}, "
                 f"not the node {shown(node)}); it cannot be a node as well"
             )
+        # Exported tables have `node:NAME` for a node that is called like another column.
         column = column_of(node) if column_of(node) in columns else node
         if column not in columns:
             raise DataError(f"{what} has no column for node {shown(node)}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from causalarms.extras import require_extra
 
+# With the apostrophes before it: one more is written, and reading takes one away.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 QUOTED = re.compile(r'[,;"\t\r\n]')  # some spreadsheets also split cells at ; and tabs
 PREFIX = "do:"  # before the name of a node: the regime it was in, 0 natural
