@@ -121,7 +121,7 @@ def main_exact() -> None:
     """The exact posterior over graphs: time and memory, calibration.
 
     `OMP_NUM_THREADS=1 python benchmarks/posterior.py exact [speed|calibration ...] [--systems 40]`,
-    all topics without a name; errors of graphs are in `graph_identification.py`. Systems are of the
+    all topics without a name; errors of graphs are in `graphs.py learners`. Systems are of the
     paper's ensemble: edges with probability 1/2, weights sign * U(0.5, 2), noise N(1, 1) with known
     mean and unknown variance, rounds of uniformly random interventions.
     """
@@ -430,13 +430,13 @@ def main_sampled() -> None:
 
     `OMP_NUM_THREADS=1 python benchmarks/posterior.py sampled [complete|agreement|
     observational|rounds|sizes|calibration|digits ...] [--systems 3]`, all topics without a name, in
-    about three minutes. Systems, rounds and prior as in `posterior.py`; sparse ones have 4
+    about three minutes. Systems, rounds and prior as in `exact`; sparse ones have 4
     neighbours per node in the mean.
     """
     parser = argparse.ArgumentParser(
         description=main_sampled.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("topics", nargs="*", help=f"some of {', '.join(TOPICS)}")
+    parser.add_argument("topics", nargs="*", help=f"some of {', '.join(TOPICS_SAMPLED)}")
     parser.add_argument("--systems", type=int, default=3)
     arguments = parser.parse_args()
     warm = SampledPosterior(4, n_sweeps=2)

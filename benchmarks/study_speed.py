@@ -260,7 +260,7 @@ def main_latency() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[10, 20])
     parser.add_argument("--rounds", type=int, default=10_000)
     options = parser.parse_args()
-    ages = [age for age in (100, 1000, 10_000) if age <= options.rounds]
+    ages = [age for age in (100, 1000, 10_000) if age <= options.rounds] or [options.rounds]
     with tempfile.TemporaryDirectory() as folder:
         for n_nodes in options.nodes:
             measure_latency(n_nodes, ages, Path(folder), by_asking=n_nodes < 15)

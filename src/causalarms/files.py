@@ -1,4 +1,4 @@
-"""Files: atomic writes, outputs that are never lost, bounded reads, and printable text.
+"""Files: atomic writes, outputs that are never lost, bounded reads, and printable text and tables.
 
 An interrupted or refused write leaves what was there before. Only what the same command made may be
 written over, or anything else with force; a study and an input of the same command never are,
@@ -14,7 +14,8 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -52,6 +53,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
         with suppress(OSError):  # also of a folder that somebody else uses by now
             if temporary is not None:
                 temporary.unlink(missing_ok=True)
+            # Only folders that this call made.
             for folder in missing:
                 folder.rmdir()
         if isinstance(error, UnicodeEncodeError):
@@ -83,8 +85,10 @@ def read_at_most(path: str | Path, limit: int) -> bytes:
             raise DataError(f"cannot read {path}: it is not a file")
         if path.stat().st_size > limit:
             raise DataError(_too_large(path, limit))
+        # Opening a pipe that nobody writes to would wait for ever; reading one has to wait.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             os.set_blocking(file.fileno(), True)
+            # One byte more: pipes and files of /proc have no size to ask for.
             content = file.read(limit + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
@@ -157,6 +161,7 @@ def write_output(
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     assert mark.on(data[:MARK_WITHIN_BYTES], data[-MARK_WITHIN_BYTES:])
     refuse_output(path, mark, inputs=inputs, force=force)
+    # The rename would put a file in the place of a symbolic link.
     write_atomically(os.path.realpath(path), content)
     return Path(path)
 
@@ -176,6 +181,7 @@ def refuse_output(
                     f"{path} is an input of this command and is not written over; "
                     "choose another name"
                 )
+        # Before `force` is looked at: nothing replaces a study.
         refuse_study(path)
         if not path.exists():
             above = next(folder for folder in path.parents if folder.exists())
@@ -234,6 +240,7 @@ def _end(file: BinaryIO) -> bytes:
 
 def _same(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
+        # Sees hard links, and names that differ only in case on some systems; both must exist.
         return path.samefile(other)
     return os.path.realpath(path) == os.path.realpath(other)
 
@@ -251,3 +258,39 @@ def printable(text: object) -> str:
     red \\x1b[31m
     """
     return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], str(text))
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table as printable lines, the header first; columns that hold only numbers to the right.
+
+    >>> print("\\n".join(aligned(["node", "mean"], [["heat", "1.5"], ["yield", "-12"]])))
+    node   mean
+    heat    1.5
+    yield   -12
+    """
+    lines = [[printable(cell) for cell in line] for line in (columns, *rows)]
+    right = [all(_reads_as_number(row[i]) for row in rows) for i in range(len(columns))]
+    widths = [max(_width(line[i]) for line in lines) for i in range(len(columns))]
+    return [
+        "  ".join(
+            " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _width(text: str) -> int:
+    """Places that a terminal takes for it: Chinese, Japanese and Korean characters take two."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text.strip().rstrip("%") or "0")  # an empty cell is a number that is missing
+    except ValueError:
+        return False
+    return True

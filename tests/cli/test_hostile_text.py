@@ -25,8 +25,8 @@ from causalarms.files import printable, read_at_most, write_atomically
 from causalarms.graphs.graph import Graph
 from causalarms.study import report
 from causalarms.study import study as study_module
-from causalarms.tables.read import read_table
-from causalarms.tables.write import FIRST, LAST, column_of, csv_text, plain
+from causalarms.tables.read import plain, read_table
+from causalarms.tables.write import FIRST, LAST, column_of, csv_text
 
 EVIL = ("a\x1b[31m[/b][red]", "=1+1", "\u202eb\x07", "+x;@y", "yield")
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from study_rounds import NODES, SETTINGS, play, result, state_of
 
 from causalarms import Study
-from causalarms.cli.study import study as command
+from causalarms.cli.main import study as command
 from causalarms.cli.study_files import page
 from causalarms.errors import CausalArmsWarning, FarValueWarning
 from causalarms.study.ledger import Record

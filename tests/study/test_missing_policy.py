@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
-from causalarms.cli.study import study as command
+from causalarms.cli.main import study as command
 from causalarms.errors import StudyError
 from causalarms.policies.registry import REGISTRY, make_policy
 from causalarms.policies.stopping import StopRule

@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from causalarms.arrays import Intervention
-from causalarms.cli.options import FORCE, JSON, SEED
+from causalarms.cli.options import FORCE, JSON, PATH, SEED
 from causalarms.cli.terminal import err, print_json, print_table, say
 from causalarms.errors import MissingExtraError
 from causalarms.extras import has_extra, require_extra
@@ -53,29 +53,27 @@ CONTESTANTS = (
 @click.option(
     "--out",
     "folder",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("out"),
-    show_default=True,
     help="Folder for the pictures.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(200, 10**6),
     default=600,
-    show_default=True,
     help="Number of rounds of each policy.",
 )
 @click.option(
     "--seed",
     type=SEED,
     default=4,
-    show_default=True,
     help="Seed of the system and of all random numbers.",
 )
 @FORCE
 @JSON
 def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> None:
     """Find the best of 256 settings of an unknown 8-node system, and why it is the best."""
+    # Refused before the policies play, which takes a minute the first time.
     for path, mark in _marks(folder).items():
         refuse_output(path, mark, force=force)
     sem = random_sem(len(NODES), seed=seed).replace(nodes=NODES, reward="yield")

@@ -94,6 +94,7 @@ def _writable(folder: Path) -> bool:
     """Whether a file can be made there; folders that are missing are not made."""
     try:
         above = next(place for place in (folder, *folder.parents) if place.exists())
+        # os.access does not see quotas and rights of network drives: only making a file tells.
         with tempfile.TemporaryFile(dir=above):
             return True
     except OSError:

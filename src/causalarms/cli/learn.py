@@ -6,17 +6,31 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
 
-from causalarms.cli.learn_report import ENDINGS, LearnReport, refuse_graph, write_graph
-from causalarms.cli.options import FORCE, JSON, PROCESSES, SAMPLES, SEED, TIERS, edges, knowledge
+from causalarms.cli.options import (
+    FORCE,
+    JSON,
+    PATH,
+    PROCESSES,
+    RANDOM,
+    SAMPLES,
+    TABLE,
+    TIERS,
+    edges,
+    knowledge,
+    names,
+    refuse_given,
+)
 from causalarms.cli.terminal import collected_warnings, print_json, print_table, progress, say
 from causalarms.errors import CausalArmsError, DataError, IdentifiabilityWarning
-from causalarms.graphs.diagnostics import open_directions
-from causalarms.graphs.graph import Graph
+from causalarms.extras import require_extra
+from causalarms.files import Mark, refuse_output
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, open_directions
+from causalarms.graphs.graph import MARKS, Graph, varsortability
 from causalarms.graphs.inputs import Rounds, checked_rounds
 from causalarms.graphs.registry import make_learner
 from causalarms.limits import MAX_REGIMES
@@ -24,11 +38,14 @@ from causalarms.posterior.chains.convergence import GOOD_R_HAT
 from causalarms.posterior.estimator import GraphPosterior
 from causalarms.registry import part_of
 from causalarms.sem.regimes import Counts, as_interventions, topological_order
-from causalarms.tables.rounds import rounds_of
+from causalarms.tables.rounds import TableRounds, rounds_of
 
 if TYPE_CHECKING:
     from causalarms.graphs.csl import Removal
 
+MADE_BY = "causalarms learn"
+PICTURES = (".png", ".pdf")
+BAD_FIT_P_VALUE = 1e-3  # below this a mechanism is called a bad fit
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
     "csl-nw": {"edge_weighting": False},
@@ -39,32 +56,19 @@ METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
 CSL_ONLY = ("max_samples", "bootstrap", "few_samples")
 KNOWLEDGE = ("forbid", "require", "tier")
 POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
-METHOD_HELP = (
-    "Probabilities of edges, in any units; or CSL of the paper; or GOLEM, DAGMA; or a learner of "
-    "another package by its name, or your own as MODULE:CLASS."
-)
 MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 
 
 @click.command()
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=PATH)
 @click.option(
     "--method",
     default="posterior",
-    show_default=True,
     metavar="|".join(METHODS),
-    help=METHOD_HELP,
+    help="posterior gives probabilities of edges, in any units; csl is the paper's. A learner of "
+    "another package is given by its name, your own as MODULE:CLASS.",
 )
-@click.option(
-    "--interventions",
-    type=click.Path(path_type=Path),
-    help="Second table with a column of regimes per node.",
-)
-@click.option(
-    "--intervened",
-    metavar="COLUMN",
-    help="Column that names the intervened nodes, separated by ';'.",
-)
+@TABLE
 @click.option(
     "--regimes",
     multiple=True,
@@ -72,7 +76,6 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
     help="Number of regimes of a node (default: those seen); may be repeated.",
 )
 @click.option("--nodes", metavar="A,B,...", help="Columns to use as nodes (default: all others).")
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
 @click.option(
     "--skip-incomplete",
     is_flag=True,
@@ -91,7 +94,6 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
     "--few-samples",
     type=click.Choice(["raise", "unknown"]),
     default="raise",
-    show_default=True,
     help="csl: what to do with mechanisms that have too few samples.",
 )
 @click.option(
@@ -104,7 +106,6 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
     "--miss-per-edge",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.5,
-    show_default=True,
     help="posterior: leave out edges at most this probable.",
 )
 @click.option(
@@ -115,23 +116,18 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 @click.option(
     "--noise-scale",
     default="estimate",
-    show_default=True,
     metavar="NUMBER|estimate",
     help="posterior: about the standard deviation of the noise; estimated from any units.",
 )
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all random numbers.")
+@RANDOM
 @click.option(
-    "--jobs",
-    type=PROCESSES,
-    default=1,
-    show_default=True,
-    help="Number of processes for --bootstrap; -1 is one per core.",
+    "--jobs", type=PROCESSES, default=1, help="Processes for --bootstrap; -1 is one per core."
 )
 @click.option(
     "--out",
     "outputs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write: .json, .csv, .graphml, .dot, .png or .pdf; may be repeated.",
 )
 @FORCE
@@ -169,15 +165,15 @@ def learn(
     switched has one mechanism. A row with an empty cell is refused by its number, or left out
     with --skip-incomplete.
     """
-    _check_endings(outputs)
     inputs = [path for path in (data, interventions) if path is not None]
+    # Before anything is learned: that may take an hour, and would be lost.
     for path in outputs:
-        refuse_graph(path, inputs, force)
+        refuse_output(path, _mark(path), inputs=inputs, force=force)
     found = rounds_of(
         data,
         interventions,
         intervened=intervened,
-        nodes=_names(nodes) or None,
+        nodes=names(nodes) or None,
         ignore=ignore,
         incomplete="skip" if skip_incomplete else "refuse",
     )
@@ -186,11 +182,11 @@ def learn(
     rounds = checked_rounds(found.values, rows, found.nodes)
     known = knowledge(tier, forbid, require)
     if method not in CSL_METHODS:
-        _refuse(CSL_ONLY, method, "CSL", "csl")
+        refuse_given(CSL_ONLY, f"for CSL, not for {method}: add --method csl")
     if method != "posterior":
-        _refuse(POSTERIOR_ONLY, method, "posterior", "posterior")
+        refuse_given(POSTERIOR_ONLY, f"for posterior, not for {method}: add --method posterior")
     if method not in CSL_METHODS and method != "posterior":
-        _refuse(KNOWLEDGE, method, "CSL and posterior", "posterior")
+        refuse_given(KNOWLEDGE, f"for CSL and posterior, not for {method}: add --method posterior")
         _refuse_many_regimes(counts, found.nodes, method)
         learner: Any = make_learner(part_of("learner", method))
     elif method == "posterior":
@@ -226,30 +222,27 @@ def learn(
         elif method in CONTINUOUS:
             learner.fit_rounds(rounds, mean)
         graph = learner.result_ if method in METHODS else _fit_other(learner, method, rounds, mean)
-    report = LearnReport.of(graph, rounds, found, method)
+    checks = check_mechanisms(
+        *rounds, graph.adjacency, graph.weights, graph.known, graph.regime_names
+    )
+    sorted_by_variance = varsortability(graph.adjacency.any(axis=0), rounds.values.var(axis=0))
+    report = LearnReport(graph, rounds, found, method, checks, sorted_by_variance)
     for path in outputs:
-        write_graph(graph, path, inputs, force)
+        _write_graph(graph, path, inputs, force)
     if as_json:
         print_json(report.as_dict() | _posterior_summary(learner) | {"warnings": messages})
-    else:
-        report.print()
-        _print_posterior(learner)
-        for path in outputs:
-            say(f"wrote {path}")
+        return
+    report.print()
+    _print_posterior(learner)
+    for path in outputs:
+        say(f"wrote {path}")
 
 
 @contextmanager
 def _live_line(n_nodes: int, *, counted: bool) -> Iterator[Callable[[Removal, int], None]]:
     """A bar and the time; it moves as nodes find their place, if that is `counted`."""
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("learning"),
-        BarColumn(),
-        TextColumn("{task.fields[edge]}"),
-        TimeRemainingColumn() if counted else TimeElapsedColumn(),
-    )
-    with progress(*columns) as bar:
+    time = "time left" if counted else "time spent"
+    with progress("learning", "bar", "{task.fields[edge]}", time) as bar:
         total = n_nodes * (n_nodes - 1) if counted else None
         task = bar.add_task("learn", total=total, edge=f"{n_nodes} nodes")
 
@@ -268,6 +261,7 @@ def _fit_other(learner: Any, method: str, rounds: Rounds, noise_mean: Any) -> Gr
         weights = np.asarray(learner.weights_, dtype=float)
     except CausalArmsError:
         raise
+    # A learner of somebody else may raise anything; its text is all there is to tell.
     except Exception as error:
         raise DataError(
             f"learner {method!r} cannot learn from this: {type(error).__name__}: {error}"
@@ -285,6 +279,116 @@ def _fit_other(learner: Any, method: str, rounds: Rounds, noise_mean: Any) -> Gr
         order=None if order is None else tuple(nodes[i] for i in order),
         measures={},
     )
+
+
+class LearnReport(NamedTuple):
+    """A graph, the data it came from, and how well the model fits them."""
+
+    graph: Graph
+    rounds: Rounds
+    table: TableRounds
+    method: str
+    checks: list[MechanismCheck]
+    varsortability: float
+
+    def as_dict(self) -> dict[str, Any]:
+        order = self.graph.order
+        return {
+            "method": self.method,
+            "n_rounds": len(self.rounds.values),
+            "nodes": list(self.graph.nodes),
+            "interventions": self.table.source,
+            "regimes": dict(zip(self.graph.nodes, self.graph.counts.tolist(), strict=True)),
+            "left_out": list(self.table.left_out),
+            "order": None if order is None else list(order),
+            "edges": self.graph.edges(),
+            "unknown": [{"regime": r, "node": node} for r, node in self.graph.unknown()],
+            "checks": [check._asdict() for check in self.checks],
+            "varsortability": self.varsortability,
+        }
+
+    def print(self) -> None:
+        graph = self.graph
+        n_intervened = int(self.rounds.regimes.any(axis=1).sum())
+        say(
+            f"{len(self.rounds.values)} rounds of {len(graph.nodes)} nodes, {n_intervened} with an "
+            f"intervention ({self.table.source}); method {self.method}"
+        )
+        for remark in self.table.left_out:
+            say(remark)
+        self._print_regimes()
+        measures = list(graph.measures)
+        rows = [
+            [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]
+            + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
+            for e in graph.edges()
+        ]
+        print_table(["regime", "edge", "weight", *measures], rows)
+        if graph.order is None:
+            say(
+                "The regimes mix into a cycle: some interventions have no expected reward. "
+                "The posterior and --method csl learn one common order."
+            )
+        else:
+            say("order: " + ", ".join(graph.order))
+        unknown = graph.unknown()
+        if unknown:
+            names = ", ".join(f"{node} ({regime})" for regime, node in unknown)
+            say("unknown, for lack of data: " + names)
+        self._print_checks()
+        if not np.isnan(self.varsortability):
+            say(
+                f"varsortability {self.varsortability:.2f} "
+                "(near 1: the variances alone give the order away)"
+            )
+
+    def _print_regimes(self) -> None:
+        """Only if not every node has two."""
+        nodes, counts = self.graph.nodes, self.graph.counts.tolist()
+        more = [f"{node} {k}" for node, k in zip(nodes, counts, strict=True) if k > 2]
+        if more:
+            say("regimes: " + ", ".join(more))
+        fixed = [node for node, k in zip(nodes, counts, strict=True) if k == 1]
+        if fixed:
+            say("never switched, one mechanism each, learned from all rounds: " + ", ".join(fixed))
+
+    def _print_checks(self) -> None:
+        for name, words in (
+            ("gaussian_p", "residuals are not Gaussian"),
+            ("linear_p", "the relation to the parents bends"),
+        ):
+            bad = [c for c in self.checks if getattr(c, name) < BAD_FIT_P_VALUE]
+            if bad:
+                names = ", ".join(f"{c.node} ({c.regime})" for c in bad)
+                say(
+                    f"model check: in {len(bad)} of {len(self.checks)} mechanisms {words} "
+                    f"(p < {BAD_FIT_P_VALUE:g}): {names}"
+                )
+        if any(min(c.gaussian_p, c.linear_p) < BAD_FIT_P_VALUE for c in self.checks):
+            say("The linear Gaussian model is an approximation here; read edges as hypotheses.")
+
+
+def _mark(path: Path) -> Mark:
+    """How an earlier graph is recognised, by the ending of its name."""
+    if path.suffix in MARKS:
+        return MARKS[path.suffix]
+    if path.suffix not in PICTURES:
+        endings = ", ".join((*MARKS, *PICTURES))
+        raise click.BadParameter(f"{path}: unknown ending; there are {endings}", param_hint="--out")
+    require_extra("plot", f"the picture {path}")
+    from causalarms.pictures.style import picture_mark
+
+    return picture_mark(path, MADE_BY)
+
+
+def _write_graph(graph: Graph, path: Path, inputs: list[Path], force: bool) -> None:
+    if path.suffix in MARKS:
+        graph.save(path, inputs=inputs, force=force)
+        return
+    from causalarms.pictures.graph import draw_graph
+    from causalarms.pictures.style import save_figure
+
+    save_figure(draw_graph(graph), path, made_by=MADE_BY, inputs=inputs, force=force)
 
 
 def _posterior_summary(learner: Any) -> dict[str, Any]:
@@ -335,16 +439,6 @@ def _print_posterior(learner: Any) -> None:
     )
 
 
-def _refuse(options: tuple[str, ...], method: str, owner: str, instead: str) -> None:
-    context = click.get_current_context()
-    for name in options:
-        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(
-                f"--{name.replace('_', '-')} is for {owner}, not for {method}: "
-                f"add --method {instead}"
-            )
-
-
 def _refuse_many_regimes(counts: Counts, nodes: tuple[str, ...], method: str) -> None:
     for node, count in zip(nodes, counts.tolist(), strict=True):
         if count > 2:
@@ -357,6 +451,7 @@ def _told_regimes(texts: tuple[str, ...]) -> dict[str, int]:
     told: dict[str, int] = {}
     for text in texts:
         node, _, count = (part.strip() for part in text.rpartition("="))
+        # Short ones only: int() refuses thousands of digits with a message of its own.
         number = int(count) if count.isdecimal() and len(count) < 10 else 0
         if not node or not 1 <= number <= MAX_REGIMES:
             raise click.BadParameter(
@@ -380,18 +475,6 @@ def _warn_of_never_switched(rounds: Rounds, counts: Counts) -> None:
         )
 
 
-def _check_endings(outputs: tuple[Path, ...]) -> None:
-    for path in outputs:
-        if path.suffix not in ENDINGS:
-            raise click.BadParameter(
-                f"{path}: unknown ending; there are {', '.join(ENDINGS)}", param_hint="--out"
-            )
-
-
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
 def _noise_scale(text: str) -> float | str:
     try:
         return float(text)
@@ -405,7 +488,7 @@ def _noise_mean(text: str | None) -> Any:
     try:
         if "=" not in text:
             return float(text)
-        pairs = [part.split("=", 1) for part in _names(text)]
+        pairs = [part.split("=", 1) for part in names(text) or []]
         found = {name.strip(): float(value) for name, value in pairs}
         if len(found) < len(pairs):
             raise ValueError("a node is given twice")

@@ -21,13 +21,39 @@ COMMANDS = {  # name -> (module of causalarms.cli, what it is for)
     "demo": ("demo", "The main job on a small unknown system, with pictures."),
     "learn": ("learn", "Learn a graph from logged rounds in a table."),
     "simulate": ("simulate", "Compare policies on random systems."),
-    "learners": ("learners", "Compare learners of graphs on random systems."),
-    "plot": ("plot", "Draw a results file of simulate or learners."),
-    "study": ("study", "Run a real experiment: ask, tell, lose nothing."),
+    "learners": ("simulate", "Compare learners of graphs on random systems."),
+    "plot": ("simulate", "Draw a results file of simulate or learners."),
+    "study": ("main", "Run a real experiment: ask, tell, lose nothing."),
     "serve": ("serve", "Serve a study on the network: a live page and an API."),
     "serve-token": ("serve", "Say who may use a served study."),
     "reproduce": ("reproduce", "Regenerate every figure and number of the paper."),
     "doctor": ("doctor", "Show versions, threads, caches and extras, for bug reports."),
+}
+
+
+STUDY_COMMANDS = {
+    "create": ("study_files", "Begin a study in a new file."),
+    "ask": ("study_commands", "Ask for the next intervention to try."),
+    "tell": ("study_commands", "Tell the result of a trial."),
+    "fail": ("study_commands", "Say that a trial was carried out and gave no result."),
+    "abandon": ("study_commands", "Say that a trial will not be carried out."),
+    "correct": ("study_commands", "Replace or withdraw a result; both stay in the log."),
+    "note": ("study_commands", "Add a remark to the log."),
+    "acknowledge": ("study_commands", "Say that an alarm was seen."),
+    "import": ("study_files", "Add past rounds from a table, or restore an exported study."),
+    "show": ("study_commands", "Show the state of a study on one screen."),
+    "best": ("study_commands", "Show the best intervention known and how sure that is."),
+    "predict": ("study_commands", "Show the expected values under an intervention."),
+    "graph": ("study_commands", "Show the learned edges."),
+    "alarms": ("study_commands", "Show mechanisms that seem to have changed."),
+    "explain": ("study_commands", "Say why a trial was suggested."),
+    "history": ("study_commands", "Show all trials."),
+    "export": ("study_files", "Write the log as JSON, or the trials as CSV or Parquet."),
+    "verify": ("study_files", "Check every event."),
+    "backup": ("study_files", "Copy a study, also while it is in use."),
+    "recover": ("study_files", "Save the intact events of a damaged study."),
+    "report": ("study_files", "Write a web page with everything, in one file."),
+    "simulate-on": ("study_files", "Play a study against a known system."),
 }
 
 
@@ -56,6 +82,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # click's own list imports every command for the first line of its help.
         with formatter.section("Commands"):
             formatter.write_dl([(name, what) for name, (_, what) in self.commands_at.items()])
 
@@ -63,11 +90,20 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     commands_at=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="causalarms")
 def cli() -> None:
     """Causal bandits with an unknown graph and unknown, soft interventions."""
+
+
+@click.group(cls=LazyGroup, commands_at=STUDY_COMMANDS)
+def study() -> None:
+    """Run a real experiment: ask what to try, tell what was measured, lose nothing.
+
+    The first argument of every command is the file of the study, or the address of a service (its
+    token is read from CAUSALARMS_TOKEN). With --json a command prints JSON.
+    """
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,27 +13,51 @@ from causalarms.limits import MAX_NODES
 from causalarms.registry import part_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-FORCE = click.option(
-    "--force", is_flag=True, help="Replace a file this command did not make; never a study."
-)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+PATH = click.Path(path_type=Path)
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=2, max=MAX_NODES)
 SAMPLES = click.IntRange(min=1, max=10**9)
 ENSEMBLE_OPTIONS = ("nodes", "regimes", "weights", "edge_probability")  # of random systems only
 
-RESULTS = click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    help="File to keep finished runs in; the same command continues from there.",
+FORCE = click.option(
+    "--force", is_flag=True, help="Replace a file this command did not make; never a study."
 )
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+RANDOM = click.option("--seed", type=SEED, default=0, help="Seed of all random numbers.")
 TIERS = click.option(
     "--tier",
     "--tiers",
     "tier",
     multiple=True,
     metavar="A,B,...",
-    help="Nodes of a tier, earliest first; no edge goes back.",
+    help="Nodes of a tier, earliest first; no edge goes from a later tier to an earlier one.",
+)
+
+
+def stacked(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator; help lists them in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+# Where a table says what was switched, for every command that reads one.
+TABLE = stacked(
+    click.option(
+        "--interventions", type=PATH, help="Second table, with a column of regimes per node."
+    ),
+    click.option(
+        "--intervened",
+        metavar="COLUMN",
+        help="Column that names the switched nodes, separated by ';'.",
+    ),
+    click.option(
+        "--ignore", multiple=True, metavar="COLUMN", help="Column to leave out; may be repeated."
+    ),
 )
 
 
@@ -64,6 +88,7 @@ def edge(text: str) -> tuple[str, str]:
     """
     arrow = "->" if "->" in text else ":"
     parent, _, child = (part.strip() for part in text.partition(arrow))
+    # With a second colon it is not clear which one separates the names.
     if not parent or not child or (arrow == ":" and ":" in child):
         raise click.BadParameter(f"{text!r} is not of the form A->B")
     return parent, child
@@ -79,7 +104,7 @@ def knowledge(
 ) -> dict[str, Any]:
     """What these options say, as settings of learners and studies."""
     return {
-        "tiers": [[name.strip() for name in text.split(",") if name.strip()] for text in tier],
+        "tiers": [names(text) for text in tier],
         "forbidden": [edge(text) for text in forbidden],
         "required": [edge(text) for text in required],
     }
@@ -93,6 +118,7 @@ class Processes(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number = int(super().convert(value, param, ctx))
+        # joblib would refuse it only when the first run starts.
         if number == 0:
             self.fail("0 processes do nothing; -1 is one per core.", param, ctx)
         return number
@@ -106,17 +132,16 @@ def systems_options(command: Command) -> Command:
     # Imported here: commands of a study share the options above and simulate nothing.
     from causalarms.simulation.world import BENDS, NOISE_LAWS
 
-    options = (
-        click.option("--nodes", type=NODES, default=10, show_default=True, help="Number of nodes."),
+    return stacked(
+        click.option("--nodes", type=NODES, default=10, help="Number of nodes."),
         click.option(
             "--regimes",
             metavar="K|K1,K2,...",
-            help="How many regimes nodes have: one number, or one per node (default: two).",
+            help="Number of regimes of every node, or one number per node (default: two).",
         ),
         click.option(
             "--weights",
             default="separated",
-            show_default=True,
             metavar="separated|uniform|MODULE:FUNCTION",
             help="Distribution of the weights, or a function of a generator and a number.",
         ),
@@ -124,7 +149,6 @@ def systems_options(command: Command) -> Command:
             "--edge-probability",
             type=click.FloatRange(0, 1),
             default=0.5,
-            show_default=True,
             help="Probability of every edge.",
         ),
         click.option(
@@ -136,15 +160,15 @@ def systems_options(command: Command) -> Command:
             "--system",
             "files",
             multiple=True,
-            type=click.Path(path_type=Path),
+            type=PATH,
             help="Own system, as LinearSEM.save wrote it; may be repeated, runs take them in turn.",
         ),
         click.option(
             "--noise",
             default="gaussian",
-            show_default=True,
             metavar="|".join(NOISE_LAWS),
-            help="Distribution of the noise, or MODULE:FUNCTION; several, by commas, in turn.",
+            help="Distribution of the noise, or MODULE:FUNCTION; systems take several, "
+            "separated by commas, in turn.",
         ),
         click.option(
             "--bend",
@@ -152,27 +176,21 @@ def systems_options(command: Command) -> Command:
             help="Mechanisms that are not linear, by name or MODULE:FUNCTION.",
         ),
         click.option(
-            "--unknown-noise-mean", is_flag=True, help="Tell nobody the means of the noise."
+            "--unknown-noise-mean", is_flag=True, help="Do not tell the means of the noise."
         ),
-        click.option(
-            "--seed", type=SEED, default=0, show_default=True, help="Seed of all random numbers."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+        RANDOM,
+    )(command)
 
 
 def engine_options(command: Command) -> Command:
     """Options that say where runs are computed."""
     from causalarms.simulation.monte_carlo import ENGINES
 
-    options = (
+    return stacked(
         click.option(
             "--engine",
             type=click.Choice(ENGINES),
             default="local",
-            show_default=True,
             help="Where runs are computed.",
         ),
         click.option(
@@ -183,13 +201,9 @@ def engine_options(command: Command) -> Command:
             "--jobs",
             type=PROCESSES,
             default=-1,
-            show_default=True,
             help="Number of worker processes; -1 is one per core.",
         ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    )(command)
 
 
 def worlds(
@@ -209,14 +223,16 @@ def worlds(
     if systems is not None and files:
         raise click.UsageError("--systems and --system are two ways to say the same: leave one out")
     if systems is not None or files:
-        _refuse_ensemble("--systems" if files == () else "--system")
+        owner = "--systems" if files == () else "--system"
+        refuse_given(ENSEMBLE_OPTIONS, f"not for {owner}: leave it out")
     from causalarms.sem.linear_sem import LinearSEM
 
+    counts = integers(regimes, "--regimes", "a number of regimes, or one per node") or (None,)
     own: Any = [LinearSEM.load(path) for path in files] or None
     distributions = [part_of("noise", name.strip()) for name in noise.split(",")]
     return {
         "n_nodes": nodes,
-        "regimes": _regimes(regimes),
+        "regimes": counts if len(counts) > 1 else counts[0],
         "weights": part_of("weights", weights),
         "edge_probability": edge_probability,
         "systems": own if systems is None else _function("systems", systems),
@@ -245,20 +261,22 @@ def _function(name: str, text: str) -> Any:
     return part_of(name, text)
 
 
-def _refuse_ensemble(owner: str) -> None:
+def refuse_given(names: Iterable[str], why: str) -> None:
+    """UsageError if one of these options of the current command was given."""
     context = click.get_current_context()
-    for name in ENSEMBLE_OPTIONS:
+    for name in names:
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} is not for {owner}: leave it out")
+            raise click.UsageError(f"--{name.replace('_', '-')} is {why}")
 
 
-def _regimes(text: str | None) -> int | tuple[int, ...] | None:
-    if text is None:
-        return None
+def integers(text: str | None, option: str, of: str) -> tuple[int, ...]:
+    """`1,2,...`; nothing is none."""
     try:
-        counts = tuple(int(part) for part in text.split(","))
+        return tuple(int(part) for part in text.split(",")) if text else ()
     except ValueError:
-        raise click.BadParameter(
-            f"{text!r:.80} must be a number of regimes, or one per node", param_hint="--regimes"
-        ) from None
-    return counts if len(counts) > 1 else counts[0]
+        raise click.BadParameter(f"{text!r:.80} must be {of}", param_hint=option) from None
+
+
+def names(text: str | None) -> list[str] | None:
+    """A list of names separated by commas."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from causalarms.cli.options import JSON, SEED, engine_options
+from causalarms.cli.options import JSON, PATH, RANDOM, engine_options, integers
 from causalarms.cli.terminal import print_json, print_table, progress, say
 from causalarms.extras import require_extra
 from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
@@ -20,20 +20,27 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
 @click.option(
-    "--runs", type=int, default=DEFAULT_RUNS, show_default=True,
+    "--runs",
+    type=int,
+    default=DEFAULT_RUNS,
     help=f"Number of random systems; the paper uses {PAPER_RUNS}.",
-)  # fmt: skip
+)
 @click.option(
-    "--weights", type=click.Choice(["separated", "uniform"]), default="separated",
-    show_default=True, help="Distribution of the weights: of the authors' program or their text.",
-)  # fmt: skip
+    "--weights",
+    type=click.Choice(["separated", "uniform"]),
+    default="separated",
+    help="Distribution of the weights: of the authors' program or their text.",
+)
 @click.option("--sizes", metavar="N1,N2,...", help="Numbers of nodes.  [default: 6,8,10,12,14]")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all random numbers.")
+@RANDOM
 @engine_options
 @click.option(
-    "--out", "folder", type=click.Path(path_type=Path), default=Path("out/reproduction"),
-    show_default=True, help="Folder for figures and data.",
-)  # fmt: skip
+    "--out",
+    "folder",
+    type=PATH,
+    default=Path("out/reproduction"),
+    help="Folder for figures and data.",
+)
 @click.option("--overwrite", is_flag=True, help="Delete what the folder holds of other settings.")
 @JSON
 def reproduce(
@@ -51,8 +58,6 @@ def reproduce(
 ) -> None:
     """Regenerate the figures and numbers of the paper; without FIGURE all of them."""
     require_extra("plot", "`causalarms reproduce`")
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-
     from causalarms.paper.report import COLUMNS, table_rows
     from causalarms.paper.run import reproduce as run
     from causalarms.paper.run import start_over
@@ -62,10 +67,7 @@ def reproduce(
         settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))
     if overwrite:
         start_over(folder, settings)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
-    with progress(*columns, keep=True) as bars:
+    with progress("{task.description}", "bar", "count", "time left", keep=True) as bars:
         tasks: dict[str, object] = {}
 
         def on_progress(part: Part, done: int, total: int) -> None:
@@ -119,12 +121,7 @@ def reproduce(
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    try:
-        found = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} must be a list of sizes", param_hint="--sizes"
-        ) from None
+    found = integers(text, "--sizes", "a list of sizes")
     if not found or min(found) < 2:
         raise click.BadParameter("sizes must be at least 2", param_hint="--sizes")
     return found

@@ -15,9 +15,9 @@ from typing import get_args
 import click
 import numpy as np
 
-from causalarms.cli.options import JSON
+from causalarms.cli.options import JSON, PATH
 from causalarms.cli.study_options import TOKEN
-from causalarms.cli.terminal import print_json, print_table, say, waiting
+from causalarms.cli.terminal import emit, print_json, print_table, say, waiting
 from causalarms.errors import ClosedTrialError, LearningWarning, StudyError
 from causalarms.extras import require_extra
 from causalarms.rng import stream
@@ -46,14 +46,12 @@ CHANGED_NODE = 1
 @click.option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
     help="Address to listen on; 0.0.0.0 is every network.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8000,
-    show_default=True,
     help="Port to listen on; 0 is any free one.",
 )
 @click.option(
@@ -62,6 +60,7 @@ CHANGED_NODE = 1
 @click.option(
     "--root-path",
     default="",
+    show_default=False,
     metavar="PATH",
     help="Path under which a reverse proxy shows the service.",
 )
@@ -69,11 +68,10 @@ CHANGED_NODE = 1
     "--viewers",
     type=click.IntRange(min=1),
     default=200,
-    show_default=True,
     help="Largest number of open pages.",
 )
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM).")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate (PEM).")
+@click.option("--tls-cert", type=PATH, help="Certificate (PEM).")
+@click.option("--tls-key", type=PATH, help="Key of the certificate (PEM).")
 @JSON
 def serve(
     file: Path,
@@ -103,6 +101,7 @@ def serve(
     def begin(address: str) -> None:
         if as_json:
             print_json({"file": str(file), "address": address})
+            # A script reads the address from a pipe while the service runs on.
             sys.stdout.flush()
         if demo:
             play_demo(address)
@@ -129,10 +128,10 @@ def serve_token(
 ) -> None:
     """Make a token for the study in FILE with a ROLE and a NAME.
 
-    read looks; worker asks and tells, under its NAME only; operator does everything. The token is
-    shown once: the file FILE.tokens holds nothing that it could be read from. A running service
-    takes changes at once. From the first token on everybody needs one, also after the last is
-    revoked; --open undoes that.
+    With the role read one may look; a worker may also ask and tell, under its NAME only; an
+    operator may do everything. The token is shown once: FILE.tokens holds only a hash of it. A
+    running service takes changes at once. From the first token on everybody needs one, even after
+    the last is revoked; --open undoes that.
     """
     if not file.is_file():
         raise StudyError(f"there is no study {file}")
@@ -142,7 +141,8 @@ def serve_token(
     ):
         raise click.UsageError("give ROLE and NAME, or --list, or --revoke NAME, or --open")
     if role is not None or opened:
-        SqliteStore(tokens.study, read_only=True).close()  # refuses what is not a study
+        # A token file next to what is not a study would protect nothing: opening it refuses.
+        SqliteStore(tokens.study, read_only=True).close()
     if listed:
         found = [{"name": t.name, "role": t.role, "made": t.made} for t in tokens.all()]
         if as_json:
@@ -151,29 +151,24 @@ def serve_token(
             print_table(["name", "role", "made"], [list(t.values()) for t in found])
     elif revoke is not None:
         left = tokens.revoke(revoke)
-        if as_json:
-            print_json({"revoked": revoke, "left": left})
-        else:
-            say(f"{revoke} cannot use {file} any more")
-            if not left:
-                say(f"nobody can use the service of {file} until you make a token, or --open it")
+        lines = [f"{revoke} cannot use {file} any more"]
+        if not left:
+            lines += [f"nobody can use the service of {file} until you make a token, or --open it"]
+        emit(as_json, {"revoked": revoke, "left": left}, *lines)
     elif opened:
         count = tokens.open_to_all()
-        if as_json:
-            print_json({"open": True, "revoked": count})
-        else:
-            say(
-                f"{count} tokens of {file} are revoked, and no token is needed any more: everybody "
-                "on this machine may do everything"
-            )
+        emit(
+            as_json,
+            {"open": True, "revoked": count},
+            f"{count} tokens of {file} are revoked, and no token is needed any more: everybody on "
+            "this machine may do everything",
+        )
     else:
         assert role is not None
         assert name is not None
         text = tokens.make(role, name)
-        if as_json:
-            print_json({"token": text, "role": role, "name": name})
-        else:
-            say(text)
+        emit(as_json, {"token": text, "role": role, "name": name}, text)
+        if not as_json:  # on standard error: the token alone can be piped
             say(f"this is shown once; {name} has the role {role}", err=True)
 
 

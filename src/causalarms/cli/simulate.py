@@ -1,4 +1,7 @@
-"""`causalarms simulate`: policies against each other on random systems."""
+"""Systems with known truth: `simulate` compares policies on them, `learners` learners of graphs.
+
+`plot` draws the results that either has kept.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,54 @@ import click
 from causalarms.cli.options import (
     FORCE,
     JSON,
-    RESULTS,
+    PATH,
     SAMPLES,
     engine_options,
+    integers,
     named_settings,
+    stacked,
     systems_options,
     worlds,
 )
-from causalarms.cli.terminal import print_json, print_table, runs_bar, say
+from causalarms.cli.terminal import emit, print_json, print_table, runs_bar, say
 from causalarms.extras import require_extra
 from causalarms.files import Mark, refuse_output, write_output
 from causalarms.policies.stopping import StopRule
-from causalarms.simulation import Contestant, Experiment, monte_carlo, summarise
-from causalarms.simulation.summary import Interval, PolicySummary
+from causalarms.simulation import (
+    Contestant,
+    Experiment,
+    LearnerContestant,
+    LearnerExperiment,
+    compare_learners,
+    monte_carlo,
+    summarise,
+    summarise_learners,
+)
+from causalarms.simulation.summary import Interval, LearnerSummary, PolicySummary
 from causalarms.tables.write import csv_text
 
-MADE_BY = "causalarms simulate"
-COMPARED = ("posterior", "csl-ucb", "ucb", "linsem-ts")  # if no policy is named
+SIMULATE, LEARNERS, PLOT = (f"causalarms {name}" for name in ("simulate", "learners", "plot"))
+COMPARED_POLICIES = ("posterior", "csl-ucb", "ucb", "linsem-ts")  # if no policy is named
+COMPARED_LEARNERS = ("posterior", "csl", "golem", "dagma")
+CURVES = ("regret", "normalised-regret", "optimal-share")
 SUMMARY = (
     "policy", "runs", "regret", "regret_low", "regret_high", "median_regret", "final_optimal_share",
 )  # fmt: skip
+
+RUNS = stacked(
+    click.option(
+        "--runs",
+        type=click.IntRange(1, 10**7),
+        default=20,
+        help="Number of runs, each on its own system.",
+    ),
+    engine_options,
+    click.option(
+        "--results",
+        type=PATH,
+        help="File to keep finished runs in; the same command continues from there.",
+    ),
+)
 
 
 @click.command()
@@ -38,32 +69,21 @@ SUMMARY = (
     "policies",
     multiple=True,
     metavar="NAME[,SETTING=VALUE...]",
-    help=f"A policy, with settings; may be repeated.  [default: {', '.join(COMPARED)}]",
+    help=f"A policy, with settings; may be repeated.  [default: {', '.join(COMPARED_POLICIES)}]",
 )
 @systems_options
-@click.option(
-    "--horizon", type=SAMPLES, default=1500, show_default=True, help="Number of rounds of a run."
-)
-@click.option(
-    "--runs",
-    type=click.IntRange(1, 10**7),
-    default=20,
-    show_default=True,
-    help="Number of runs, each on its own system.",
-)
+@click.option("--horizon", type=SAMPLES, default=1500, help="Number of rounds of a run.")
 @click.option("--changes", metavar="T1,T2,...", help="Rounds after which mechanisms change.")
 @click.option(
     "--changed",
     type=click.IntRange(1, 20_000),
     default=3,
-    show_default=True,
     help="Number of mechanisms that are replaced at a change.",
 )
 @click.option(
     "--batch",
     type=click.IntRange(1, 10_000),
     default=1,
-    show_default=True,
     help="Number of interventions played before their results are told.",
 )
 @click.option(
@@ -74,27 +94,21 @@ SUMMARY = (
 @click.option(
     "--stop-loss",
     type=click.FloatRange(0, min_open=True),
-    help="Stop if settling is expected to lose at most this reward per round.",
+    help="Stop if the recommended intervention is expected to lose at most this reward per round.",
 )
-@engine_options
-@RESULTS
-@click.option(
-    "--out",
-    "folder",
-    type=click.Path(path_type=Path),
-    help="Folder to write pictures and summary.csv to.",
-)
+@RUNS
+@click.option("--out", "folder", type=PATH, help="Folder to write pictures and summary.csv to.")
 @FORCE
 @JSON
 def simulate(
     policies: tuple[str, ...],
     horizon: int,
-    runs: int,
     changes: str | None,
     changed: int,
     batch: int,
     stop_probability: float | None,
     stop_loss: float | None,
+    runs: int,
     engine: str,
     address: str | None,
     jobs: int,
@@ -117,16 +131,16 @@ def simulate(
         horizon=horizon,
         block=min(100, horizon),
         step=min(10, horizon),
-        changes=_rounds(changes),
+        changes=integers(changes, "--changes", "a list of rounds"),
         n_changed=changed,
         batch=batch,
         stop=stop,
-        contestants=tuple(contestant(text) for text in policies or COMPARED),
+        contestants=tuple(contestant(text) for text in policies or COMPARED_POLICIES),
     )
     inputs = [path for path in (results, *systems["files"]) if path is not None]
-    if folder is not None:
-        for path, mark in marks(folder).items():
-            refuse_output(path, mark, inputs=inputs, force=force)
+    # Refused before the runs: they may take hours.
+    for path, mark in {} if folder is None else marks(folder).items():
+        refuse_output(path, mark, inputs=inputs, force=force)
     with runs_bar("simulating", runs * len(experiment.contestants)) as on_result:
         records = monte_carlo(
             experiment,
@@ -138,11 +152,9 @@ def simulate(
             on_result=on_result,
         )
     rows = summarise(experiment, records)
-    written = (
-        []
-        if folder is None
-        else write_outputs(experiment, records, rows, folder, inputs=inputs, force=force)
-    )
+    written = []
+    if folder is not None:
+        written = write_outputs(experiment, records, rows, folder, inputs=inputs, force=force)
     if as_json:
         print_json(
             {
@@ -199,6 +211,7 @@ def print_summary(
     if any(record["changes"] for record in records):
         columns += ["detected", "delay", "false alarms a run"]
         for line, row in zip(lines, rows, strict=True):
+            # A policy without any alarm most likely watches for none: 0 % would look like a result.
             watches = row.detected > 0 or row.false_alarms > 0
             line += (
                 [f"{100 * row.detected:.1f} %", f"{row.delay:.1f}", f"{row.false_alarms:.2f}"]
@@ -242,7 +255,7 @@ def write_outputs(
     return [
         summary,
         *(
-            save_figure(figure, folder / name, made_by=MADE_BY, inputs=inputs, force=force)
+            save_figure(figure, folder / name, made_by=SIMULATE, inputs=inputs, force=force)
             for name, figure in pictures.items()
         ),
     ]
@@ -250,13 +263,13 @@ def write_outputs(
 
 def marks(folder: Path) -> dict[Path, Mark]:
     """How the files of an earlier run are recognised."""
-    require_extra("plot", f"`causalarms simulate --out {folder}`")
+    require_extra("plot", f"`{SIMULATE} --out {folder}`")
     from causalarms.pictures.style import picture_mark
 
     pictures = [folder / "regret.png", folder / "optimal_share.png"]
     return {
-        folder / "summary.csv": Mark(f"`{MADE_BY}`", ",".join(SUMMARY).encode()),
-        **{path: picture_mark(path, MADE_BY) for path in pictures},
+        folder / "summary.csv": Mark(f"`{SIMULATE}`", ",".join(SUMMARY).encode()),
+        **{path: picture_mark(path, SIMULATE) for path in pictures},
     }
 
 
@@ -264,10 +277,158 @@ def _percent(interval: Interval) -> str:
     return f"{100 * interval.value:.1f} % ({100 * interval.low:.0f}-{100 * interval.high:.0f})"
 
 
-def _rounds(text: str | None) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in (text or "").split(",") if part.strip())
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} must be a list of rounds", param_hint="--changes"
-        ) from None
+@click.command()
+@click.option(
+    "--learner",
+    "texts",
+    multiple=True,
+    metavar="NAME[,SETTING=VALUE...]",
+    help=f"A learner, with settings; may be repeated.  [default: {', '.join(COMPARED_LEARNERS)}]",
+)
+@systems_options
+@click.option(
+    "--rounds", type=SAMPLES, default=400, help="Number of rounds that every learner sees."
+)
+@RUNS
+@click.option(
+    "--out", "picture", type=PATH, help="File to draw the metrics into (.png, .pdf or .svg)."
+)
+@FORCE
+@JSON
+def learners(
+    texts: tuple[str, ...],
+    rounds: int,
+    runs: int,
+    engine: str,
+    address: str | None,
+    jobs: int,
+    results: Path | None,
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
+    **systems: Any,
+) -> None:
+    """Compare learners by the paper's metrics: graph false negatives, precision, recall, seconds.
+
+    A learner's settings follow its name: --learner golem,l1=0.1,label=sparse. A learner of your own
+    is MODULE:CLASS. Learners see rounds of random interventions; golem and dagma see rounds without
+    any, as in the paper. The setting shown= (random, none or all-or-none) changes that.
+    """
+    experiment = LearnerExperiment(
+        **worlds(**systems),
+        rounds=rounds,
+        learners=tuple(learner_contestant(text) for text in texts or COMPARED_LEARNERS),
+    )
+    inputs = [path for path in (results, *systems["files"]) if path is not None]
+    if picture is not None:
+        _refuse_picture(picture, LEARNERS, inputs, force)
+    with runs_bar("learning", runs * len(experiment.learners)) as on_result:
+        records = compare_learners(
+            experiment,
+            runs=runs,
+            path=results,
+            engine=engine,
+            n_jobs=jobs,
+            address=address,
+            on_result=on_result,
+        )
+    rows = summarise_learners(experiment.names, records)
+    if picture is not None:
+        from causalarms.pictures import draw_learners, save_figure
+
+        figure = draw_learners(experiment.names, records)
+        save_figure(figure, picture, made_by=LEARNERS, inputs=inputs, force=force)
+    if as_json:
+        print_json(
+            {
+                "settings": experiment.settings(),
+                "runs": runs,
+                "learners": [row.as_dict() for row in rows],
+                "files": [str(picture)] if picture is not None else [],
+            }
+        )
+        return
+    print_learners(rows)
+    if picture is not None:
+        say(f"wrote {picture}")
+
+
+def learner_contestant(text: str) -> LearnerContestant:
+    """`name,setting=value,...`; `label=` names the row, `shown=` the rounds it learns from."""
+    name, label, settings = named_settings(text)
+    shown = str(settings.pop("shown", ""))
+    return LearnerContestant(name, label, settings, shown)
+
+
+def print_learners(rows: list[LearnerSummary]) -> None:
+    """One line per learner; metrics are of B."""
+    columns = ["learner", "graph-FN rate", "precision", "recall", "seconds", "failed"]
+    lines = [
+        [
+            row.learner,
+            *(
+                f"{interval.value:.3f} ({interval.low:.2f}-{interval.high:.2f})"
+                for interval in (row.false_negative, row.precision, row.recall)
+            ),
+            f"{row.seconds.value:.2g}",
+            f"{row.failed} of {row.runs}",
+        ]
+        for row in rows
+    ]
+    print_table(columns, lines)
+    for row in rows:
+        if row.first_failure is not None:
+            say(f"{row.learner} failed first with: {row.first_failure}", err=True)
+
+
+@click.command()
+@click.argument("results", type=PATH)
+@click.option(
+    "--out",
+    "picture",
+    required=True,
+    type=PATH,
+    help="File to draw into (.png, .pdf or .svg).",
+)
+@click.option(
+    "--what", type=click.Choice(CURVES), help="Picture of policies to draw.  [default: regret]"
+)
+@click.option(
+    "--only",
+    "names",
+    multiple=True,
+    metavar="LABEL",
+    help="Label of a policy or learner to draw; may be repeated.",
+)
+@FORCE
+@JSON
+def plot(
+    results: Path,
+    picture: Path,
+    what: str | None,
+    names: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Draw what `simulate --results FILE` or `learners --results FILE` has kept.
+
+    Lines are means over systems; shaded are their 95 % bootstrap intervals, those of the table.
+    """
+    _refuse_picture(picture, PLOT, [results], force)
+    from causalarms.pictures import draw_results, save_figure
+    from causalarms.simulation.results import read_results
+
+    found = read_results(results)
+    figure = draw_results(found, what, names=names or None)
+    save_figure(figure, picture, made_by=PLOT, inputs=[results], force=force)
+    drawn = list(names) or found.names
+    record = {"files": [str(picture)], "drawn": drawn, "runs": len(found.records)}
+    emit(as_json, record, f"wrote {picture}")
+
+
+def _refuse_picture(path: Path, made_by: str, inputs: list[Path], force: bool) -> None:
+    require_extra("plot", f"the picture {path}")
+    from causalarms.pictures.style import checked_ending, picture_mark
+
+    checked_ending(path)
+    refuse_output(path, picture_mark(path, made_by), inputs=inputs, force=force)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causalarms.cli.options import FORCE, JSON
+from causalarms.cli.options import FORCE, PATH
 from causalarms.cli.study_options import (
-    FILE,
     StudyPlace,
     inputs_of,
     levels,
     open_study,
     pairs_or_json,
+    study_command,
     switched,
     what_to_set,
     worker_of,
@@ -30,22 +30,19 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 MAX_BARS = 60
 SHOWN_EDGES = 8
-REASON = click.option("--reason", default="", help="Why, in words.")
+REASON = click.option("--reason", default="", show_default=False, help="Why, in words.")
 PLAYED = click.option(
     "--played",
     metavar="A,B=LEVEL,...",
-    help="Factors that were really on, or their levels ('' for none), if not what was asked.",
+    help="Factors that were really on, or their levels ('' for none), if other than asked for.",
 )
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
-    "-n", "count", type=click.IntRange(1, 1000), default=1, show_default=True,
-    help="Number of trials to ask for.",
-)  # fmt: skip
+    "-n", "count", type=click.IntRange(1, 1000), default=1, help="Number of trials to ask for."
+)
 @click.option("--worker", help="Name of the worker (default: main).")
-@JSON
 def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None:
     """Ask for the next intervention; a worker with a pending trial gets that one again."""
     with open_study(file) as study:
@@ -61,12 +58,10 @@ def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None
         say(f"trial {trial.number}: switch {words}  ({trial.reason})")
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
 @PLAYED
-@JSON
 def tell(
     file: StudyPlace, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
 ) -> None:
@@ -77,14 +72,12 @@ def tell(
     _done(trial, "told", as_json, messages)
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
 @click.option("--withdraw", is_flag=True, help="The result was wrong and there is no other.")
 @REASON
 @PLAYED
-@JSON
 def correct(
     file: StudyPlace,
     trial: int,
@@ -103,11 +96,9 @@ def correct(
     _done(trial, "corrected", as_json, messages)
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
 @REASON
-@JSON
 def fail(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     """Say that a TRIAL was carried out and gave no result."""
     with open_study(file) as study:
@@ -115,11 +106,9 @@ def fail(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     _done(trial, "failed", as_json)
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
 @REASON
-@JSON
 def abandon(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     """Say that a TRIAL will not be carried out."""
     with open_study(file) as study:
@@ -127,35 +116,27 @@ def abandon(file: StudyPlace, trial: int, reason: str, as_json: bool) -> None:
     _done(trial, "abandoned", as_json)
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("text")
 @click.option("--trial", type=int, help="Number of the trial it is about.")
-@JSON
 def note(file: StudyPlace, text: str, trial: int | None, as_json: bool) -> None:
     """Add a remark to the log."""
     with open_study(file) as study:
         study.note(text, trial)
-    if as_json:
-        print_json({"noted": text})
+    emit(as_json, {"noted": text})
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("alarm", type=int)
-@click.option("--note", "text", default="", help="What was found.")
-@JSON
+@click.option("--note", "text", default="", show_default=False, help="What was found.")
 def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
     """Say that an ALARM (its number in `alarms`) was seen."""
     with open_study(file) as study:
         study.acknowledge(alarm, text)
-    if as_json:
-        print_json({"alarm": alarm, "acknowledged": True})
+    emit(as_json, {"alarm": alarm, "acknowledged": True})
 
 
-@click.command()
-@FILE
-@JSON
+@study_command
 def show(file: StudyPlace, as_json: bool) -> None:
     """Show the reward so far, the best intervention, learned edges and alarms."""
     with open_study(file, read_only=True) as study:
@@ -166,9 +147,7 @@ def show(file: StudyPlace, as_json: bool) -> None:
         _print_screen(record)
 
 
-@click.command()
-@FILE
-@JSON
+@study_command
 def best(file: StudyPlace, as_json: bool) -> None:
     """Show the best intervention known, its probability and what being wrong would cost."""
     with open_study(file, read_only=True) as study:
@@ -179,6 +158,7 @@ def best(file: StudyPlace, as_json: bool) -> None:
     words = settings.named.words(list(found.intervention.values()))
     say(f"switch {switched(words)}")
     interval = ""
+    # nan: a policy without a model has a mean and no interval.
     if found.low == found.low:
         interval = f" (95 % interval {found.low:.4g} to {found.high:.4g})"
     say(f"{settings.reward} {found.reward:.4g}{interval}, from {found.basis}")
@@ -189,12 +169,14 @@ def best(file: StudyPlace, as_json: bool) -> None:
         )
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
-    "--switch", default="", metavar="A,B=LEVEL,...", help="Factors that are on, or their levels."
+    "--switch",
+    default="",
+    show_default=False,
+    metavar="A,B=LEVEL,...",
+    help="Factors that are on, or their levels (default: none).",
 )
-@JSON
 def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
     """Show the expected value of every node with its 95 % interval."""
     with open_study(file, read_only=True) as study:
@@ -209,16 +191,14 @@ def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
     print_table(["node", "expected", "low", "high"], rows)
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
     "--out",
     "path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write the graph to: .json, .csv, .graphml or .dot.",
 )
 @FORCE
-@JSON
 def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> None:
     """Show the learned edges of every regime."""
     from causalarms.study.report import edges, unknown
@@ -248,9 +228,7 @@ def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> No
         say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
 
 
-@click.command()
-@FILE
-@JSON
+@study_command
 def alarms(file: StudyPlace, as_json: bool) -> None:
     """Show mechanisms that seem to have changed."""
     with open_study(file, read_only=True) as study:
@@ -264,10 +242,8 @@ def alarms(file: StudyPlace, as_json: bool) -> None:
         print_table(keys, [[str(a[key]) for key in keys] for a in found])
 
 
-@click.command()
-@FILE
+@study_command
 @click.argument("trial", type=int)
-@JSON
 def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     """Say why a TRIAL was suggested."""
     with open_study(file, read_only=True) as study:
@@ -289,12 +265,10 @@ def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
         say(f"  {percent:.0f} % of the uncertainty comes from {m['node']} ({m['regime']})")
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
     "--last", type=click.IntRange(min=1), help="Number of newest trials to show (default: all)."
 )
-@JSON
 def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
     """Show all trials; every value with --json or `export`."""
     from causalarms.study.report import columns
@@ -303,6 +277,7 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
         ledger, settings = study.ledger(), study.settings
     if as_json:
         found = columns(ledger)
+        # Without --last the slice is [-0:], which is everything.
         rows = list(zip(*found.values(), strict=True))[-(last or 0) :]
         print_json([dict(zip(found, row, strict=True)) for row in rows])
         return
@@ -353,6 +328,7 @@ def summary(study: Study) -> dict[str, Any]:
     try:
         best = study.best().as_dict()
     except StudyError:
+        # Too early, or the policy is not installed: the rest of the screen is true all the same.
         best = None
     try:
         edges = sorted(edges_of(study.graph(), settings.named), key=lambda e: -abs(e["weight"]))

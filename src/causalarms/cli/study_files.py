@@ -5,27 +5,37 @@ from __future__ import annotations
 import json
 import warnings
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from causalarms.cli.options import FORCE, JSON, SEED, TIERS, edges, knowledge, with_settings
+from causalarms.cli.options import (
+    FORCE,
+    PATH,
+    SEED,
+    TABLE,
+    TIERS,
+    edges,
+    knowledge,
+    names,
+    with_settings,
+)
 from causalarms.cli.study_options import (
-    FILE,
     Address,
     StudyPlace,
     factors,
     file_of,
     inputs_of,
     levels,
-    names,
     open_study,
     pairs_or_json,
+    study_command,
     switched,
     with_set_levels,
 )
-from causalarms.cli.terminal import collected_warnings, emit, print_data, print_json, say
+from causalarms.cli.terminal import collected_warnings, emit, print_data
 from causalarms.errors import FarValueWarning, StudyError
 from causalarms.extras import require_extra
 from causalarms.files import Mark, printable, read_text, refuse_output, write_output
@@ -34,17 +44,15 @@ from causalarms.tables.write import columns_text
 
 if TYPE_CHECKING:
     from causalarms.study import Study
-    from causalarms.study.learner import Learner
 
 GENERATOR = '<meta name="generator" content="causalarms study report">'
 REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 
 
-@click.command()
-@FILE
+@study_command
 @click.option("--nodes", required=True, metavar="A,B,...", help="Names of all measured quantities.")
-@click.option("--reward", required=True, metavar="NODE", help="Name of the node to maximize.")
-@click.option("--minimize", is_flag=True, help="Look for a small reward.")
+@click.option("--reward", required=True, metavar="NODE", help="Node to maximize.")
+@click.option("--minimize", is_flag=True, help="Minimize the reward instead of maximizing it.")
 @click.option(
     "--changes", is_flag=True, help="Watch for mechanisms that change while you experiment."
 )
@@ -60,30 +68,36 @@ REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode(
     "--factor",
     multiple=True,
     metavar="NAME[=LEVEL,...][@NODE,...]",
-    help="A factor you set: its levels (off,on), and nodes it acts on (that of its name)  "
-    "[default: a switch per node]",
+    help="A factor you set, with its levels (default: off,on) and the nodes it acts on (default: "
+    "the node of its name); may be repeated.  [default: a switch per node]",
 )
 @click.option(
     "--sets",
     multiple=True,
     metavar="FACTOR=LEVEL,...",
-    help="Levels that set the nodes: nothing else causes them then.",
+    help="Levels that fix the value of the nodes: then nothing else causes them.",
 )
-@click.option("--intervenable", metavar="A,B,...", help="Nodes or factors that may be switched.")
 @click.option(
-    "--max-interventions", type=int, help="Largest number of factors away from their first level."
+    "--intervenable",
+    metavar="A,B,...",
+    help="Nodes or factors that may be switched (default: all).",
+)
+@click.option(
+    "--max-interventions",
+    type=int,
+    help="Largest number of factors that are away from their first level in one trial.",
 )
 @click.option(
     "--forbid",
     multiple=True,
     metavar="A,B=LEVEL,...",
-    help="Factors that must not be on together, or levels.",
+    help="Factors, or levels of them, that must not be on together; may be repeated.",
 )
 @click.option(
     "--require",
     multiple=True,
     metavar="A=LEVEL,B=LEVEL",
-    help="Levels that are set together or not at all.",
+    help="Levels that are set together or not at all; may be repeated.",
 )
 @TIERS
 @edges("forbid_edge", "--forbid-edge", words="Edge that does not exist.")
@@ -92,11 +106,10 @@ REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode(
     "--cost",
     multiple=True,
     metavar="FACTOR[:LEVEL]=COST",
-    help="Cost of leaving the first level, or of a level, in units of the reward.",
+    help="Cost of a level, or of any level but the first, in units of the reward; may be repeated.",
 )
 @click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers.")
-@JSON
+@click.option("--seed", type=int, default=0, help="Seed of all random numbers.")
 def create(
     file: StudyPlace,
     nodes: str,
@@ -153,21 +166,9 @@ def create(
         )
 
 
-@click.command("import")
-@FILE
+@study_command
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option(
-    "--interventions",
-    type=click.Path(path_type=Path),
-    help="Second table with a 0/1 column per node.",
-)
-@click.option(
-    "--intervened",
-    metavar="COLUMN",
-    help="Column that names the switched nodes, separated by ';'.",
-)
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="Column to leave out.")
-@JSON
+@TABLE
 def import_(
     file: StudyPlace,
     source: Path,
@@ -205,14 +206,10 @@ def import_(
     emit(as_json, {"imported": number, "warnings": messages}, f"imported {number} rounds")
 
 
-@click.command()
-@FILE
-@click.option(
-    "--out", "path", type=click.Path(path_type=Path), help="File to write: .json, .csv or .parquet."
-)
+@study_command
+@click.option("--out", "path", type=PATH, help="File to write: .json, .csv or .parquet.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the trials instead of the log.")
 @FORCE
-@JSON
 def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_json: bool) -> None:
     """Write the whole log (JSON), or the table of trials (CSV, Parquet)."""
     from causalarms.study.exchange import log_text
@@ -228,34 +225,25 @@ def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_js
             print_data(log_text(study.store))
 
 
-@click.command()
-@FILE
+@study_command
 @click.option(
-    "--out", "path", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True
+    "--out", "path", type=PATH, default=Path("report.html"), help="File to write the page to."
 )
 @FORCE
-@JSON
 def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
-    """Write a self-contained web page: reward, graph, alarms, model checks, all trials."""
+    """Write a web page in one file: reward, graph, alarms, model checks and all trials."""
     require_extra("serve", "`causalarms study report`")
+    # Before the log is learned, which may take a minute.
     refuse_output(path, REPORT, inputs=inputs_of(file), force=force)
     with open_study(file, read_only=True) as study:
         write_output(path, page(study, file.name), REPORT, inputs=inputs_of(file), force=force)
     emit(as_json, {"file": str(path)}, f"wrote {path}")
 
 
-def _learner() -> type[Learner]:
-    from causalarms.study.learner import Learner  # only who replays waits for it to be imported
-
-    return Learner
-
-
-@click.command()
-@FILE
+@study_command
 @click.option(
     "--replay", is_flag=True, help="Also check every suggestion; this learns the log again."
 )
-@JSON
 def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
     """Check every event; exit code 1 if one cannot be trusted."""
     from causalarms.study import repair
@@ -264,34 +252,32 @@ def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
         with open_study(file) as study:
             verdict = study.verify(replay=replay)
     else:
-        verdict = repair.verify_file(file, replay=_learner() if replay else None)
-    if as_json:
-        print_json(verdict.as_dict())
-    else:
-        say(
-            f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
-            f"{verdict.trials} trials, {verdict.told} told"
-        )
-        for remark in verdict.remarks:
-            say(f"remark: {remark}")
-        if verdict.first_bad is not None and verdict.last_told is not None:
-            say(f"the last trial whose result is sure is {verdict.last_told}")
-        if verdict.first_bad is not None:
-            say(f"save the intact events: causalarms study recover {file} NEW.db")
+        # By its full name: only a replay imports the policies.
+        learner = import_module("causalarms.study.learner").Learner if replay else None
+        verdict = repair.verify_file(file, replay=learner)
+    lines = [
+        f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
+        f"{verdict.trials} trials, {verdict.told} told",
+        *(f"remark: {remark}" for remark in verdict.remarks),
+    ]
+    if verdict.first_bad is not None and verdict.last_told is not None:
+        lines.append(f"the last trial whose result is sure is {verdict.last_told}")
+    if verdict.first_bad is not None:
+        lines.append(f"save the intact events: causalarms study recover {file} NEW.db")
+    emit(as_json, verdict.as_dict(), *lines)
     if not verdict.ok:
+        # The record was printed: scripts look at the exit code, people at the text.
         raise click.exceptions.Exit(1)
 
 
-@click.command()
-@FILE
-@click.argument("rescued", type=click.Path(path_type=Path))
+@study_command
+@click.argument("rescued", type=PATH)
 @click.option(
     "--settings-from",
     metavar="BACKUP",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A backup of the same study, for its settings if the first event is gone.",
 )
-@JSON
 def recover(file: StudyPlace, rescued: Path, settings_from: Path | None, as_json: bool) -> None:
     """Copy all intact events of a damaged study to RESCUED, and say what is gone.
 
@@ -300,19 +286,17 @@ def recover(file: StudyPlace, rescued: Path, settings_from: Path | None, as_json
     from causalarms.study import repair
 
     rescue = repair.recover(file_of(file), rescued, settings_from=settings_from)
-    if as_json:
-        print_json(rescue.as_dict())
-        return
-    say(f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}")
-    say(f"every intact event is in {rescue.events_file}")
-    for remark in rescue.verdict.remarks:
-        say(remark)
+    emit(
+        as_json,
+        rescue.as_dict(),
+        f"rescued {rescue.kept} events, {rescue.verdict.told} told trials into {rescued}",
+        f"every intact event is in {rescue.events_file}",
+        *rescue.verdict.remarks,
+    )
 
 
-@click.command()
-@FILE
-@click.argument("copy", type=click.Path(path_type=Path))
-@JSON
+@study_command
+@click.argument("copy", type=PATH)
 def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
     """Copy a study, also while it is in use, to COPY; the copy is checked."""
     from causalarms.study import repair
@@ -329,19 +313,22 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
     )
 
 
-@click.command("simulate-on")
-@FILE
+@study_command
 @click.option(
-    "--sem", "system", type=click.Path(path_type=Path), required=True,
+    "--sem",
+    "system",
+    type=PATH,
+    required=True,
     help="The system, as LinearSEM.save wrote it.",
-)  # fmt: skip
+)
 @click.option(
-    "--rounds", type=click.IntRange(min=1), default=200, show_default=True,
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=200,
     help="Number of rounds to play.",
-)  # fmt: skip
-@click.option("--worker", default="main", show_default=True, help="Name of the worker.")
-@click.option("--noise-seed", type=SEED, default=0, show_default=True, help="Seed of the results.")
-@JSON
+)
+@click.option("--worker", default="main", help="Name of the worker.")
+@click.option("--noise-seed", type=SEED, default=0, help="Seed of the results.")
 def simulate_on(
     file: StudyPlace, system: Path, rounds: int, worker: str, noise_seed: int, as_json: bool
 ) -> None:
@@ -361,17 +348,17 @@ def simulate_on(
         for _ in range(rounds):
             trial = study.ask(worker=worker)
             a = np.array([list(trial.intervention.values())], dtype=np.uint8)
+            # A stream per trial: the same results if the command is interrupted and run again.
             study.tell(trial, sem.sample(a, stream(noise_seed, "noise", trial.number))[0])
         best, reward = study.best(), study.settings.reward
     found = np.array([list(best.intervention.values())], dtype=np.uint8)
     expected = float(sem.mean(found)[0, sem.nodes.index(reward)])
-    if as_json:
-        print_json({"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected})
-    else:
-        say(
-            f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
-            f"true {expected:.3g}"
-        )
+    emit(
+        as_json,
+        {"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected},
+        f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
+        f"true {expected:.3g}",
+    )
 
 
 def _costs(given: tuple[str, ...]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from causalarms.cli.options import JSON, names
 from causalarms.cli.terminal import compiling_shown
 from causalarms.errors import StudyError
 from causalarms.files import parse_json
@@ -56,7 +57,10 @@ class PlaceType(click.Path):
         return Path(str(super().convert(value, param, ctx)))
 
 
-FILE = click.argument("file", type=PlaceType())
+def study_command(function: Callable[..., None]) -> click.Command:
+    """A command whose first argument is the study, and whose last option is --json."""
+    command = click.command(click.argument("file", type=PlaceType())(function))
+    return JSON(command)
 
 
 @contextmanager
@@ -111,6 +115,7 @@ def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
         return json_object(_standard_input())
     values: dict[str, Any] = {}
     for pair in pairs:
+        # From the right: the name of a node may hold "=", a number does not.
         name, equals, text = pair.rpartition("=")
         if not equals or not name:
             raise click.UsageError(f"{pair!r} is not of the form node=value")
@@ -124,6 +129,7 @@ def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 def _standard_input() -> str:
     try:
+        # One more than allowed, which tells that there is more without reading it.
         text = sys.stdin.read(STANDARD_INPUT_BYTES + 1)
     except (OSError, ValueError, AttributeError) as error:  # closed, or no text
         raise StudyError(f"standard input cannot be read: {error}") from error
@@ -154,11 +160,6 @@ def number(text: str, name: str) -> float | None:
         raise StudyError(f"node {name!r} is {text!r}, not a number") from None
 
 
-def names(text: str | None) -> list[str] | None:
-    """A list of names separated by commas."""
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
 def what_to_set(record: dict[str, Any], factors: list[dict[str, Any]]) -> str:
     """The factors to set, of a record with `switch` and `levels`; switches without their level."""
     from causalarms.sem.factors import OFF_ON
@@ -179,30 +180,34 @@ def levels(text: str | None) -> dict[str, Any] | None:
         return None
     from causalarms.sem.factors import ON
 
+    parts = (part.partition("=") for part in names(text) or [])
+    return _once("factor", ((name, level.strip() if at else ON) for name, at, level in parts))
+
+
+def _once(kind: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Values by name; StudyError for a name that is given twice, of which one would be lost."""
     found: dict[str, Any] = {}
-    for part in names(text) or []:
-        name, equals, level = part.partition("=")
+    for name, value in pairs:
         if name.strip() in found:
-            raise StudyError(f"factor {name.strip()!r} is given twice")
-        found[name.strip()] = level.strip() if equals else ON
+            raise StudyError(f"{kind} {name.strip()!r} is given twice")
+        found[name.strip()] = value
     return found
 
 
 def factors(given: tuple[str, ...]) -> dict[str, Any] | None:
     """`NAME[=LEVEL,LEVEL...][@NODE,NODE...]` each; None if there are none."""
-    found: dict[str, Any] = {}
-    for text in given:
+
+    def parsed(text: str) -> tuple[str, dict[str, Any]]:
         head, at, nodes = text.partition("@")
         name, equals, level_names = head.partition("=")
-        if name.strip() in found:
-            raise StudyError(f"factor {name.strip()!r} is given twice")
         entry: dict[str, Any] = {}
         if equals:
             entry["levels"] = [_level(level) for level in names(level_names) or []]
         if at:
             entry["acts_on"] = names(nodes) or []
-        found[name.strip()] = entry
-    return found or None
+        return name, entry
+
+    return _once("factor", map(parsed, given)) or None
 
 
 def with_set_levels(given: dict[str, Any] | None, sets: tuple[str, ...]) -> dict[str, Any] | None:
@@ -219,6 +224,7 @@ def with_set_levels(given: dict[str, Any] | None, sets: tuple[str, ...]) -> dict
 
 def _level(text: str) -> Any:
     """Levels that read like numbers are numbers."""
+    # int first, so that level 1 is not shown as 1.0.
     for kind in (int, float):
         try:
             return kind(text)

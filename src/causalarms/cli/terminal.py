@@ -7,10 +7,11 @@ sooner than it is imported.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ import click
 
 from causalarms import kernels
 from causalarms.errors import CausalArmsWarning
-from causalarms.files import printable
+from causalarms.files import aligned, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,6 +47,7 @@ def print_data(text: str) -> None:
 
 def print_json(record: Any) -> None:
     """Strict JSON: a number that is not finite becomes null."""
+    # NaN is not JSON: most readers would refuse the whole document.
     click.echo(json.dumps(_finite(record), indent=1, allow_nan=False))
 
 
@@ -59,21 +61,17 @@ def emit(as_json: bool, record: Any, *lines: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A plain table, columns of numbers to the right; wide off a terminal, so nothing is cut."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
-    for position, column in enumerate(columns):
-        numeric = bool(rows) and all(_is_number(row[position]) for row in rows)
-        table.add_column(
-            Text(printable(column)), justify="right" if numeric else "left", no_wrap=True
+    """A plain table, columns of numbers to the right; a terminal that is too narrow cuts lines."""
+    header, *lines = aligned(columns, rows)
+    # A line that wraps hides where the next row begins. In a file or pipe nothing is cut.
+    if sys.stdout is not None and sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        header, *lines = (
+            line if len(line) <= width else line[: width - 1] + "…" for line in (header, *lines)
         )
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    console = Console(highlight=False)
-    (console if console.is_terminal else Console(highlight=False, width=160)).print(table)
+    click.secho(header, bold=True)
+    for line in lines:
+        click.echo(line)
 
 
 def err() -> Console:
@@ -83,30 +81,31 @@ def err() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def progress(*columns: ProgressColumn, keep: bool = False) -> Progress:
+def progress(*parts: str, keep: bool = False) -> Progress:
     """Bars or clocks on standard error while something takes long; silent off a terminal.
 
-    keep   leave them there at the end
+    parts   of a line: "bar", "spinner", "count", "time left", "time spent", or a text to show
+    keep    leave the lines there at the end
     """
-    from rich.progress import Progress
+    from rich import progress as rich
 
+    kinds: dict[str, Callable[[], ProgressColumn]] = {
+        "bar": rich.BarColumn,
+        "spinner": rich.SpinnerColumn,
+        "count": rich.MofNCompleteColumn,
+        "time left": rich.TimeRemainingColumn,
+        "time spent": rich.TimeElapsedColumn,
+    }
+    columns = [kinds[part]() if part in kinds else rich.TextColumn(part) for part in parts]
     console = err()
-    return Progress(*columns, console=console, transient=not keep, disable=not console.is_terminal)
+    hidden = not console.is_terminal
+    return rich.Progress(*columns, console=console, transient=not keep, disable=hidden)
 
 
 @contextmanager
 def runs_bar(verb: str, total: int) -> Iterator[OnResult]:
     """What `monte_carlo` and `compare_learners` call after every unit."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeRemainingColumn(),
-    )
-    with progress(*columns) as bar:
+    with progress("{task.description}", "bar", "count", "runs", "time left") as bar:
         task = bar.add_task(verb, total=total)
 
         def on_result(done: int, total: int, record: dict[str, Any] | None) -> None:
@@ -119,10 +118,8 @@ def runs_bar(verb: str, total: int) -> Iterator[OnResult]:
 @contextmanager
 def waiting(words: str) -> Iterator[None]:
     """Say what takes long, also off a terminal; the time that has passed only on one."""
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
     say(words, err=True)
-    with progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as clock:
+    with progress("spinner", "{task.description}", "time spent") as clock:
         clock.add_task("starting", total=None)
         yield
 
@@ -162,6 +159,7 @@ def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
         if issubclass(warning.category, CausalArmsWarning):
             messages.append(str(warning.message))
         else:
+            # Those of other packages go on to the filters that were there before.
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
@@ -176,11 +174,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not isfinite(value) else value
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.strip().rstrip("%") or "0")
-    except ValueError:
-        return False
-    return True

@@ -44,8 +44,8 @@ class CachedState(NamedTuple):
     state: dict[str, Any]
 
 
-def load(first_hash: bytes, made_for: str) -> CachedState | None:
-    """The state of the study with this first event, if it was made for the same policy."""
+def load(first_hash: bytes) -> CachedState | None:
+    """The state of the study with this first event, if there is one."""
     try:
         content = _path(first_hash).read_bytes()
         if hashlib.sha256(content[DIGEST_BYTES:]).digest() != content[:DIGEST_BYTES]:
@@ -54,7 +54,7 @@ def load(first_hash: bytes, made_for: str) -> CachedState | None:
         own = {name: state.pop(OWN + name) for name in CachedState._fields[:-1]}
     except (OSError, RuntimeError, DataError, KeyError):
         return None
-    return CachedState(**own, state=state) if own["made_for"] == made_for else None
+    return CachedState(**own, state=state)
 
 
 def keep(first_hash: bytes, cached: CachedState) -> None:

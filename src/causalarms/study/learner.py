@@ -180,7 +180,8 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
 def policy_of(settings: Settings) -> Policy:
     """A policy that knows nothing yet; StudyError if these settings cannot run."""
     name = settings.policy
-    if name not in policy_names():
+    # Built-in names first: looking for those of other packages reads the metadata of all of them.
+    if name not in PRESETS and name not in policy_names():
         raise MissingPolicyError(
             f"policy {shown(name)} of this study is not installed here. Install the package that "
             "has it, or go on with another: study.change_settings(policy='posterior', "
@@ -204,11 +205,10 @@ def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> Lear
 
     `changes`: the policy must watch for changes of mechanisms.
     """
-    if settings.policy not in policy_names():
-        try:
-            policy_factory(settings.policy)  # says which names are near
-        except CausalArmsError as error:
-            raise StudyError(f"the settings are refused: {error}") from error
+    try:
+        policy_factory(settings.policy)  # says which names are near
+    except CausalArmsError as error:
+        raise StudyError(f"the settings are refused: {error}") from error
     learner = Learner(settings)
     if changes and not learner.policy.watches:
         raise StudyError(

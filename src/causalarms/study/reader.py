@@ -253,11 +253,11 @@ class Reader:
 
     def _resume(self, learner: Learner, moment: Moment) -> None:
         """Start from the cached state if this very log, up to its event, gave it."""
-        cached = cache.load(self._log.first_hash, learner.made_for) if self._has_cache else None
+        cached = cache.load(self._log.first_hash) if self._has_cache else None
         if cached is None or not moment.ledger.revision <= cached.event <= moment.number:
             return
         found = self.store.entries(cached.event - 1, 1)
-        if found and found[0].hash.hex() == cached.hash:
+        if found and found[0].hash.hex() == cached.hash and cached.made_for == learner.made_for:
             learner.resume(cached)
 
     def _forget(self) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,9 +16,9 @@ from causalarms.arrays import FloatArray
 from causalarms.checks import why_unusable
 from causalarms.errors import DataError, DataTypeError, shown
 from causalarms.extras import require_extra
-from causalarms.files import printable, read_at_most
+from causalarms.files import aligned, printable, read_at_most
 from causalarms.limits import MAX_NODES, TABLE_BYTES, TABLE_CELLS, TABLE_COLUMNS
-from causalarms.tables.write import plain
+from causalarms.tables.write import FORMULA
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -59,10 +58,7 @@ def as_samples(given: Any, *, what: str = "X") -> Samples:
 def as_frame(given: Any, what: str = "X") -> nw.DataFrame[Any] | None:
     """A frame of any supported library, None for what is not a frame."""
     columns = [str(name) for name in getattr(given, "columns", ())]
-    check_width(what, len(columns))
-    twice = [name for name, count in Counter(columns).items() if count > 1]
-    if twice:
-        raise DataError(f"{what}: column name {twice[0]!r} is used twice")
+    _check_names(what, columns)
     if isinstance(given, Mapping | np.ndarray | list | tuple | PlainTable):
         return None
     import narwhals as nw  # only here: a study told from the shell needs no frames
@@ -80,8 +76,7 @@ def read_table(path: str | Path) -> Mapping[str, Sequence[str]]:
     if path.suffix == ".parquet":
         return _read_parquet(path)
     content = read_at_most(path, TABLE_BYTES)
-    careful = partial(_csv_columns, path)
-    return number_columns(content, careful, TABLE_COLUMNS, TABLE_CELLS) or careful(content)
+    return number_columns(path, content) or _csv_columns(path, content)
 
 
 def check_width(what: str | Path, n_columns: int) -> None:
@@ -93,16 +88,55 @@ def check_width(what: str | Path, n_columns: int) -> None:
         )
 
 
+def _check_names(what: str | Path, names: Sequence[str]) -> None:
+    check_width(what, len(names))
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if not name:
+            raise DataError(f"{what}: column {position + 1} has no name")
+        if name in seen:
+            raise DataError(f"{what}: column name {shown(name)} is used twice")
+        seen.add(name)
+
+
 def _csv_columns(path: Path, content: bytes) -> dict[str, list[str]]:
-    rows = _csv_rows(path, content)
-    header = [plain(cell.strip()) for cell in rows[0]]
-    body = [row for row in rows[1:] if row]
+    """Cell by cell, with messages that name the line."""
+    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+    rows: list[list[str]] = []
+    cells = 0
+    try:
+        for row in csv.reader(text):
+            # The header is checked before the rest is read: a wrong file may be a large one.
+            rows.append(row if rows else _header(path, row))
+            cells += max(1, len(row))  # an empty line takes memory as well
+            _check_size(path, cells)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}, line {len(rows) + 1}: {error}") from error
+    header = rows[0] if rows else _header(path, [])
     for line, row in enumerate(rows[1:], start=2):
         if row and len(row) != len(header):
             raise DataError(f"{path}, line {line}: {len(row)} cells for {len(header)} columns")
+    body = [row for row in rows[1:] if row]
     if not body:
         raise DataError(f"{path} has a header and no rows")
     return {name: [plain(row[i].strip()) for row in body] for i, name in enumerate(header)}
+
+
+def _header(path: Path, cells: list[str]) -> list[str]:
+    if not any(cell.strip() for cell in cells):
+        raise DataError(f"{path} is empty; its first line must name the columns")
+    names = [plain(cell.strip()) for cell in cells]
+    _check_names(path, names)
+    return names
+
+
+def plain(cell: str) -> str:
+    """The text that was written as this cell.
+
+    >>> plain("'=1+1"), plain("-1.5"), plain("it's")
+    ('=1+1', '-1.5', "it's")
+    """
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def _numbers(column: nw.Series[Any]) -> npt.NDArray[Any]:
@@ -152,32 +186,6 @@ def _check_finite(values: FloatArray, names: tuple[str, ...] | None, *, first_ro
         raise DataError(f"row {row + first_row} of column {label} {why}")
 
 
-def _csv_rows(path: Path, content: bytes) -> list[list[str]]:
-    """With a header that was checked; its width first."""
-    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
-    rows: list[list[str]] = []
-    cells = 0
-    try:
-        for row in csv.reader(text):
-            if not rows:
-                _check_header(path, row)
-            rows.append(row)
-            cells += max(1, len(row))  # an empty line takes memory as well
-            _check_size(path, cells)
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}, line {len(rows) + 1}: {error}") from error
-    if not rows:
-        _check_header(path, [])
-    return rows
-
-
-def _check_header(path: Path, cells: list[str]) -> None:
-    if not any(cell.strip() for cell in cells):
-        raise DataError(f"{path} is empty; its first line must name the columns")
-    check_width(path, len(cells))
-    _check_names(path, [plain(cell.strip()) for cell in cells])
-
-
 def _read_parquet(path: Path) -> dict[str, list[str]]:
     require_extra("parquet", f"reading {path}")
     import pyarrow
@@ -187,9 +195,9 @@ def _read_parquet(path: Path) -> dict[str, list[str]]:
         raise DataError(f"cannot read {path}: it is not a file")
     try:
         dataset = parquet.ParquetDataset(path)
-        check_width(path, len(dataset.schema.names))
-        _check_size(path, sum(_parquet_cells(parquet.read_metadata(f)) for f in dataset.files))
         _check_names(path, dataset.schema.names)
+        # By the footer, before the cells: a small file may unpack to many gigabytes.
+        _check_size(path, sum(_parquet_cells(parquet.read_metadata(f)) for f in dataset.files))
         table = dataset.read()
         columns = {
             name: ["" if cell is None else str(cell) for cell in table[name].to_pylist()]
@@ -220,16 +228,6 @@ def _check_size(path: Path, cells: int) -> None:
         )
 
 
-def _check_names(path: Path, names: list[str]) -> None:
-    seen: set[str] = set()
-    for position, name in enumerate(names):
-        if not name:
-            raise DataError(f"{path}: column {position + 1} has no name")
-        if name in seen:
-            raise DataError(f"{path}: column name {shown(name)} is used twice")
-        seen.add(name)
-
-
 class NumberColumn(Sequence[str]):
     """Cells as numbers, and as text, which is parsed once somebody looks at it."""
 
@@ -246,23 +244,22 @@ class NumberColumn(Sequence[str]):
         return self._text()[self._name][row]
 
 
-def number_columns(
-    content: bytes, careful: Callable[[bytes], Columns], most_columns: int, most_cells: int
-) -> Columns | None:
+def number_columns(path: Path, content: bytes) -> Columns | None:
     """Columns of a CSV file that holds plain numbers only, the usual case, parsed at once by NumPy.
 
     None if there is anything else (quotes, empty cells, text, other line ends): the reader that
     goes cell by cell has the messages. Both give the same numbers, bit for bit: NumPy's parser is
-    Python's. `careful` gives the text of all cells.
+    Python's.
     """
     first, _, body = content.removeprefix(BYTE_ORDER_MARK).replace(b"\r\n", b"\n").partition(b"\n")
     n_columns = first.count(b",") + 1
+    # A quote may hide a comma or a line break, a single \r may end a line: for the other reader.
     if (
-        n_columns > most_columns
+        n_columns > TABLE_COLUMNS
         or b'"' in first
         or b"\r" in first
         or body.translate(None, NUMBER_BYTES)
-        or n_columns + body.count(b",") + body.count(b"\n") + 1 > most_cells
+        or n_columns + body.count(b",") + body.count(b"\n") + 1 > TABLE_CELLS
         or not body.strip(b"\n")
     ):
         return None
@@ -274,7 +271,7 @@ def number_columns(
     if not all(names) or not len(set(names)) == len(names) == numbers.shape[1]:
         return None
     # Parsing the text of cells takes most of the time; messages and odd columns alone need it.
-    text = cache(lambda: careful(content))
+    text = cache(lambda: _csv_columns(path, content))
     return {name: NumberColumn(numbers[:, i], name, text) for i, name in enumerate(names)}
 
 
@@ -322,19 +319,8 @@ class PlainTable:
         hidden = max(len(rows) - SHOWN_ROWS, 0)
         if hidden:
             rows = rows[: SHOWN_ROWS // 2] + rows[-SHOWN_ROWS // 2 :]
-        blocks = [["", *map(str, rows)]]
-        numeric = [True]
-        for name, cells in self._columns.items():
-            blocks.append([_shown(name), *(_shown(cells[row]) for row in rows)])
-            numeric.append(all(isinstance(cell, int | float | None) for cell in cells))
-        widths = [max(map(len, block)) for block in blocks]
-        lines = [
-            "  ".join(
-                cell.rjust(width) if right else cell.ljust(width)
-                for cell, width, right in zip(line, widths, numeric, strict=True)
-            ).rstrip()
-            for line in zip(*blocks, strict=True)
-        ]
+        cells = [[str(row), *(_shown(c[row]) for c in self._columns.values())] for row in rows]
+        lines = aligned(["", *map(_shown, self._columns)], cells)
         if hidden:
             lines.insert(SHOWN_ROWS // 2 + 1, "...")
             lines.append(f"[{len(self)} rows]")
@@ -343,6 +329,7 @@ class PlainTable:
 
 def _array(cells: list[Any]) -> npt.NDArray[Any]:
     present = [cell for cell in cells if cell is not None]
+    # Before the integers: `True` is an `int` in Python.
     if all(isinstance(cell, bool) for cell in cells) and cells:
         return np.array(cells, dtype=bool)
     if present and all(type(cell) is int for cell in cells):
@@ -357,5 +344,5 @@ def _array(cells: list[Any]) -> npt.NDArray[Any]:
 def _shown(cell: Any) -> str:
     if cell is None:
         return ""
-    text = printable(f"{cell:.6g}" if isinstance(cell, float) else str(cell))
+    text = printable(f"{cell:.6g}" if isinstance(cell, float) else cell)
     return text if len(text) <= SHOWN_LETTERS else text[: SHOWN_LETTERS - 3] + "..."

@@ -36,7 +36,6 @@ from causalarms.tables.write import (
     PREFIX,
     WITH_RESULT,
     column_of,
-    is_table_of_trials,
 )
 
 NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
@@ -118,7 +117,7 @@ def rounds_of(
             raise DataError(f"{first.what} has no column {shown(name)} to ignore")
     table = first.without(ignore)
     columns, what = table.columns, table.what
-    trials = is_table_of_trials(columns)
+    trials = all(name in columns for name in FIRST)  # as `study export` writes them
     aside = {*FIRST, *LAST} if trials else set[str]()
     place = _places(columns, nodes, what)
     flags = [name for name in columns if name.startswith(PREFIX)]
@@ -195,6 +194,7 @@ class Cells(NamedTuple):
             cells = self.columns[column]
             if isinstance(cells, NumberColumn):
                 values[wanted, position] = cells.numbers[wanted]
+            # Columns of a frame mostly hold floats only: these are converted at once.
             elif set(map(type, cells)) <= {float, type(None)}:
                 values[wanted, position] = np.array(cells, dtype=float)[wanted]
             else:
@@ -214,6 +214,7 @@ class Cells(NamedTuple):
         if cell is None or (isinstance(cell, str) and cell.strip().lower() in NOT_MEASURED):
             return math.nan
         try:
+            # float() takes True and b"1", which nobody measured.
             if isinstance(cell, bool | np.bool_ | bytes | complex):
                 raise TypeError
             return float(cell)
@@ -246,6 +247,45 @@ class Cells(NamedTuple):
                 f"0 is natural, others are integers up to {MAX_REGIMES - 1}"
             )
         return int(number)
+
+    def levels(self, column: str, factor: Factor) -> npt.NDArray[np.int64]:
+        """Levels of a factor in all rows, (n,)."""
+        levels = np.zeros(self.n_rows, dtype=np.int64)
+        # Few levels, many rows. The type is part of the key: 1 and True are the same to a dict.
+        known: dict[tuple[type, Any], int] = {}
+        for row, cell in enumerate(self.columns[column]):
+            # Odd things have no hash: each is looked at, and refused by its row.
+            key = (type(cell), cell if isinstance(cell, str | int | float) else row)
+            if key not in known:
+                known[key] = self._level(cell, row, column, factor)
+            levels[row] = known[key]
+        return levels
+
+    def _level(self, cell: Any, row: int, column: str, factor: Factor) -> int:
+        if factor.is_switch and cell not in OFF_ON:
+            regime = self.regime(cell, row, column)  # as for nodes: 0, 1, true, false, ...
+            if regime > 1:
+                raise DataError(
+                    f"row {row + self.first_row} of node {factor.name!r}: regime {regime} is "
+                    "neither 0 (natural) nor 1 (intervened)"
+                )
+            return regime
+        if _is_empty(cell):
+            raise DataError(f"{self.at(row, column)} is empty: say the level")
+        try:
+            return factor.number(cell)
+        except ModelError as error:
+            raise DataError(f"{self.at(row, column)}: {error}") from None
+
+    def refuse_switched(self, column: str, node: str) -> None:
+        """DataError if a node without a switch was switched in some row."""
+        for row, cell in enumerate(self.columns[column]):
+            if _moved(cell):
+                raise DataError(
+                    f"{self.at(row, column)}: node {node!r} has no switch in this study. A study "
+                    f"with a factor {shown(node)} that is not intervenable can learn from such "
+                    "rounds"
+                )
 
     def complete(
         self,
@@ -321,6 +361,7 @@ def _places(columns: Columns, nodes: Sequence[str] | None, what: str) -> dict[st
                 f"{node!r} is a column of switches (the switch of {node.removeprefix(PREFIX)!r}, "
                 f"not the node {shown(node)}); it cannot be a node as well"
             )
+        # Exported tables have `node:NAME` for a node that is called like another column.
         column = column_of(node) if column_of(node) in columns else node
         if column not in columns:
             raise DataError(f"{what} has no column for node {shown(node)}")
@@ -369,68 +410,59 @@ def _switches(given: Any, nodes: Sequence[str] | None) -> Cells:
 def _from_flags(
     table: Cells, nodes: Sequence[str], n_rows: int, factors: NamedFactors | None
 ) -> npt.NDArray[np.int64]:
+    """Regimes (n, N) of columns of regimes, or of levels if there are factors."""
     if table.columns and table.n_rows != n_rows:
         raise DataError(f"{table.what} has {table.n_rows} rows for {n_rows} rows of samples")
-    if factors is not None:
-        return _from_levels(table, n_rows, factors)
-    regimes = np.zeros((n_rows, len(nodes)), dtype=np.int64)
+    kind, known = ("node", nodes) if factors is None else ("factor", factors.names)
+    found = np.zeros((n_rows, len(known)), dtype=np.int64)
     seen: dict[int, str] = {}
     for column in table.columns:
-        try:
-            node = node_index(column.removeprefix(PREFIX), nodes)
-        except ModelError as error:
-            raise DataError(f"column {column!r}: {error}") from None
-        if seen.setdefault(node, column) != column:
-            raise DataError(f"columns {seen[node]!r} and {column!r} are about the same node")
-        regimes[:, node] = table.regimes(column)
-    return regimes
-
-
-def _from_levels(table: Cells, n_rows: int, factors: NamedFactors) -> npt.NDArray[np.int64]:
-    levels = np.zeros((n_rows, len(factors.factors)), dtype=np.int64)
-    seen: dict[int, str] = {}
-    for column, cells in table.columns.items():
         name = column.removeprefix(PREFIX)
-        if name in factors.nodes and name not in factors.names and not any(map(_moved, cells)):
-            continue  # a node that has no switch, and was never switched
-        if name in factors.nodes and name not in factors.names:
-            row = next(row for row, cell in enumerate(cells) if _moved(cell))
-            raise DataError(
-                f"{table.at(row, column)}: node {name!r} has no switch in this study. A study with "
-                f"a factor {shown(name)} that is not intervenable can learn from such rounds"
-            )
+        if factors is not None and name in factors.nodes and name not in factors.names:
+            table.refuse_switched(column, name)  # the node has no switch
+            continue
         try:
-            at = factors.factor(name)
+            at = node_index(name, nodes) if factors is None else factors.factor(name)
         except ModelError as error:
             raise DataError(f"column {column!r}: {error}") from None
         if seen.setdefault(at, column) != column:
-            raise DataError(f"columns {seen[at]!r} and {column!r} are about the same factor")
-        # Few levels, many rows. The type is part of the key: 1 and True are the same to a dict.
-        known: dict[tuple[type, Any], int] = {}
-        for row, cell in enumerate(cells):
-            # odd things have no hash: each is looked at, and refused by its row
-            key = (type(cell), cell if isinstance(cell, str | int | float) else row)
-            if key not in known:
-                known[key] = _level(table, row, column, cell, factors.factors[at])
-            levels[row, at] = known[key]
-    return factors.numbers.interventions(levels).astype(np.int64)
+            raise DataError(f"columns {seen[at]!r} and {column!r} are about the same {kind}")
+        found[:, at] = (
+            table.regimes(column) if factors is None else table.levels(column, factors.factors[at])
+        )
+    return _as_regimes(found, factors)
 
 
-def _level(table: Cells, row: int, column: str, cell: Any, factor: Factor) -> int:
-    if factor.is_switch and cell not in OFF_ON:
-        regime = table.regime(cell, row, column)  # as for nodes: 0, 1, true, false, ...
-        if regime > 1:
-            raise DataError(
-                f"row {row + table.first_row} of node {factor.name!r}: regime {regime} is neither "
-                "0 (natural) nor 1 (intervened)"
-            )
-        return regime
-    if _is_empty(cell):
-        raise DataError(f"{table.at(row, column)} is empty: say the level")
-    try:
-        return factor.number(cell)
-    except ModelError as error:
-        raise DataError(f"{table.at(row, column)}: {error}") from None
+def _from_names(
+    table: Cells, column: str, nodes: Sequence[str], factors: NamedFactors | None
+) -> npt.NDArray[np.int64]:
+    """Regimes (n, N) of a column that names what was switched."""
+    kind, known = "node", nodes
+    if factors is not None:
+        kind, known = "node that is switched nor a factor", factors.names
+    place = {name: i for i, name in enumerate(known)}
+    found = np.zeros((table.n_rows, len(known)), dtype=np.int64)
+    for row, cell in enumerate(table.columns[column]):
+        for target in _targets(cell):
+            if target not in place:
+                raise DataError(
+                    f"{table.at(row, column)} names {target!r}, which is not a {kind}; separate "
+                    f"names by {SEPARATOR!r}"
+                )
+            if factors is not None and not factors.factors[place[target]].is_switch:
+                raise DataError(
+                    f"{table.at(row, column)} names {target!r}, which has more than one level to "
+                    f"set: use a column {PREFIX}{target} of levels"
+                )
+            found[row, place[target]] = 1
+    return _as_regimes(found, factors)
+
+
+def _as_regimes(
+    found: npt.NDArray[np.int64], factors: NamedFactors | None
+) -> npt.NDArray[np.int64]:
+    """Levels of factors as regimes of nodes; without factors they are regimes already."""
+    return found if factors is None else factors.numbers.interventions(found).astype(np.int64)
 
 
 def _is_empty(cell: Any) -> bool:
@@ -443,43 +475,6 @@ def _is_nan(cell: Any) -> bool:
 
 def _moved(cell: Any) -> bool:
     return not _is_empty(cell) and str(cell).strip() not in ("0", "0.0", "False", "false", "off")
-
-
-def _from_names(
-    table: Cells, column: str, nodes: Sequence[str], factors: NamedFactors | None
-) -> npt.NDArray[np.int64]:
-    if factors is not None:
-        return _from_factor_names(table, column, factors)
-    regimes = np.zeros((table.n_rows, len(nodes)), dtype=np.int64)
-    position = {node: i for i, node in enumerate(nodes)}
-    for row, cell in enumerate(table.columns[column]):
-        for target in _targets(cell):
-            if target not in position:
-                raise DataError(
-                    f"{table.at(row, column)} names {target!r}, which is not a node; separate "
-                    f"names by {SEPARATOR!r}"
-                )
-            regimes[row, position[target]] = 1
-    return regimes
-
-
-def _from_factor_names(table: Cells, column: str, factors: NamedFactors) -> npt.NDArray[np.int64]:
-    levels = np.zeros((table.n_rows, len(factors.factors)), dtype=np.int64)
-    for row, cell in enumerate(table.columns[column]):
-        for target in _targets(cell):
-            if target not in factors.names:
-                raise DataError(
-                    f"{table.at(row, column)} names {target!r}, which is not a node that is "
-                    f"switched nor a factor; separate names by {SEPARATOR!r}"
-                )
-            at = factors.factor(target)
-            if not factors.factors[at].is_switch:
-                raise DataError(
-                    f"{table.at(row, column)} names {target!r}, which has more than one level to "
-                    f"set: use a column {PREFIX}{target} of levels"
-                )
-            levels[row, at] = 1
-    return factors.numbers.interventions(levels).astype(np.int64)
 
 
 def _targets(cell: Any) -> list[str]:

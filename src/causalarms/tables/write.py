@@ -1,7 +1,7 @@
 """Tables as CSV that a spreadsheet shows and does not run, and as Parquet.
 
 A text that starts like a formula (= + - @, a tab, a line break) is written with an apostrophe in
-front, which `plain` takes away again. Numbers, also as text, stay as they are.
+front, which the reader takes away again. Numbers, also as text, stay as they are.
 
 A table of trials, as `study export` writes it and readers of rounds know it, has the columns FIRST,
 a column of values and one of regimes per node, and LAST.
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from causalarms.extras import require_extra
 
+# With the apostrophes before it: one more is written, and reading takes one away.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 QUOTED = re.compile(r'[,;"\t\r\n]')  # some spreadsheets also split cells at ; and tabs
 PREFIX = "do:"  # before the name of a node: the regime it was in, 0 natural
@@ -51,15 +52,6 @@ def parquet_bytes(columns: Mapping[str, Sequence[Any]], made_by: str) -> bytes:
     return sink.getvalue()
 
 
-def plain(cell: str) -> str:
-    """The text that was written as this cell.
-
-    >>> plain("'=1+1"), plain("-1.5"), plain("it's")
-    ('=1+1', '-1.5', "it's")
-    """
-    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return ""
@@ -87,7 +79,3 @@ def column_of(node: str) -> str:
     """
     taken = node in (*FIRST, *LAST) or node.startswith((PREFIX, OWN))
     return OWN + node if taken else node
-
-
-def is_table_of_trials(columns: Collection[str]) -> bool:
-    return all(name in columns for name in FIRST)
