@@ -16,6 +16,7 @@ from causalarms.service import threads
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study
 from causalarms.study.explain import explain
+from causalarms.study.records import Explanation
 
 NODES = ["heat", "flow", "yield"]
 
@@ -256,7 +257,7 @@ def test_a_dialog_that_is_closed_does_not_make_the_server_work(
     begun: list[int] = []
     may = threading.Event()
 
-    def waiting(ledger: Any, number: int, policy: Any) -> dict[str, Any]:
+    def waiting(ledger: Any, number: int, policy: Any) -> Explanation:
         begun.append(number)
         assert may.wait(60)
         return explain(ledger, number, policy)

@@ -159,7 +159,7 @@ def test_corrections_notes_and_keys(make: Place) -> None:
     assert (record.values, record.corrected, record.reason) == (
         (9.0, 2.0, 3.0), True, "typed wrongly",
     )  # fmt: skip
-    assert [note["trial"] for note in study.ledger().notes] == [0, None]
+    assert [note.trial for note in study.ledger().notes] == [0, None]
     study.correct(0, None, "wrong sample")
     assert study.ledger().trials[0].state == "failed"
     with pytest.raises(StudyError, match="played goes with values"):

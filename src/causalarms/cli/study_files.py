@@ -366,7 +366,7 @@ def simulate_on(
     found = np.array([list(best.intervention.values())], dtype=np.uint8)
     expected = float(sem.mean(found)[0, sem.nodes.index(reward)])
     if as_json:
-        print_json({"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected})
+        print_json({"rounds": rounds, "best": best, "true_reward_of_best": expected})
     else:
         say(
             f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "

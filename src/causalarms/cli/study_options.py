@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 import click
 
 from causalarms.cli.terminal import compiling_shown
-from causalarms.errors import StudyError
+from causalarms.errors import FarValueWarning, LearningWarning, StudyError
 from causalarms.files import parse_json
 from causalarms.limits import STANDARD_INPUT_BYTES
 
@@ -70,7 +71,10 @@ def open_study(place: StudyPlace, *, read_only: bool = False) -> Iterator[Study]
         from causalarms.service.remote import RemoteStudy
 
         opened = RemoteStudy(place.url, os.environ.get(TOKEN))
-    with opened as study, compiling_shown():
+    with opened as study, compiling_shown(), warnings.catch_warnings():
+        # What a study warns of, its methods return as well: the commands print that.
+        warnings.simplefilter("ignore", FarValueWarning)
+        warnings.simplefilter("ignore", LearningWarning)
         yield study
 
 
@@ -159,14 +163,12 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def what_to_set(record: dict[str, Any], factors: list[dict[str, Any]]) -> str:
-    """The factors to set, of a record with `switch` and `levels`; switches without their level."""
+def what_to_set(levels: dict[str, Any], switch: list[str], factors: list[dict[str, Any]]) -> str:
+    """The factors to set, those in `switch`, at their levels; of a switch without it."""
     from causalarms.sem.factors import OFF_ON
 
     switches = {f["name"] for f in factors if f["levels"] == list(OFF_ON)}
-    return switched(
-        [n if n in switches else f"{n}={record['levels'][n]}" for n in record["switch"]]
-    )
+    return switched([n if n in switches else f"{n}={levels[n]}" for n in switch])
 
 
 def switched(words: list[str]) -> str:

@@ -6,6 +6,7 @@ from typing import get_args
 
 from causalarms.service import handlers, records, security
 from causalarms.service.operation import MB, Operation, Parameter
+from causalarms.study.records import Explanation, State
 
 PREFIX = "/api/v1"
 LIMIT = Parameter("limit", "how many at most", least=1, most=1000, default=100)
@@ -13,7 +14,7 @@ AFTER_EVENT = Parameter("after", "only events with larger numbers", most=2**53, 
 AFTER_TRIAL = Parameter(
     "after", "only trials with larger numbers", least=-1, most=2**53, default=-1
 )
-STATE = Parameter("state", "only trials in this state", str, words=get_args(records.State))
+STATE = Parameter("state", "only trials in this state", str, words=get_args(State))
 ABOVE = Parameter(
     "above", "only edges at least so probable, and the likely ones", float, 0, 1, default=0.05
 )
@@ -48,11 +49,11 @@ OPERATIONS = (
     ),
     Operation(
         "GET", "/trials/{number}", "One trial with its history.", handlers.get_trial,
-        {200: records.Trial}, refusals=(404,),
+        {200: records.TrialHistory}, refusals=(404,),
     ),
     Operation(
         "GET", "/trials/{number}/explanation", "Why a trial was suggested.",
-        handlers.get_explanation, {200: records.Explanation}, refusals=(404, 409),
+        handlers.get_explanation, {200: Explanation}, refusals=(404, 409),
     ),
     Operation("GET", "/notes", "Remarks.", handlers.get_notes, {200: records.Notes},
         query=(AFTER_EVENT, LIMIT),

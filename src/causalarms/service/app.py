@@ -44,6 +44,7 @@ from causalarms.service.security import NOBODY, allowed_hosts, caller_of, is_loo
 from causalarms.service.threads import ServedStudy, StudyThreads, Waiting
 from causalarms.service.tokens import TokenFile, real_path
 from causalarms.service.wire import URN
+from causalarms.study.records import Alarm
 
 log = logging.getLogger("causalarms.service")
 MIN_IDLE_SECONDS = 0.5  # between two computations of the views
@@ -216,16 +217,15 @@ class Service:
             self._show()
             self._checked = time.monotonic()
 
-    def alarms(self) -> list[records.Alarm]:
+    def alarms(self) -> list[Alarm]:
         """The alarms of the views, with what was acknowledged since."""
         seen = self.snapshot.ledger.acknowledged
         return [
-            records.Alarm(
-                a.alarm, a.trial, a.regime, a.node, a.changed_after, a.statistic, a.threshold,
-                a.alarm in seen, seen.get(a.alarm, ""),
+            msgspec.structs.replace(
+                alarm, acknowledged=alarm.alarm in seen, note=seen.get(alarm.alarm, "")
             )
-            for a in self.views.alarms
-        ]  # fmt: skip
+            for alarm in self.views.alarms
+        ]
 
 
 def _root(given: str) -> str:

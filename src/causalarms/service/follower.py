@@ -61,7 +61,6 @@ class LogSnapshot:
 
     @property
     def settings(self) -> Settings:
-        assert self.ledger.settings is not None
         return self.ledger.settings
 
     @cached_property
@@ -70,7 +69,7 @@ class LogSnapshot:
 
     @cached_property
     def notes_of(self) -> Counter[int | None]:
-        return Counter(note["trial"] for note in self.ledger.notes)
+        return Counter(note.trial for note in self.ledger.notes)
 
 
 class LogFollower:

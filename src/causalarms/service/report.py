@@ -38,7 +38,6 @@ def frozen_answers(study: Study, name: str) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = [trial_row(snapshot, views, record) for record in snapshot.ledger.trials[-MAX_TRIALS:]]
     edges = [e for e in views.graph.edges if e.likely or (e.probability or 0) >= MIN_PROBABILITY]
-    notes = [records.Note(**note) for note in snapshot.ledger.notes]
     return {
         "study": study_summary(name, snapshot, views, READER, now),
         "best": views.best,
@@ -48,7 +47,7 @@ def frozen_answers(study: Study, name: str) -> dict[str, Any]:
         "checks": checks_view(views),
         "pending": records.Trials([row for row in rows if row.state == PENDING], None, views.as_of),
         "trials": records.Trials(rows, None, views.as_of),
-        "notes": records.Notes(notes, None, views.as_of),
+        "notes": records.Notes(snapshot.ledger.notes, None, views.as_of),
     }
 
 
