@@ -23,24 +23,29 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from causalarms.errors import CausalArmsError, StudyBusyError, TokenFileError
-from causalarms.service import records, security
-from causalarms.service.api import OPERATIONS, PREFIX
-from causalarms.service.follower import LogFollower, LogSnapshot
-from causalarms.service.live import Head, Viewers
-from causalarms.service.openapi import document
-from causalarms.service.operation import (
+from causalarms.service import records
+from causalarms.service.api import OPERATIONS, PREFIX, document
+from causalarms.service.live import Head, LogFollower, LogSnapshot, Viewers
+from causalarms.service.records import Problem
+from causalarms.service.request import (
+    NOBODY,
     Answer,
     Call,
     Operation,
     RefusedError,
+    allowed_hosts,
+    caller_of,
+    check_host,
+    check_site,
+    check_unsafe,
     decode_body,
+    is_loopback,
     path_number,
     problem_of,
     read_body,
     read_query,
+    with_headers,
 )
-from causalarms.service.records import Problem
-from causalarms.service.security import NOBODY, allowed_hosts, caller_of, is_loopback
 from causalarms.service.threads import ServedStudy, StudyThreads, Waiting
 from causalarms.service.tokens import TokenFile, real_path
 from causalarms.service.wire import URN
@@ -289,14 +294,14 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # there are no websockets here
-        sending = security.with_headers(send)
+        sending = with_headers(send)
         try:
             headers = Headers(scope=scope)
-            security.check_host(scope, headers, self._service.hosts)
+            check_host(scope, headers, self._service.hosts)
             answer = self._at_root(scope)
             # Another site may link to the page, but it may not use the API.
             if scope["path"].startswith("/api/"):
-                security.check_site(headers)
+                check_site(headers)
         except RefusedError as error:
             await refusal(error)(scope, receive, sending)
             return
@@ -346,7 +351,7 @@ def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
         if operation is None:
             raise _wrong_method(request, operations)
         if operation.unsafe:
-            security.check_unsafe(request)
+            check_unsafe(request)
         if operation.role is None:
             service.tokens.look()  # raises if the file of tokens cannot be read
             caller, credential = NOBODY, ""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 
 from causalarms.errors import ClosedTrialError, NodeValueError, StudyError
 from causalarms.sem.factors import Level
 from causalarms.service import records
 from causalarms.service.live import EventStream, while_connected
-from causalarms.service.operation import Answer, Call, RefusedError
+from causalarms.service.request import Answer, Call, RefusedError, refuse_token
+from causalarms.service.tokens import SESSION_SECONDS
 from causalarms.service.views import VERSION, study_summary, trial_row, values_of
 from causalarms.study import Study, log
 from causalarms.study.inputs import (
@@ -271,6 +274,52 @@ async def acknowledge(service: Service, call: Call) -> Answer:
 
     written = await service.threads.write(act)
     return await _done(service, written.number, None, "acknowledged", repeated=written.found)
+
+
+# -- sessions of the page --------------------------------------------------------------------------
+
+
+async def begin_session(service: Service, call: Call) -> Answer | Response:
+    token = service.tokens.find(call.body.token)
+    if token is None:
+        raise refuse_token("the token is not known to this study")
+    # Writing the file may wait for the lock of a command: not on the event loop.
+    session = await asyncio.to_thread(service.tokens.begin_session, token, service.cookie)
+    answer = _answer(records.Caller(token.role, token.name, True))
+    answer.set_cookie(
+        service.cookie,
+        session,
+        max_age=SESSION_SECONDS,
+        path=service.root_path + "/",
+        # Not always True: a browser would drop the cookie on plain http.
+        secure=_is_secure(call.request),
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+async def end_session(service: Service, call: Call) -> Answer | Response:
+    session = call.request.cookies.get(service.cookie, "")
+    await asyncio.to_thread(service.tokens.end_session, session, service.cookie)
+    answer = _answer(call.caller)
+    answer.delete_cookie(
+        service.cookie, path=service.root_path + "/", httponly=True, samesite="strict"
+    )
+    return answer
+
+
+def _answer(caller: records.Caller) -> Response:
+    return Response(msgspec.json.encode(caller), media_type="application/json")
+
+
+def _is_secure(request: Request) -> bool:
+    """Also if a proxy before the service speaks TLS: the browser says so."""
+    origin = request.headers.get("origin", "")
+    return request.url.scheme == "https" or origin.startswith("https://")
+
+
+# -- what they share -------------------------------------------------------------------------------
 
 
 def refuse_other_worker(call: Call, worker: str, what: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from causalarms.service import records
-from causalarms.service.follower import LogSnapshot
+from causalarms.service.live import LogSnapshot
 from causalarms.service.views import (
     FarValues,
     Layout,
@@ -55,7 +55,7 @@ def snapshot_of(study: Study, number: int) -> LogSnapshot:
     """The log of a study, wherever it is stored."""
     first, last = study.store.entries(0, 1)[0], study.store.head()[1]
     event = decode(first.text, first.number)
-    return LogSnapshot(number, last.hex(), study.ledger(), event, first.hash.hex())
+    return LogSnapshot(number, last.hex(), study.ledger(), event, first.hash.hex(), number)
 
 
 def frozen_page(answers: dict[str, Any], title: str, generator: str) -> str:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from causalarms.errors import CausalArmsError, LearningWarning
 from causalarms.rng import stream
-from causalarms.service.operation import RefusedError
 from causalarms.service.records import Checks
+from causalarms.service.request import RefusedError
 from causalarms.service.views import (
     Far,
     FarValues,
@@ -43,7 +43,7 @@ from causalarms.study.settings import FORMAT
 from causalarms.study.store import MemoryStore
 
 if TYPE_CHECKING:
-    from causalarms.service.follower import LogFollower, LogSnapshot
+    from causalarms.service.live import LogFollower, LogSnapshot
 
 Found = TypeVar("Found")
 Item = TypeVar("Item")

@@ -21,7 +21,7 @@ from causalarms.study.report import Beliefs
 from causalarms.study.suspects import WINDOW, far_values
 
 if TYPE_CHECKING:
-    from causalarms.service.follower import LogSnapshot
+    from causalarms.service.live import LogSnapshot
 
 BUCKETS = 500  # of the reward chart
 NODE_WIDTH = 0.26  # of the height of a drawing on the page
