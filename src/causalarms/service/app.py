@@ -425,14 +425,15 @@ async def _openapi(request: Request) -> Response:
 
 async def _page(request: Request) -> Response:
     path = request.path_params["path"]
-    found = page_file(request, path) if request.method in ("GET", "HEAD") else None
-    if found is None:
+    file = page_files().get(path.lstrip("/")) if request.method in ("GET", "HEAD") else None
+    if file is None:
         raise RefusedError(
             404, "not-found", "There is nothing here",
             f"there is nothing at {'/' + path!r:.200}; the API is at {PREFIX}, its description at "
             f"{PREFIX}/openapi.json",
         )  # fmt: skip
-    return found
+    # Read at every request: small files, and an upgraded package shows at once.
+    return _tagged(request, Response(file.read_bytes(), media_type=CONTENT_TYPES[file.suffix]))
 
 
 @cache
@@ -447,17 +448,3 @@ def page_files() -> dict[str, Path]:
         # A request for the folder gets the page.
         found[""] = found[INDEX]
     return found
-
-
-def page_file(request: Request, path: str) -> Response | None:
-    """None if the page has no such file."""
-    file = page_files().get(path.lstrip("/"))
-    if file is None:
-        return None
-    # Read at every request: small files, and an upgraded package shows at once.
-    content = file.read_bytes()
-    tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
-    headers = {"ETag": tag}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return Response(content, headers=headers, media_type=CONTENT_TYPES[file.suffix])

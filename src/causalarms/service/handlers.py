@@ -17,7 +17,7 @@ from causalarms.service import records
 from causalarms.service.live import EventStream, while_connected
 from causalarms.service.request import Answer, Call, RefusedError, refuse_token
 from causalarms.service.tokens import SESSION_SECONDS
-from causalarms.service.views import VERSION, study_summary, trial_row, values_of
+from causalarms.service.views import VERSION, shown_graph, study_summary, trial_row, values_of
 from causalarms.study import Study, log
 from causalarms.study.inputs import (
     Import,
@@ -55,9 +55,7 @@ async def get_best(service: Service, call: Call) -> Answer:
 
 async def get_graph(service: Service, call: Call) -> Answer:
     _ = service.snapshot
-    whole, above = service.views.graph, call.query["above"]
-    shown = [e for e in whole.edges if e.likely or (e.probability or 0.0) >= above]
-    return Answer(msgspec.structs.replace(whole, edges=shown))
+    return Answer(shown_graph(service.views.graph, call.query["above"]))
 
 
 async def get_alarms(service: Service, call: Call) -> Answer:

@@ -18,6 +18,7 @@ from causalarms.service.views import (
     Layout,
     checks_view,
     compute_views,
+    shown_graph,
     study_summary,
     trial_row,
 )
@@ -37,11 +38,10 @@ def frozen_answers(study: Study, name: str) -> dict[str, Any]:
     snapshot = snapshot_of(study, views.as_of)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = [trial_row(snapshot, views, record) for record in snapshot.ledger.trials[-MAX_TRIALS:]]
-    edges = [e for e in views.graph.edges if e.likely or (e.probability or 0) >= MIN_PROBABILITY]
     return {
         "study": study_summary(name, snapshot, views, READER, now),
         "best": views.best,
-        "graph": msgspec.structs.replace(views.graph, edges=edges),
+        "graph": shown_graph(views.graph, MIN_PROBABILITY),
         "alarms": records.Alarms(views.as_of, views.watches, views.alarms),
         "rewards": views.rewards,
         "checks": checks_view(views),

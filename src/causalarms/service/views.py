@@ -7,6 +7,7 @@ import zlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray
@@ -163,6 +164,12 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
         order=None if graph.order is None else list(graph.order),
         layout=layout.number,
     )
+
+
+def shown_graph(whole: records.Graph, above: float) -> records.Graph:
+    """With the likely edges, and those at least so probable."""
+    shown = [edge for edge in whole.edges if edge.likely or edge.probability >= above]
+    return msgspec.structs.replace(whole, edges=shown)
 
 
 def _regimes(beliefs: Beliefs, node: int) -> list[str]:

@@ -96,6 +96,7 @@ def explain_by(
 def rounds_known(ledger: Ledger, number: int) -> int:
     """How many rounds the policy had learned when it was asked for this trial."""
     record = ledger.trial(number)
+    # Imported rounds were chosen by nobody.
     if not record.asked:
         raise NotAskedError(
             f"trial {number} was {record.state}, not asked: there is nothing to explain",
@@ -208,6 +209,7 @@ def _mechanisms(
         doubt = float(given.var())
         noise = float(np.median(draws.noise_std[:, regime, node])) ** 2
         before[node] = flow[node] ** 2 * doubt
+        # One more measurement with this noise: variances of normals add as precisions.
         after[node] = before[node] * noise / (noise + doubt) if doubt > 0 else 0.0
     total = float(before.sum())
     found = [

@@ -52,10 +52,10 @@ class Beliefs:
 
     @cached_property
     def _in_users_sign(self) -> Belief | None:
-        if self.belief is None or self.to_maximise(1.0) > 0:
+        if self.belief is None or self.settings.sign > 0:
             return self.belief
         factors = np.ones(self.settings.n_nodes)
-        factors[self.settings.reward_index] = self.to_maximise(1.0)
+        factors[self.settings.reward_index] = self.settings.sign
         return self.belief.scaled(factors)
 
     def to_maximise(self, reward: Any) -> Any:
