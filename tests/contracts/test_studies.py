@@ -186,9 +186,12 @@ def test_far_values_and_gaps_are_said(make: Place) -> None:
     for number in range(12):
         study.tell(study.ask(), {"heat": 1.0 + number / 10, "stir": 2.0, "yield": 3.0})
     with pytest.warns(FarValueWarning, match="'heat' is 1000"):
-        study.tell(study.ask(), VALUES | {"heat": 1000.0})
+        (said,) = study.tell(study.ask(), VALUES | {"heat": 1000.0})
+    assert "'heat' is 1000" in said
     with pytest.warns(LearningWarning, match="'stir' not measured"):
-        study.tell(study.ask(), VALUES | {"stir": None})
+        (said,) = study.tell(study.ask(), VALUES | {"stir": None})
+    assert "'stir' not measured" in said
+    assert study.correct(13, VALUES) == []
     assert [(far.trial, far.node) for far in study.far_values()] == [(12, "heat")]
 
 

@@ -14,11 +14,12 @@ import numpy as np
 from causalarms.errors import ClosedTrialError, RemoteStudyError, StudyError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
+from causalarms.sem.factors import Level
 from causalarms.service import records
 from causalarms.service.wire import Wire
 from causalarms.study.asking import Wanted
 from causalarms.study.explain import rounds_known
-from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_values
+from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_interventions, as_values
 from causalarms.study.log import Event, encode
 from causalarms.study.reader import trial_number
 from causalarms.study.records import Best, Certainty, Explanation, SuspectValue, Trial
@@ -74,8 +75,8 @@ class RemoteStudy(Study):
         n = Wanted(worker, n).n
         # Pending trials come first, so each request asks for a larger total, not for more on top.
         for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
-            body = {"worker": worker, "n": count}
-            trials = self._wire.send("POST", "/trials", records.Asked, body).body.trials
+            wanted = records.AskRequest(worker, count)
+            trials = self._wire.send("POST", "/trials", records.Asked, wanted).body.trials
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -87,16 +88,11 @@ class RemoteStudy(Study):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         levels = cache(self.settings.named.levels)  # few settings, many rounds
-        body = {
-            "observations": [
-                {
-                    "values": dict(zip(self.nodes, values, strict=True)),
-                    "levels": levels(tuple(bits)),
-                }
-                for bits, values in zip(rounds.interventions, rounds.values, strict=True)
-            ],
-            "source": source,
-        }
+        observations = [
+            records.Observation(dict(zip(self.nodes, values, strict=True)), levels(tuple(bits)))
+            for bits, values in zip(rounds.interventions, rounds.values, strict=True)
+        ]
+        body = records.ObservationsRequest(observations, source)
         done = self._wire.send("POST", "/observations", records.Done, body, key=_key(key)).body
         for message in done.warnings:
             self._warn(message)
@@ -111,27 +107,24 @@ class RemoteStudy(Study):
         *,
         key: str | None = None,
     ) -> list[str]:
-        number = trial_number(trial)
+        path = f"/trials/{_checked(trial_number(trial))}/corrections"
         if values is None and played is not None:
             raise StudyError("played goes with values: a withdrawn result has neither")
-        body: dict[str, Any] = {"values": None} if values is None else self._result(values, played)
-        path = f"/trials/{_checked(number)}/corrections"
-        body |= {"reason": reason}
+        named = (None, None) if values is None else self._by_name(values, played)
+        body = records.CorrectionRequest(named[0], reason, named[1])
         return self._warn_if(self._wire.send("POST", path, records.Done, body, key=_key(key)).body)
 
     def change_settings(self, **changes: Any) -> NoReturn:
         raise RemoteStudyError("settings are changed where the study's file is")
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
-        body: dict[str, Any] = {"text": text}
-        if trial is not None:
-            body["trial"] = trial_number(trial)
+        body = records.NoteRequest(text, None if trial is None else trial_number(trial))
         self._wire.send("POST", "/notes", records.Done, body, key=_key(key))
 
     def acknowledge(self, alarm: int, note: str = "", *, known: int | None = None) -> None:
         self._fresh("/alarms", records.Alarms)
         path = f"/alarms/{_checked(alarm)}/acknowledgement"
-        self._wire.send("PUT", path, records.Done, {"note": note})
+        self._wire.send("PUT", path, records.Done, records.AcknowledgementRequest(note))
 
     def best(self) -> Best:
         answer = self._fresh("/best", records.Best)
@@ -149,15 +142,12 @@ class RemoteStudy(Study):
         return rule.holds(found.expected_loss, found.probability)
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
-        rows = [[]] if interventions is None else interventions
-        if isinstance(rows, Mapping) or (rows and isinstance(rows[0], str | int)):
-            rows = [rows]
         named = self.settings.named
-        levels = [named.levels(as_intervention(row, named)) for row in rows]
+        levels = [named.levels(row) for row in as_interventions(interventions, named)]
         if not levels:
             return []
         self._fresh("/best", records.Best)
-        body = {"interventions": levels}
+        body = records.PredictionRequest(levels)
         found = self._wire.send("POST", "/predictions", records.Predictions, body).body
         return [prediction.as_dict() for prediction in found.predictions]
 
@@ -198,11 +188,10 @@ class RemoteStudy(Study):
         return None
 
     def _finish(self, ending: Ending) -> list[str]:
-        body: dict[str, Any] = {"state": ending.kind}
-        if ending.values is None:
-            body["reason"] = ending.reason
-        else:
-            body |= self._result(ending.values, ending.played)
+        values = played = None
+        if ending.values is not None:
+            values, played = self._by_name(ending.values, ending.played)
+        body = records.Result(ending.kind, values, ending.reason, played)  # type: ignore[arg-type]
         return self._warn_if(self._put(ending.trial, body))
 
     def _warn_if(self, done: records.Done) -> list[str]:
@@ -212,25 +201,23 @@ class RemoteStudy(Study):
             self._warn_of(done.trial)
         return done.warnings
 
-    def _put(self, number: int, body: dict[str, Any]) -> records.Done:
+    def _put(self, number: int, body: records.Result) -> records.Done:
         path = f"/trials/{_checked(number)}/result"
         reply = self._wire.send("PUT", path, records.Done, body)
         # 200 means "told before". If an earlier request of ours got no answer, that was us.
         if reply.status == 200 and not reply.tried_before:
             raise ClosedTrialError(
-                f"trial {number} is not pending: it was {body['state']} already",
+                f"trial {number} is not pending: it was {body.state} already",
                 number,
-                body["state"],
+                body.state,
             )
         return reply.body
 
-    def _result(self, values: Any, played: Any) -> dict[str, Any]:
-        plain = as_values(values, self.nodes)
-        body: dict[str, Any] = {"values": dict(zip(self.nodes, plain, strict=True))}
-        if played is not None:
-            named = self.settings.named
-            body["played"] = named.levels(as_intervention(played, named))
-        return body
+    def _by_name(self, values: Any, played: Any) -> tuple[records.Values, dict[str, Level] | None]:
+        """A result as the API takes it: node -> value, factor -> level."""
+        plain, named = as_values(values, self.nodes), self.settings.named
+        levels = None if played is None else named.levels(as_intervention(played, named))
+        return dict(zip(self.nodes, plain, strict=True)), levels
 
     def _fresh(self, path: str, answer: type[View]) -> View:
         """An answer that includes everything told so far; the service computes it."""

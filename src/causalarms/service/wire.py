@@ -93,7 +93,7 @@ class Wire:
         method: str,
         path: str,
         answer: type[Answer],
-        body: Any = None,
+        body: msgspec.Struct | None = None,
         *,
         key: str | None = None,
         patience: float | None = None,
@@ -102,7 +102,8 @@ class Wire:
         headers = dict(self._headers)
         text = None
         if body is not None:
-            text = json.dumps(body, allow_nan=False).encode()
+            # msgspec would refuse lone surrogates here; the service says in words why it does.
+            text = json.dumps(msgspec.to_builtins(body), allow_nan=False).encode()
             headers["Content-Type"] = "application/json"
         if key is not None:
             headers["Idempotency-Key"] = key
