@@ -54,7 +54,7 @@ OPERATIONS = (
     ),
     Operation(
         "GET", "/trials/{number}", "One trial with its history.", handlers.get_trial,
-        {200: records.TrialHistory}, refusals=(404,),
+        {200: records.Trial}, refusals=(404,),
     ),
     Operation(
         "GET", "/trials/{number}/explanation", "Why a trial was suggested.",

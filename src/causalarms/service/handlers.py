@@ -102,7 +102,7 @@ async def get_trial(service: Service, call: Call) -> Answer:
     settings, asked = snapshot.settings, record.asked
     row = trial_row(snapshot, service.views, record)
     return Answer(
-        records.TrialHistory(
+        records.Trial(
             **{name: getattr(row, name) for name in records.PlayedTrial.__struct_fields__},
             intervention=dict(zip(settings.nodes, record.intervention, strict=True)),
             predicted_width=asked.get("width"),
@@ -186,7 +186,12 @@ async def ask(service: Service, call: Call) -> Answer:
     refuse_other_worker(call, request.worker, f"ask as {request.worker!r:.80}")
     trials, number = await service.threads.ask(request.n, request.worker)
     await service.reach(number)
-    return Answer(records.Asked(trials, number))
+    known = service.snapshot.ledger.trials
+    asked = [
+        records.AskedTrial(**msgspec.structs.asdict(trial), asked_at=known[trial.number].asked_at)
+        for trial in trials
+    ]
+    return Answer(records.Asked(asked, number))
 
 
 async def put_result(service: Service, call: Call) -> Answer:

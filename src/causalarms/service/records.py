@@ -25,8 +25,8 @@ from causalarms.study.records import (
     Prediction,
     State,
     SuspectValue,
-    Trial,
 )
+from causalarms.study.records import Trial as SuggestedTrial
 
 Values = dict[str, float | None]  # node -> what was measured
 
@@ -188,7 +188,7 @@ class Correction(Struct):
     reason: str  # why it was corrected
 
 
-class TrialHistory(PlayedTrial, kw_only=True):
+class Trial(PlayedTrial, kw_only=True):
     intervention: dict[str, int]  # node -> regime
     predicted_width: float | None
     why: str  # why this one, in words
@@ -275,10 +275,15 @@ class AskRequest(Struct, forbid_unknown_fields=True):
     n: Annotated[int, Meta(ge=1, extra_json_schema={"maximum": MAX_PENDING_TRIALS})] = 1
 
 
+class AskedTrial(SuggestedTrial, frozen=True):
+    # Not in the library's record: the same log gives equal trials at any time.
+    asked_at: str
+
+
 class Asked(Struct):
     """The pending trials of the worker: those of before first, then new ones."""
 
-    trials: list[Trial]
+    trials: list[AskedTrial]
     head: int
 
 

@@ -76,7 +76,7 @@ class RemoteStudy(Study):
         # Pending trials come first, so each request asks for a larger total, not for more on top.
         for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
             wanted = records.AskRequest(worker, count)
-            trials = self._wire.send("POST", "/trials", records.Asked, wanted).body.trials
+            trials = self._wire.send("POST", "/trials", _Asked, wanted).body.trials
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -228,6 +228,12 @@ class RemoteStudy(Study):
             if found.as_of >= needed:
                 return found
             time.sleep(POLL_SECONDS)
+
+
+class _Asked(msgspec.Struct):
+    """`records.Asked` as the library returns its trials."""
+
+    trials: list[Trial]
 
 
 class RemoteStore(Store):

@@ -50,7 +50,6 @@ class Trial(StudyRecord, frozen=True):
     levels: dict[str, Level]  # factor -> level
     switch: list[str]  # factors that are not at their first level
     why: str  # why this one, in words
-    asked_at: str
 
     def __int__(self) -> int:
         return self.number

@@ -432,7 +432,6 @@ class Study(Reader):
             self.settings.named.levels(record.intervention),
             self.settings.named.switched(record.intervention),
             str(record.asked.get("why", "")),
-            record.asked_at,
         )
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
