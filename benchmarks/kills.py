@@ -32,8 +32,8 @@ from causalarms.service.app import Options
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.server import serve
 from causalarms.service.threads import warm_up as warm_up_service
-from causalarms.study.ledger import Trial
 from causalarms.study.log import ROOT, Event, chain, encode
+from causalarms.study.records import Trial
 from shared import run_part
 
 SEM = random_sem(4, seed=3)
@@ -299,9 +299,9 @@ def judge(path: Path, folder: Path, followed: Any) -> dict[str, Any]:
         ledger, verdict = study.ledger(), study.verify()
         head = study.store.head()
         entries = study.store.entries()
-    notes: dict[int, int] = {}
+    notes: dict[int | None, int] = {}
     for note in ledger.notes:
-        notes[note["trial"]] = notes.get(note["trial"], 0) + 1
+        notes[note.trial] = notes.get(note.trial, 0) + 1
     lost, wrong, doubled, seen = [], [], [], set()
     for worker in range(WORKERS):
         for line in (folder / f"{worker}.acknowledged").read_text().splitlines():

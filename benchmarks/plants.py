@@ -36,7 +36,7 @@ from causalarms.rng import stream
 from causalarms.sem.rewards import all_interventions, index_of
 from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.results import Record, ResultStore
-from causalarms.study.ledger import Trial
+from causalarms.study.records import Trial
 from process_plants import N_SWITCHES, Plant, Truth, clean_plant, messy_plant
 
 CLEAN, MESSY = VARIANTS = ("clean", "messy")

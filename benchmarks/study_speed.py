@@ -29,7 +29,7 @@ from causalarms.rng import stream
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.service.remote import RemoteStudy
 from causalarms.study import log
-from causalarms.study.ledger import Trial
+from causalarms.study.records import Trial
 from causalarms.study.sqlite import FileLocks, SqliteStore
 from causalarms.study.store import Entry
 from serve_load import served, served_process

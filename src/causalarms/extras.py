@@ -10,7 +10,7 @@ EXTRAS = {  # as in pyproject.toml
     "dask": ("distributed",),
     "plot": ("matplotlib",),
     "parquet": ("pyarrow",),
-    "serve": ("starlette", "uvicorn", "h11", "msgspec"),
+    "serve": ("starlette", "uvicorn", "h11"),
 }
 
 

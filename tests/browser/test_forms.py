@@ -165,7 +165,7 @@ def test_a_result_is_corrected_from_the_table(
     dialog.get_by_label("Note").fill("looked at <i>twice</i>")
     dialog.get_by_role("button", name="Store the note").click()
     row.get_by_text("1 note").wait_for()
-    assert study.ledger().notes[-1]["trial"] == trial.number
+    assert study.ledger().notes[-1].trial == trial.number
 
 
 def test_a_waiting_trial_is_abandoned_from_the_table(

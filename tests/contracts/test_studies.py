@@ -159,7 +159,7 @@ def test_corrections_notes_and_keys(make: Place) -> None:
     assert (record.values, record.corrected, record.reason) == (
         (9.0, 2.0, 3.0), True, "typed wrongly",
     )  # fmt: skip
-    assert [note["trial"] for note in study.ledger().notes] == [0, None]
+    assert [note.trial for note in study.ledger().notes] == [0, None]
     study.correct(0, None, "wrong sample")
     assert study.ledger().trials[0].state == "failed"
     with pytest.raises(StudyError, match="played goes with values"):
@@ -186,9 +186,12 @@ def test_far_values_and_gaps_are_said(make: Place) -> None:
     for number in range(12):
         study.tell(study.ask(), {"heat": 1.0 + number / 10, "stir": 2.0, "yield": 3.0})
     with pytest.warns(FarValueWarning, match="'heat' is 1000"):
-        study.tell(study.ask(), VALUES | {"heat": 1000.0})
+        (said,) = study.tell(study.ask(), VALUES | {"heat": 1000.0})
+    assert "'heat' is 1000" in said
     with pytest.warns(LearningWarning, match="'stir' not measured"):
-        study.tell(study.ask(), VALUES | {"stir": None})
+        (said,) = study.tell(study.ask(), VALUES | {"stir": None})
+    assert "'stir' not measured" in said
+    assert study.correct(13, VALUES) == []
     assert [(far.trial, far.node) for far in study.far_values()] == [(12, "heat")]
 
 

@@ -29,7 +29,7 @@ import causalarms
 from causalarms import Study
 from causalarms.cli.main import main
 from causalarms.policies.registry import REGISTRY
-from causalarms.service.openapi import document
+from causalarms.service.api import document
 
 SURFACE = Path(__file__).parent / "data" / "surface.json"
 EXPORTED = Path(__file__).parent / "data" / "study.json"

@@ -45,18 +45,3 @@ def test_views_are_of_the_snapshot_that_was_read(site: Served) -> None:
     site("PUT", "trials/0/result", body)
     until(lambda: site.service.views.as_of == 3)
     assert site.service.views.ledger is site.service.follower.snapshot.ledger
-
-
-def test_warnings_of_one_thread_are_not_told_by_another(site: Served) -> None:
-    """One study asks and tells at the same time, each in its own thread."""
-    study = site.service.threads._study
-    with study.collecting_warnings() as here:
-        answer = site("POST", "trials", {"worker": "w"})
-        number = answer.json["trials"][0]["trial"]
-        body = {"state": "told", "values": {"heat": 1.0, "yield": None}}
-        told = site("PUT", f"trials/{number}/result", body)
-        study._warn("of this thread")
-    assert here == ["of this thread"]
-    assert told.json["warnings"] == [
-        f"trial {number} is kept and left out of learning: 'yield' not measured"
-    ]

@@ -21,6 +21,7 @@ from causalarms.sem import random_sem
 from causalarms.service import server, threads
 from causalarms.study import Study
 from causalarms.study.explain import explain
+from causalarms.study.records import Explanation
 
 SEM = random_sem(3, seed=3)
 ROUNDS = 16
@@ -50,7 +51,7 @@ class Explainer:
         self.may = threading.Event()
         monkeypatch.setattr(threads, "explain", self)
 
-    def __call__(self, ledger: Any, number: int, policy: Any) -> dict[str, Any]:
+    def __call__(self, ledger: Any, number: int, policy: Any) -> Explanation:
         self.begun.append(number)
         assert self.may.wait(60)
         return explain(ledger, number, policy)

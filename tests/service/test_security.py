@@ -18,11 +18,11 @@ from served import Served, served, until
 
 from causalarms.errors import RemoteStudyError, StudyError
 from causalarms.service import live, server
-from causalarms.service import operation as operations
+from causalarms.service import request as operations
 from causalarms.service.api import OPERATIONS
 from causalarms.service.app import Options, Service
 from causalarms.service.remote import RemoteStudy
-from causalarms.service.security import POLICY, allowed_hosts
+from causalarms.service.request import POLICY, allowed_hosts
 from causalarms.service.server import check_options
 from causalarms.service.tokens import TokenFile
 from causalarms.study import Study

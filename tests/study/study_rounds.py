@@ -8,7 +8,7 @@ import numpy as np
 
 from causalarms import LinearSEM, Study, random_sem
 from causalarms.rng import stream
-from causalarms.study.ledger import Trial
+from causalarms.study.records import Trial
 
 SEM = random_sem(3, seed=3)
 NODES = ("heat", "stir", "yield")

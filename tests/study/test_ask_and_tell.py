@@ -211,7 +211,7 @@ def test_notes_and_times() -> None:
     study = Study.create(None, **SETTINGS)
     study.note("new batch of feed")
     study.note("smelled odd", study.ask())
-    assert [note["trial"] for note in study.ledger().notes] == [None, 0]
+    assert [note.trial for note in study.ledger().notes] == [None, 0]
     for text in ("", "\ud800", 3):
         with pytest.raises(StudyError):
             study.note(text)  # type: ignore[arg-type]

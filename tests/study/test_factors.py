@@ -14,7 +14,7 @@ from causalarms import LinearSEM, Study, random_sem
 from causalarms.errors import StudyError
 from causalarms.rng import stream
 from causalarms.sem.factors import NamedFactors
-from causalarms.study.ledger import Trial
+from causalarms.study.records import Trial
 
 NODES = ("rate", "selectivity", "heat", "yield")
 FACTORS: dict[str, Any] = {

@@ -98,7 +98,8 @@ def test_the_warning_names_everything_and_the_value_is_kept() -> None:
     assert "causalarms study correct FILE 12 NODE=VALUE ..." in message
     assert caught[0].filename == __file__
     assert study.ledger().trials[12].values == (*result(trial)[:-1], 1000.0)
-    assert [far[:3] for far in study.far_values()] == [(12, "yield", 1000.0)]
+    (far,) = study.far_values()
+    assert (far.trial, far.node, far.value) == (12, "yield", 1000.0)
 
 
 def test_ordinary_rounds_are_told_without_a_warning() -> None:
@@ -184,7 +185,7 @@ def test_all_at_once_are_those_found_one_by_one() -> None:
             and far_from(float(rows[t, i]), others[~np.isnan(others)])
         ):
             expected.append((t, NODES[i]))
-    assert [far[:2] for far in study.far_values()] == expected
+    assert [(far.trial, far.node) for far in study.far_values()] == expected
     assert len(expected) > 5
     ledger = study.ledger()
     assert [far for t in range(400) for far in far_values(ledger, [t])] == study.far_values()

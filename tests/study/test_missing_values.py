@@ -16,7 +16,7 @@ from causalarms.cli.study_commands import summary
 from causalarms.cli.study_files import page
 from causalarms.errors import LearningWarning
 from causalarms.rng import stream
-from causalarms.study.ledger import Trial
+from causalarms.study.records import Trial
 
 SETTINGS: dict[str, Any] = CSL | {"policy": None}
 
@@ -68,7 +68,7 @@ def test_gaps_are_learned_from_and_counted() -> None:
     assert missing > 5
     facts = summary(study)
     trials = sum(None in row for row in cells if row is not None)
-    assert facts["missing"] == {"values": missing, "trials": trials, "learned": trials}
+    assert facts["missing"].as_dict() == {"values": missing, "trials": trials, "learned": trials}
     assert all(isinstance(reward, float) for reward in facts["rewards"])
     assert f"{missing} values of {trials} trials were not measured" in page(study, "gaps")
     holed = next(r for r in study.ledger().trials if r.values is not None and None in r.values)
@@ -86,7 +86,7 @@ def test_past_rounds_with_gaps_are_learned_from() -> None:
     assert study.policy.n_told == 2
     study.correct(1, [2.0, 3.0, 0.1], "found in the notebook")
     assert study.policy.n_told == 2
-    assert summary(study)["missing"]["values"] == 0
+    assert summary(study)["missing"].values == 0
 
 
 def test_a_round_of_which_nothing_was_measured_teaches_nothing() -> None:
@@ -109,5 +109,5 @@ def test_policies_that_need_all_values_leave_such_rounds_out(settings: dict[str,
         study.tell(trial, [1.0, None, 2.0])
     assert study.policy.n_told == 0
     assert not any(study.history()["learned"])
-    assert summary(study)["missing"] == {"values": 1, "trials": 1, "learned": 0}
+    assert summary(study)["missing"].as_dict() == {"values": 1, "trials": 1, "learned": 0}
     assert "1 of these trials are left out" in page(study, "gaps")

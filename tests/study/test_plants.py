@@ -13,7 +13,7 @@ import pytest
 from causalarms import Study, random_sem
 from causalarms.errors import StudyError
 from causalarms.sem.rewards import all_interventions, index_of
-from causalarms.study.report import Best
+from causalarms.study.records import Best
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
@@ -131,6 +131,7 @@ class KnowsTruth(Study):
         centre = float(truth.reward[self.row] + self.shift * unit)
         return Best(
             intervention={},
+            switch=[],
             levels={name: ("off", "on")[at] for name, at in zip(names, positions, strict=True)},
             reward=centre,
             low=centre - unit,

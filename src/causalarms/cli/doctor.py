@@ -19,7 +19,8 @@ from causalarms.extras import EXTRAS
 from causalarms.version import __version__
 
 NEEDED = (
-    "numpy", "scipy", "numba", "networkx", "narwhals", "scikit-learn", "joblib", "click", "rich",
+    "numpy", "scipy", "numba", "networkx", "narwhals", "scikit-learn", "joblib",
+    "msgspec", "click", "rich",
 )  # fmt: skip
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "msedge")

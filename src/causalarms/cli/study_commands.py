@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from causalarms.cli.study_options import (
     what_to_set,
     worker_of,
 )
-from causalarms.cli.terminal import collected_warnings, emit, print_json, print_table, say
+from causalarms.cli.terminal import emit, print_json, print_table, say
 from causalarms.errors import StudyError
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None
         named = study.settings.named
     trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:
-        records = [_record(trial) for trial in trials]
-        print_json(records[0] if count == 1 else records)
+        print_json(given)
         return
     for trial in trials:
         words = switched(named.words(list(trial.intervention.values())))
@@ -66,9 +66,9 @@ def tell(
     file: StudyPlace, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
 ) -> None:
     """Tell the result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
-    given, messages = pairs_or_json(values), list[str]()
-    with open_study(file) as study, collected_warnings(messages, show=not as_json):
-        study.tell(trial, given, levels(played))
+    given = pairs_or_json(values)
+    with open_study(file) as study:
+        messages = study.tell(trial, given, levels(played))
     _done(trial, "told", as_json, messages)
 
 
@@ -90,9 +90,9 @@ def correct(
     """Replace the result of a TRIAL, or withdraw it."""
     if withdraw and (values or played is not None):
         raise click.UsageError("--withdraw takes no values and no --played")
-    given, messages = None if withdraw else pairs_or_json(values), list[str]()
-    with open_study(file) as study, collected_warnings(messages, show=not as_json):
-        study.correct(trial, given, reason, levels(played))
+    given = None if withdraw else pairs_or_json(values)
+    with open_study(file) as study:
+        messages = study.correct(trial, given, reason, levels(played))
     _done(trial, "corrected", as_json, messages)
 
 
@@ -153,7 +153,7 @@ def best(file: StudyPlace, as_json: bool) -> None:
     with open_study(file, read_only=True) as study:
         found, settings = study.best(), study.settings
     if as_json:
-        print_json(found.as_dict())
+        print_json(found)
         return
     words = settings.named.words(list(found.intervention.values()))
     say(f"switch {switched(words)}")
@@ -251,7 +251,8 @@ def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    say(f"trial {trial} ({found['state']}): switch {what_to_set(found, factors)}")
+    words = what_to_set(found["levels"], found["switch"], factors)
+    say(f"trial {trial} ({found['state']}): switch {words}")
     say(found["text"])
     if found.get("edges"):
         say("edges that carry most of the expected reward:")
@@ -296,24 +297,11 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
     print_table(["trial", "state", "worker", "switched", settings.reward, "at", "remark"], lines)
 
 
-def _done(trial: int, state: str, as_json: bool, warnings: list[str] | None = None) -> None:
-    emit(
-        as_json,
-        {"trial": trial, "state": state, "warnings": warnings or []},
-        f"trial {trial}: {state}",
-    )
-
-
-def _record(trial: Trial) -> dict[str, Any]:
-    return {
-        "trial": trial.number,
-        "intervention": trial.intervention,
-        "switch": trial.switch,
-        "levels": trial.levels,
-        "worker": trial.worker,
-        "reason": trial.reason,
-        "predicted": trial.predicted,
-    }
+def _done(trial: int, state: str, as_json: bool, warnings: Sequence[str] = ()) -> None:
+    for message in () if as_json else warnings:
+        say(f"warning: {message}", err=True)
+    record = {"trial": trial, "state": state, "warnings": list(warnings)}
+    emit(as_json, record, f"trial {trial}: {state}")
 
 
 def summary(study: Study) -> dict[str, Any]:
@@ -326,7 +314,7 @@ def summary(study: Study) -> dict[str, Any]:
     for record in ledger.trials:
         states[record.state] = states.get(record.state, 0) + 1
     try:
-        best = study.best().as_dict()
+        best = study.best()
     except StudyError:
         # Too early, or the policy is not installed: the rest of the screen is true all the same.
         best = None
@@ -359,8 +347,8 @@ def summary(study: Study) -> dict[str, Any]:
             for n in ledger.pending
         ],
         "problem": study.problem,
-        "far_values": [far.as_dict() for far in study.far_values()],
-        "left_out": [out.as_dict() for out in study.left_out()],
+        "far_values": study.far_values(),
+        "left_out": study.left_out(),
     }
 
 
@@ -380,20 +368,17 @@ def sparkline(values: list[float]) -> str:
 
 
 def _print_screen(record: dict[str, Any]) -> None:
-    from causalarms.study.report import missing_in_words
-
     counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
     say(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
     if record["rewards"]:
         say(f"reward  {sparkline(record['rewards'])}  last {record['rewards'][-1]:.4g}")
     best = record["best"]
     if best is not None:
-        chance = best["probability"]
+        chance = best.probability
         sure = "" if chance != chance else f", best with probability {chance:.2f}"
-        low, high = best["low"], best["high"]
-        interval = "" if low != low else f" ({low:.4g} to {high:.4g})"
-        words = what_to_set(best, record["factors"])
-        say(f"best    switch {words}: {best['reward']:.4g}{interval}{sure}")
+        interval = "" if best.low != best.low else f" ({best.low:.4g} to {best.high:.4g})"
+        words = what_to_set(best.levels, best.switch, record["factors"])
+        say(f"best    switch {words}: {best.reward:.4g}{interval}{sure}")
     for edge in record["edges"][:SHOWN_EDGES]:
         say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {edge['weight']:+.2f}")
     if len(record["edges"]) > SHOWN_EDGES:
@@ -403,17 +388,17 @@ def _print_screen(record: dict[str, Any]) -> None:
         say(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
     for far in record["far_values"]:
         say(
-            f"far     {far['node']} = {far['value']:.4g} in trial {far['trial']}, others "
-            f"{far['low']:.4g} to {far['high']:.4g}: {far['command']}"
+            f"far     {far.node} = {far.value:.4g} in trial {far.trial}, others "
+            f"{far.low:.4g} to {far.high:.4g}: {far.command}"
         )
-    if record["missing"]["values"]:
-        say(f"missing {missing_in_words(record['missing'])}")
+    if record["missing"].words:
+        say(f"missing {record['missing'].words}")
     for out in record["left_out"]:
-        say(f"left out {out['message']}")
+        say(f"left out {out.message}")
     for trial in record["pending"]:
         say(
             f"pending trial {trial['trial']} of {trial['worker']}: switch "
-            f"{what_to_set(trial, record['factors'])}"
+            f"{what_to_set(trial['levels'], trial['switch'], record['factors'])}"
         )
     if record["problem"]:
         say(f"problem {record['problem']}")

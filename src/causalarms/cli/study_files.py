@@ -355,7 +355,7 @@ def simulate_on(
     expected = float(sem.mean(found)[0, sem.nodes.index(reward)])
     emit(
         as_json,
-        {"rounds": rounds, "best": best.as_dict(), "true_reward_of_best": expected},
+        {"rounds": rounds, "best": best, "true_reward_of_best": expected},
         f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
         f"true {expected:.3g}",
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import click
 
 from causalarms.cli.options import JSON, names
 from causalarms.cli.terminal import compiling_shown
-from causalarms.errors import StudyError
+from causalarms.errors import FarValueWarning, LearningWarning, StudyError
 from causalarms.files import parse_json
 from causalarms.limits import STANDARD_INPUT_BYTES
 
@@ -74,7 +75,10 @@ def open_study(place: StudyPlace, *, read_only: bool = False) -> Iterator[Study]
         from causalarms.service.remote import RemoteStudy
 
         opened = RemoteStudy(place.url, os.environ.get(TOKEN))
-    with opened as study, compiling_shown():
+    with opened as study, compiling_shown(), warnings.catch_warnings():
+        # What a study warns of, its methods return as well: the commands print that.
+        warnings.simplefilter("ignore", FarValueWarning)
+        warnings.simplefilter("ignore", LearningWarning)
         yield study
 
 
@@ -160,14 +164,12 @@ def number(text: str, name: str) -> float | None:
         raise StudyError(f"node {name!r} is {text!r}, not a number") from None
 
 
-def what_to_set(record: dict[str, Any], factors: list[dict[str, Any]]) -> str:
-    """The factors to set, of a record with `switch` and `levels`; switches without their level."""
+def what_to_set(levels: dict[str, Any], switch: list[str], factors: list[dict[str, Any]]) -> str:
+    """The factors to set, those in `switch`, at their levels; of a switch without it."""
     from causalarms.sem.factors import OFF_ON
 
     switches = {f["name"] for f in factors if f["levels"] == list(OFF_ON)}
-    return switched(
-        [n if n in switches else f"{n}={record['levels'][n]}" for n in record["switch"]]
-    )
+    return switched([n if n in switches else f"{n}={levels[n]}" for n in switch])
 
 
 def switched(words: list[str]) -> str:

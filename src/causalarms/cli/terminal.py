@@ -17,6 +17,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from causalarms import kernels
 from causalarms.errors import CausalArmsWarning
@@ -169,6 +170,8 @@ def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
 
 
 def _finite(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return _finite(msgspec.to_builtins(value))
     if isinstance(value, dict):
         return {key: _finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -23,27 +23,33 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from causalarms.errors import CausalArmsError, StudyBusyError, TokenFileError
-from causalarms.service import records, security
-from causalarms.service.api import OPERATIONS, PREFIX
-from causalarms.service.follower import LogFollower, LogSnapshot
-from causalarms.service.live import Head, Viewers
-from causalarms.service.openapi import document
-from causalarms.service.operation import (
+from causalarms.service import records
+from causalarms.service.api import OPERATIONS, PREFIX, document
+from causalarms.service.live import Head, LogFollower, LogSnapshot, Viewers
+from causalarms.service.records import Problem
+from causalarms.service.request import (
+    NOBODY,
     Answer,
     Call,
     Operation,
     RefusedError,
+    allowed_hosts,
+    caller_of,
+    check_host,
+    check_site,
+    check_unsafe,
     decode_body,
+    is_loopback,
     path_number,
     problem_of,
     read_body,
     read_query,
+    with_headers,
 )
-from causalarms.service.records import Problem
-from causalarms.service.security import NOBODY, allowed_hosts, caller_of, is_loopback
 from causalarms.service.threads import ServedStudy, StudyThreads, Waiting
 from causalarms.service.tokens import TokenFile, real_path
 from causalarms.service.wire import URN
+from causalarms.study.records import Alarm
 
 log = logging.getLogger("causalarms.service")
 MIN_IDLE_SECONDS = 0.5  # between two computations of the views
@@ -216,16 +222,15 @@ class Service:
             self._show()
             self._checked = time.monotonic()
 
-    def alarms(self) -> list[records.Alarm]:
+    def alarms(self) -> list[Alarm]:
         """The alarms of the views, with what was acknowledged since."""
         seen = self.snapshot.ledger.acknowledged
         return [
-            records.Alarm(
-                a.alarm, a.trial, a.regime, a.node, a.changed_after, a.statistic, a.threshold,
-                a.alarm in seen, seen.get(a.alarm, ""),
+            msgspec.structs.replace(
+                alarm, acknowledged=alarm.alarm in seen, note=seen.get(alarm.alarm, "")
             )
-            for a in self.views.alarms
-        ]  # fmt: skip
+            for alarm in self.views.alarms
+        ]
 
 
 def _root(given: str) -> str:
@@ -289,14 +294,14 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # there are no websockets here
-        sending = security.with_headers(send)
+        sending = with_headers(send)
         try:
             headers = Headers(scope=scope)
-            security.check_host(scope, headers, self._service.hosts)
+            check_host(scope, headers, self._service.hosts)
             answer = self._at_root(scope)
             # Another site may link to the page, but it may not use the API.
             if scope["path"].startswith("/api/"):
-                security.check_site(headers)
+                check_site(headers)
         except RefusedError as error:
             await refusal(error)(scope, receive, sending)
             return
@@ -346,7 +351,7 @@ def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
         if operation is None:
             raise _wrong_method(request, operations)
         if operation.unsafe:
-            security.check_unsafe(request)
+            check_unsafe(request)
         if operation.role is None:
             service.tokens.look()  # raises if the file of tokens cannot be read
             caller, credential = NOBODY, ""
@@ -420,14 +425,15 @@ async def _openapi(request: Request) -> Response:
 
 async def _page(request: Request) -> Response:
     path = request.path_params["path"]
-    found = page_file(request, path) if request.method in ("GET", "HEAD") else None
-    if found is None:
+    file = page_files().get(path.lstrip("/")) if request.method in ("GET", "HEAD") else None
+    if file is None:
         raise RefusedError(
             404, "not-found", "There is nothing here",
             f"there is nothing at {'/' + path!r:.200}; the API is at {PREFIX}, its description at "
             f"{PREFIX}/openapi.json",
         )  # fmt: skip
-    return found
+    # Read at every request: small files, and an upgraded package shows at once.
+    return _tagged(request, Response(file.read_bytes(), media_type=CONTENT_TYPES[file.suffix]))
 
 
 @cache
@@ -442,17 +448,3 @@ def page_files() -> dict[str, Path]:
         # A request for the folder gets the page.
         found[""] = found[INDEX]
     return found
-
-
-def page_file(request: Request, path: str) -> Response | None:
-    """None if the page has no such file."""
-    file = page_files().get(path.lstrip("/"))
-    if file is None:
-        return None
-    # Read at every request: small files, and an upgraded package shows at once.
-    content = file.read_bytes()
-    tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
-    headers = {"ETag": tag}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return Response(content, headers=headers, media_type=CONTENT_TYPES[file.suffix])

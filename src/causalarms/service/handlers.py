@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 
 from causalarms.errors import ClosedTrialError, NodeValueError, StudyError
+from causalarms.sem.factors import Level
 from causalarms.service import records
 from causalarms.service.live import EventStream, while_connected
-from causalarms.service.operation import Answer, Call, RefusedError
-from causalarms.service.threads import WriteResult
-from causalarms.service.views import VERSION, far_value, study_summary, trial_row, values_of
+from causalarms.service.request import Answer, Call, RefusedError, refuse_token
+from causalarms.service.tokens import SESSION_SECONDS
+from causalarms.service.views import VERSION, shown_graph, study_summary, trial_row, values_of
 from causalarms.study import Study, log
 from causalarms.study.inputs import (
     Import,
@@ -51,9 +55,7 @@ async def get_best(service: Service, call: Call) -> Answer:
 
 async def get_graph(service: Service, call: Call) -> Answer:
     _ = service.snapshot
-    whole, above = service.views.graph, call.query["above"]
-    shown = [e for e in whole.edges if e.likely or (e.probability or 0.0) >= above]
-    return Answer(msgspec.structs.replace(whole, edges=shown))
+    return Answer(shown_graph(service.views.graph, call.query["above"]))
 
 
 async def get_alarms(service: Service, call: Call) -> Answer:
@@ -101,23 +103,11 @@ async def get_trial(service: Service, call: Call) -> Answer:
     row = trial_row(snapshot, service.views, record)
     return Answer(
         records.Trial(
-            trial=record.number,
-            state=row.state,
-            worker=record.worker,
-            levels=row.levels,
-            switch=row.switch,
+            **{name: getattr(row, name) for name in records.PlayedTrial.__struct_fields__},
             intervention=dict(zip(settings.nodes, record.intervention, strict=True)),
-            asked_levels=row.asked_levels,
-            values=row.values,
-            predicted=row.predicted,
             predicted_width=asked.get("width"),
-            reason=row.reason,
             why=str(asked.get("why", "")),
-            remark=record.reason,
-            asked_at=record.asked_at,
-            done_at=record.done_at,
             age_seconds=_age(record.asked_at) if record.state == PENDING else None,
-            corrected=record.corrected,
             corrections=[
                 records.Correction(
                     event.number,
@@ -128,12 +118,8 @@ async def get_trial(service: Service, call: Call) -> Answer:
                 )
                 for event, before in snapshot.corrections.get(record.number, ())
             ],
-            notes=[
-                records.Note(**note)
-                for note in snapshot.ledger.notes
-                if note["trial"] == record.number
-            ],
-            far=[far_value(far) for far in service.views.far.get(record.number, ())],
+            notes=[note for note in snapshot.ledger.notes if note.trial == record.number],
+            far=service.views.far.get(record.number, []),
         )
     )
 
@@ -141,8 +127,7 @@ async def get_trial(service: Service, call: Call) -> Answer:
 async def get_explanation(service: Service, call: Call) -> Answer:
     snapshot = service.snapshot
     work = service.threads.explain(snapshot.ledger, call.number, service.views)
-    record = await while_connected(call.request.receive, work)
-    return Answer(msgspec.convert(record, records.Explanation))
+    return Answer(await while_connected(call.request.receive, work))
 
 
 async def get_events(service: Service, call: Call) -> Answer | Response:
@@ -171,9 +156,8 @@ async def get_events(service: Service, call: Call) -> Answer | Response:
 
 
 async def get_notes(service: Service, call: Call) -> Answer:
-    found = [records.Note(**note) for note in service.snapshot.ledger.notes]
     after, limit = call.query["after"], call.query["limit"]
-    found = [note for note in found if note.event > after]
+    found = [note for note in service.snapshot.ledger.notes if note.event > after]
     page = found[:limit]
     following = page[-1].event if len(found) > limit else None
     return Answer(records.Notes(page, following, service.snapshot.number))
@@ -184,9 +168,7 @@ async def post_predictions(service: Service, call: Call) -> Answer:
     rows = [as_intervention(levels, named) for levels in call.body.interventions]
     work = service.threads.predict(lambda: predict(views.beliefs, rows))
     found = await while_connected(call.request.receive, work)
-    return Answer(
-        records.Predictions(views.as_of, [msgspec.convert(f, records.Prediction) for f in found])
-    )
+    return Answer(records.Predictions(views.as_of, found))
 
 
 async def get_health(service: Service, call: Call) -> Answer:
@@ -205,25 +187,11 @@ async def ask(service: Service, call: Call) -> Answer:
     trials, number = await service.threads.ask(request.n, request.worker)
     await service.reach(number)
     known = service.snapshot.ledger.trials
-    return Answer(
-        records.Asked(
-            [
-                records.AskedTrial(
-                    trial=t.number,
-                    worker=t.worker,
-                    levels=t.levels,
-                    switch=t.switch,
-                    intervention=t.intervention,
-                    reason=t.reason,
-                    why=str(known[t.number].asked.get("why", "")),
-                    predicted=t.predicted,
-                    asked_at=known[t.number].asked_at,
-                )
-                for t in trials
-            ],
-            number,
-        )
-    )
+    asked = [
+        records.AskedTrial(**msgspec.structs.asdict(trial), asked_at=known[trial.number].asked_at)
+        for trial in trials
+    ]
+    return Answer(records.Asked(asked, number))
 
 
 async def put_result(service: Service, call: Call) -> Answer:
@@ -248,15 +216,17 @@ async def put_result(service: Service, call: Call) -> Answer:
         )
         if not before.found:
             raise
-        return await _done(service, before, number, result.state, repeated=True)
-    return await _done(service, written, number, result.state, repeated=False)
+        return await _done(service, before.number, number, result.state, repeated=True)
+    return await _done(service, written.number, number, result.state, written.found)
 
 
 async def correct(service: Service, call: Call) -> Answer:
     request: records.CorrectionRequest = call.body
 
-    def act(study: Study) -> None:
-        study.correct(call.number, request.values, request.reason, request.played, key=call.key)
+    def act(study: Study) -> list[str]:
+        return study.correct(
+            call.number, request.values, request.reason, request.played, key=call.key
+        )
 
     return await _once(service, call, act, call.number, "corrected")
 
@@ -264,8 +234,9 @@ async def correct(service: Service, call: Call) -> Answer:
 async def add_note(service: Service, call: Call) -> Answer:
     request: records.NoteRequest = call.body
 
-    def act(study: Study) -> None:
+    def act(study: Study) -> list[str]:
         study.note(request.text, request.trial, key=call.key)
+        return []
 
     return await _once(service, call, act, request.trial, "noted")
 
@@ -283,14 +254,13 @@ async def add_observations(service: Service, call: Call) -> Answer:
     written = await service.threads.write(lambda study: study.write_import(prepared))
     await service.reach(written.number)
     first, said = written.found, list[str]()
-    if first is not None:
+    if first is not None:  # None: written before
         ledger = service.snapshot.ledger
         found = await service.threads.run_in_background(
             lambda: remarks(ledger, first, prepared.n_rounds)
         )
         said = [message for message, _ in found]
-    done = records.Done(None, "imported", written.number, said, first is None)
-    return Answer(done, 200 if first is None else 201)
+    return await _done(service, written.number, None, "imported", said, repeated=first is None)
 
 
 async def acknowledge(service: Service, call: Call) -> Answer:
@@ -306,7 +276,53 @@ async def acknowledge(service: Service, call: Call) -> Answer:
         return False
 
     written = await service.threads.write(act)
-    return await _done(service, written, None, "acknowledged", repeated=written.found)
+    return await _done(service, written.number, None, "acknowledged", repeated=written.found)
+
+
+# -- sessions of the page --------------------------------------------------------------------------
+
+
+async def begin_session(service: Service, call: Call) -> Answer | Response:
+    token = service.tokens.find(call.body.token)
+    if token is None:
+        raise refuse_token("the token is not known to this study")
+    # Writing the file may wait for the lock of a command: not on the event loop.
+    session = await asyncio.to_thread(service.tokens.begin_session, token, service.cookie)
+    answer = _answer(records.Caller(token.role, token.name, True))
+    answer.set_cookie(
+        service.cookie,
+        session,
+        max_age=SESSION_SECONDS,
+        path=service.root_path + "/",
+        # Not always True: a browser would drop the cookie on plain http.
+        secure=_is_secure(call.request),
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+async def end_session(service: Service, call: Call) -> Answer | Response:
+    session = call.request.cookies.get(service.cookie, "")
+    await asyncio.to_thread(service.tokens.end_session, session, service.cookie)
+    answer = _answer(call.caller)
+    answer.delete_cookie(
+        service.cookie, path=service.root_path + "/", httponly=True, samesite="strict"
+    )
+    return answer
+
+
+def _answer(caller: records.Caller) -> Response:
+    return Response(msgspec.json.encode(caller), media_type="application/json")
+
+
+def _is_secure(request: Request) -> bool:
+    """Also if a proxy before the service speaks TLS: the browser says so."""
+    origin = request.headers.get("origin", "")
+    return request.url.scheme == "https" or origin.startswith("https://")
+
+
+# -- what they share -------------------------------------------------------------------------------
 
 
 def refuse_other_worker(call: Call, worker: str, what: str) -> None:
@@ -317,35 +333,41 @@ def refuse_other_worker(call: Call, worker: str, what: str) -> None:
         )  # fmt: skip
 
 
-async def _once(service: Service, call: Call, act: Any, trial: int | None, state: str) -> Answer:
+async def _once(
+    service: Service, call: Call, act: Callable[[Study], list[str]], trial: int | None, state: str
+) -> Answer:
     """Write once per key; the answer says whether it had been written before."""
     key = call.key
     assert key is not None
 
-    def keyed(study: Study) -> bool:
+    def keyed(study: Study) -> tuple[list[str], bool]:
         before = study.seen
-        act(study)
+        said = act(study)
         # An event that is older than this request was written by an earlier one.
-        return study.event_of(key) <= before
+        return said, study.event_of(key) <= before
 
-    written = await service.threads.write(keyed)
-    return await _done(service, written, trial, state, repeated=written.found)
+    (said, repeated), number = await service.threads.write(keyed)
+    return await _done(service, number, trial, state, said, repeated=repeated)
 
 
 async def _done(
-    service: Service, written: WriteResult[Any], trial: int | None, state: str, *, repeated: bool
+    service: Service,
+    number: int,
+    trial: int | None,
+    state: str,
+    said: Sequence[str] = (),
+    *,
+    repeated: bool = False,
 ) -> Answer:
-    await service.reach(written.number)
-    done = records.Done(trial, state, written.number, written.warnings, repeated)
+    await service.reach(number)
+    done = records.Done(trial, state, number, list(said), repeated)
     return Answer(done, 200 if repeated else 201)
 
 
 def _rounds(given: list[records.Observation], settings: Settings) -> PastRounds:
     """Checked; the error names the row, counted from 1."""
     rounds = PastRounds([], [])
-    known: dict[
-        frozenset[tuple[str, records.Level]], list[int]
-    ] = {}  # few different levels, many rows
+    known: dict[frozenset[tuple[str, Level]], list[int]] = {}  # few different levels, many rows
     for row, observation in enumerate(given, start=1):
         levels = frozenset(observation.levels.items())
         try:

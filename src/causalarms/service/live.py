@@ -1,29 +1,173 @@
-"""Server-sent events: every viewer hears at most four times a second how far the log is.
+"""The log as it grows: one thread reads what any process wrote, and viewers hear how far it is.
 
-The id of a message is the number of the newest event, so that a browser that comes back says what
-it has seen. A viewer has one slot, not a queue: a slow viewer misses numbers, never the newest one.
-A viewer that does not read at all is disconnected, and resumes.
+Trials, events and counts are answered from the follower's snapshots, so no request waits for
+learning. The follower folds the log itself instead of reading the writing study's ledger: that one
+is locked for as long as a write waits for another process, and requests that read must go on
+meanwhile.
+
+Server-sent events tell every viewer at most four times a second how far the log is. The id of a
+message is the number of the newest event, so that a browser that comes back says what it has seen.
+A viewer has one slot, not a queue: a slow viewer misses numbers, never the newest one. A viewer
+that does not read at all is disconnected, and resumes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Container, Coroutine
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Container, Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from causalarms.service.operation import RefusedError
+from causalarms.errors import StudyError
+from causalarms.service.request import RefusedError
+from causalarms.service.threads import OneThread
+from causalarms.study import log as kinds
+from causalarms.study.ledger import Ledger, Record
+from causalarms.study.log import Event, Log
+from causalarms.study.settings import Settings
+from causalarms.study.sqlite import SqliteStore
+from causalarms.study.store import Entry
 
+POLL_SECONDS = 0.1  # until what other processes wrote is noticed
+EVENTS_THAT_CHANGE_THE_BELIEF = (
+    kinds.CREATED, kinds.TOLD, kinds.IMPORTED, kinds.CORRECTED, kinds.CHANGED, kinds.LOST,
+    kinds.RECOVERED,
+)  # fmt: skip
 Found = TypeVar("Found")
 SEND_SECONDS = 10.0  # until a viewer that does not read is disconnected
 INTERVAL_SECONDS = 0.25  # between two messages to one viewer
 PING_SECONDS = 15.0
 RETRY_MILLISECONDS = 1000
+
+
+class Correction(NamedTuple):
+    event: Event
+    before: Record  # the trial as it was
+
+
+Corrections = dict[int, tuple[Correction, ...]]  # by trial
+
+
+@dataclass(frozen=True)
+class LogSnapshot:
+    """Everything that the log says up to event `number`; later events do not change it."""
+
+    number: int
+    hash: str
+    ledger: Ledger
+    first: Event
+    first_hash: str
+    learned: int  # newest event that changes the belief
+    corrections: Corrections = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        return self.ledger.settings
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(record.state for record in self.ledger.trials))
+
+    @cached_property
+    def notes_of(self) -> Counter[int | None]:
+        return Counter(note.trial for note in self.ledger.notes)
+
+
+class LogFollower:
+    """`snapshot` is the newest; `announce` is called in the follower's thread when it is new."""
+
+    def __init__(self, path: Path) -> None:
+        self.store = SqliteStore(path, read_only=True)
+        self.trouble: StudyError | None = None  # why the log cannot be read any more
+        self._ledger = Ledger()
+        self._corrections: Corrections = {}
+        self._learned = 0
+        self._first: Event | None = None
+        self._log = Log(self.store, self._apply)
+        self._log.catch_up()
+        # The hash of event 1 names the study: a client that finds another one forgets what it has.
+        self._first_hash = self.store.entries(0, 1)[0].hash.hex()
+        self.snapshot = self._snapshot_now()
+        self._announce: Callable[[], None] = lambda: None
+        self._wake, self._stop = threading.Event(), False
+        self._reading = OneThread("log reader")
+        self._thread = threading.Thread(target=self._follow, name="log follower", daemon=True)
+
+    def start(self, announce: Callable[[], None]) -> None:
+        self._announce = announce
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look now: this process has just written something."""
+        self._wake.set()
+
+    async def entries(self, after: int, limit: int) -> list[Entry]:
+        """Events as they are stored, read in a thread that does nothing else."""
+        return await self._reading.run(lambda: self.store.entries(after, limit))
+
+    def close(self) -> None:
+        self._stop = True
+        self.wake()
+        self._reading.close(0.0)
+        if self._thread.is_alive():
+            self._thread.join(1.0)
+
+    def _follow(self) -> None:
+        while not self._stop:
+            # Other processes cannot wake this thread, so it also looks by itself.
+            self._wake.wait(POLL_SECONDS)
+            self._wake.clear()
+            try:
+                self._log.catch_up()
+                self.trouble = None
+            except StudyError as error:
+                # Not fatal: the file may come back. Until then requests are refused.
+                self.trouble = error
+                continue
+            if self._log.number != self.snapshot.number:
+                self.snapshot = self._snapshot_now()
+                self._announce()
+
+    def _snapshot_now(self) -> LogSnapshot:
+        assert self._first is not None
+        return LogSnapshot(
+            self._log.number,
+            self._log.hash.hex(),
+            # Handlers read it while this thread applies the next events, so it must not change.
+            self._ledger.copy(),
+            self._first,
+            self._first_hash,
+            self._learned,
+            self._corrections.copy(),
+        )
+
+    def _apply(self, event: Event) -> None:
+        if event.kind == kinds.CORRECTED:
+            number = event.data["trial"]
+            # The ledger only keeps the corrected trial; the page also shows what it was.
+            before = self._ledger.trial(number)
+            self._ledger.apply(event)
+            known = self._corrections.get(number, ())
+            self._corrections[number] = (*known, Correction(event, before))
+        else:
+            self._ledger.apply(event)
+        if event.kind in EVENTS_THAT_CHANGE_THE_BELIEF:
+            self._learned = event.number
+        if self._first is None:
+            self._first = event
+
+
+# -- viewers ---------------------------------------------------------------------------------------
 
 
 class Hello(msgspec.Struct):

@@ -1,22 +1,34 @@
-"""Every request and answer of the API, as types: they check, encode and document it.
+"""Requests of the API, and answers that only the service gives, as types: they check and document.
 
-Numbers that nobody can know (nan) are null. `as_of` is the newest event that an answer takes in;
-if it is below `learned_head` of the study, a newer answer is being computed.
+What a study shows elsewhere, too, is declared in `study/records.py`. `as_of` is the newest event
+that an answer takes in; if it is below `learned_head` of the study, a newer answer is being
+computed.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
 from causalarms.limits import MAX_PENDING_TRIALS
+from causalarms.sem.factors import Level
 from causalarms.service.tokens import Role
+from causalarms.study.records import (
+    Alarm,
+    Certainty,
+    Check,
+    Note,
+    Number,
+    Numbers,
+    Prediction,
+    State,
+    SuspectValue,
+)
+from causalarms.study.records import Trial as SuggestedTrial
 
-Level = str | int | float
-
-State = Literal["asked", "told", "failed", "abandoned", "imported", "lost"]
-Numbers = dict[str, float | None]
+Values = dict[str, float | None]  # node -> what was measured
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
 Remark = Annotated[str, Meta(max_length=10_000)]
@@ -41,16 +53,6 @@ class Caller(Struct):
     token_needed: bool
 
 
-class FarValue(Struct):
-    """A value far outside all others of its node; perhaps a typing error."""
-
-    trial: int
-    node: str
-    value: float
-    low: float
-    high: float
-
-
 class StudySummary(Struct):
     name: str  # of the file, without its ending
     nodes: list[str]
@@ -69,7 +71,7 @@ class StudySummary(Struct):
     created: str
     now: str  # the server's clock, for ages
     caller: Caller
-    far_values: list[FarValue]
+    far_values: list[SuspectValue]
     missing: str  # what was not measured, in words; "" if all was
     version: str
 
@@ -85,26 +87,19 @@ class Gain(Struct):
 
     factor: str
     level: Level
-    gain: float | None  # of the expected reward
-    reward: float | None  # with this factor and those before it
-    low: float | None
-    high: float | None
+    gain: Number  # of the expected reward
+    reward: Number  # with this factor and those before it
+    low: Number
+    high: Number
 
 
-class Best(Struct):
+class Best(Certainty, frozen=True, kw_only=True):
     as_of: int
     found: BestLevels | None = None  # none: too early, and `why` says so
     why: str = ""
-    reward: float | None = None
-    low: float | None = None  # 95 % interval of the expected reward
-    high: float | None = None
-    cost: float | None = None
-    probability: float | None = None  # that no allowed intervention is better
-    expected_loss: float | None = None  # per round, if one stopped now
-    basis: str = ""
-    natural: float | None = None  # expected reward with every factor at its first level
-    natural_low: float | None = None
-    natural_high: float | None = None
+    natural: Number = math.nan  # expected reward with every factor at its first level
+    natural_low: Number = math.nan
+    natural_high: Number = math.nan
     gains: list[Gain] = field(default_factory=list)
 
 
@@ -116,14 +111,14 @@ class GraphNode(Struct):
     known: list[bool]  # whether there is data, per regime
 
 
-class Edge(Struct):
+class Edge(Numbers, frozen=True):
     regime: int  # of the child: a panel of the picture
     when: str  # the levels of this regime, in words
     parent: str
     child: str
-    probability: float | None
-    weight: float | None
-    standard_error: float | None
+    probability: Number
+    weight: Number
+    standard_error: Number
     likely: bool  # whether it belongs to the graph that is shown by default
 
 
@@ -140,41 +135,34 @@ class Graph(Struct):
     layout: int  # another number: other positions
 
 
-class Alarm(Struct):
-    alarm: int
-    trial: int
-    regime: str
-    node: str
-    changed_after: int | None
-    statistic: float | None
-    threshold: float | None
-    acknowledged: bool
-    note: str
-
-
 class Alarms(Struct):
     as_of: int
     watches: bool
     alarms: list[Alarm]
 
 
-class TrialRow(Struct):
-    """One line of the table of trials."""
+class PlayedTrial(Struct, kw_only=True):
+    """What both the table of trials and the history of one trial show of it."""
 
     trial: int
     state: State
     worker: str
     levels: dict[str, Level]  # as played
     switch: list[str]
-    asked_levels: dict[str, Level] | None  # where played otherwise than asked
-    values: Numbers | None
+    asked_levels: dict[str, Level] | None  # if played otherwise than asked
+    values: Values | None
     predicted: float | None
     reason: str  # explore, exploit, or "" of rounds nobody asked for
     remark: str  # said when it failed, was abandoned or corrected; the source of imported rounds
     corrected: bool
-    notes: int
     asked_at: str
     done_at: str
+
+
+class TrialRow(PlayedTrial, kw_only=True):
+    """One line of the table of trials."""
+
+    notes: int
     far: list[str]  # nodes whose value lies far outside the others
 
 
@@ -182,13 +170,6 @@ class Trials(Struct):
     trials: list[TrialRow]
     next: int | None  # give it as `after` for the rest; none: that was all
     head: int
-
-
-class Note(Struct):
-    event: int
-    at: str
-    trial: int | None
-    text: str
 
 
 class Notes(Struct):
@@ -202,88 +183,19 @@ class Correction(Struct):
 
     event: int
     at: str
-    values: Numbers | None  # as they were before; none: a withdrawn result
+    values: Values | None  # as they were before; none: a withdrawn result
     levels: dict[str, Level]
     reason: str  # why it was corrected
 
 
-class Trial(Struct):
-    trial: int
-    state: State
-    worker: str
-    levels: dict[str, Level]
-    switch: list[str]
+class Trial(PlayedTrial, kw_only=True):
     intervention: dict[str, int]  # node -> regime
-    asked_levels: dict[str, Level] | None
-    values: Numbers | None
-    predicted: float | None
     predicted_width: float | None
-    reason: str
     why: str  # why this one, in words
-    remark: str
-    asked_at: str
-    done_at: str
     age_seconds: float | None  # of a pending trial
-    corrected: bool
     corrections: list[Correction]
     notes: list[Note]
-    far: list[FarValue]
-
-
-class Interval(Struct):
-    mean: float | None
-    low: float | None
-    high: float | None
-
-
-class Samples(Struct):
-    node: str
-    regime: str
-    rounds: int
-
-
-class CarryingEdge(Struct):
-    parent: str
-    child: str
-    regime: str
-    weight: float | None
-    carries: float | None  # of the expected reward
-
-
-class DoubtfulMechanism(Struct):
-    node: str
-    regime: str
-    share_of_uncertainty: float | None
-
-
-class RunnerUp(Struct):
-    switch: list[str]
-    mean: float | None
-
-
-class Uncertainty(Struct):
-    before: float | None
-    after: float | None
-
-
-class Explanation(Struct, omit_defaults=True):
-    trial: int
-    state: State
-    switch: list[str]
-    played: list[str]
-    levels: dict[str, Level]
-    reason: str
-    rounds_known: int
-    values_missing: int
-    predicted_by_policy: float | None
-    bound_of_policy: float | None
-    samples: list[Samples]
-    text: str
-    expected: Interval | None = None
-    uncertainty: Uncertainty | None = None
-    edges: list[CarryingEdge] = field(default_factory=list)
-    mechanisms: list[DoubtfulMechanism] = field(default_factory=list)
-    runner_up: RunnerUp | None = None
+    far: list[SuspectValue]
 
 
 class Event(Struct):
@@ -336,28 +248,13 @@ class Rewards(Struct):
     best_high: float | None
 
 
-class Check(Struct):
-    node: str
-    regime: str
-    rounds: int
-    verdict: str  # in plain words
-    doubtful: bool
-
-
-class LeftOut(Struct):
-    trial: int
-    node: str
-    value: float
-    message: str
-
-
 class Checks(Struct):
     """Does the model fit? And what is not learned from."""
 
     as_of: int
     why: str  # why there are none yet, or ""
     checks: list[Check]
-    left_out: list[LeftOut]
+    left_out: list[SuspectValue]
     problem: str  # why the policy could not learn from the last round, or ""
 
 
@@ -365,12 +262,6 @@ class PredictionRequest(Struct, forbid_unknown_fields=True):
     """Factors that are not named stay at their first level."""
 
     interventions: Annotated[list[dict[str, Level]], Meta(min_length=1, max_length=1000)]
-
-
-class Prediction(Struct):
-    levels: dict[str, Level]
-    intervention: dict[str, int]
-    expected: dict[str, Interval]  # of every node
 
 
 class Predictions(Struct):
@@ -384,15 +275,8 @@ class AskRequest(Struct, forbid_unknown_fields=True):
     n: Annotated[int, Meta(ge=1, extra_json_schema={"maximum": MAX_PENDING_TRIALS})] = 1
 
 
-class AskedTrial(Struct):
-    trial: int
-    worker: str
-    levels: dict[str, Level]
-    switch: list[str]
-    intervention: dict[str, int]
-    reason: str
-    why: str
-    predicted: float | None
+class AskedTrial(SuggestedTrial, frozen=True):
+    # Not in the library's record: the same log gives equal trials at any time.
     asked_at: str
 
 
@@ -407,9 +291,9 @@ class Result(Struct, forbid_unknown_fields=True):
     """`values` for told (null: not measured), `reason` for failed and abandoned."""
 
     state: Literal["told", "failed", "abandoned"]
-    values: dict[str, float | None] | None = None
+    values: Values | None = None
     reason: Remark = ""
-    played: dict[str, Level] | None = None  # where set otherwise than asked
+    played: dict[str, Level] | None = None  # if set otherwise than asked
 
 
 class Done(Struct):
@@ -423,7 +307,7 @@ class Done(Struct):
 
 
 class CorrectionRequest(Struct, forbid_unknown_fields=True):
-    values: dict[str, float | None] | None  # null: withdraw the result
+    values: Values | None  # null: withdraw the result
     reason: Remark = ""
     played: dict[str, Level] | None = None
 
@@ -434,7 +318,7 @@ class NoteRequest(Struct, forbid_unknown_fields=True):
 
 
 class Observation(Struct, forbid_unknown_fields=True):
-    values: dict[str, float | None]
+    values: Values
     levels: dict[str, Level] = field(default_factory=dict)
 
 

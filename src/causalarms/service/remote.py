@@ -6,30 +6,31 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+import msgspec
 import numpy as np
 
 from causalarms.errors import ClosedTrialError, RemoteStudyError, StudyError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
-from causalarms.service.wire import Reply, Wire
+from causalarms.sem.factors import Level
+from causalarms.service import records
+from causalarms.service.wire import Wire
 from causalarms.study.asking import Wanted
 from causalarms.study.explain import rounds_known
-from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_values
-from causalarms.study.ledger import Trial
+from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_interventions, as_values
 from causalarms.study.log import Event, encode
 from causalarms.study.reader import trial_number
-from causalarms.study.report import Best
+from causalarms.study.records import Best, Certainty, Explanation, SuspectValue, Trial
 from causalarms.study.store import Entry, Store
 from causalarms.study.study import DEFAULT_WORKER, Study
-from causalarms.study.suspects import SuspectValue
 
 PATIENCE = 30.0  # seconds to wait for a service that is being restarted
 POLL_SECONDS = 0.02
 EVENTS_PER_REQUEST = 1000
 TRIALS_PER_ANSWER = 100  # new ones: choosing more may take longer than an answer may take
-NAN = float("nan")
+View = TypeVar("View", records.Best, records.Graph, records.Alarms, records.Checks)
 
 
 class RemoteStudy(Study):
@@ -52,14 +53,8 @@ class RemoteStudy(Study):
             raise
 
     def _check(self) -> None:
-        first = self._wire.send("GET", "/study", patience=0.0).body
-        if "learned_head" not in first:
-            raise RemoteStudyError(
-                f"{self.url} is not a causalarms service of a version that this client knows "
-                f"(its version: {first.get('version', 'unknown')!r:.40})"
-            )
-        is_worker = first["caller"]["role"] == "worker"
-        self.caller_name = str(first["caller"]["name"]) if is_worker else ""
+        caller = self._wire.send("GET", "/study", records.StudySummary, patience=0.0).body.caller
+        self.caller_name = caller.name if caller.role == "worker" else ""
 
     @classmethod
     def create(cls, *arguments: Any, **named: Any) -> NoReturn:
@@ -80,14 +75,8 @@ class RemoteStudy(Study):
         n = Wanted(worker, n).n
         # Pending trials come first, so each request asks for a larger total, not for more on top.
         for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
-            given = self._wire.send("POST", "/trials", {"worker": worker, "n": count}).body
-        trials = [
-            Trial(
-                t["trial"], t["intervention"], t["worker"], t["reason"], t["predicted"],
-                t["levels"], t["switch"],
-            )
-            for t in given["trials"]
-        ]  # fmt: skip
+            wanted = records.AskRequest(worker, count)
+            trials = self._wire.send("POST", "/trials", _Asked, wanted).body.trials
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -99,18 +88,13 @@ class RemoteStudy(Study):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         levels = cache(self.settings.named.levels)  # few settings, many rounds
-        body = {
-            "observations": [
-                {
-                    "values": dict(zip(self.nodes, values, strict=True)),
-                    "levels": levels(tuple(bits)),
-                }
-                for bits, values in zip(rounds.interventions, rounds.values, strict=True)
-            ],
-            "source": source,
-        }
-        done = self._wire.send("POST", "/observations", body, key=_key(key)).body
-        for message in done["warnings"]:
+        observations = [
+            records.Observation(dict(zip(self.nodes, values, strict=True)), levels(tuple(bits)))
+            for bits, values in zip(rounds.interventions, rounds.values, strict=True)
+        ]
+        body = records.ObservationsRequest(observations, source)
+        done = self._wire.send("POST", "/observations", records.Done, body, key=_key(key)).body
+        for message in done.warnings:
             self._warn(message)
         return len(rounds.values)
 
@@ -122,35 +106,33 @@ class RemoteStudy(Study):
         played: Any = None,
         *,
         key: str | None = None,
-    ) -> None:
-        number = trial_number(trial)
+    ) -> list[str]:
+        path = f"/trials/{_checked(trial_number(trial))}/corrections"
         if values is None and played is not None:
             raise StudyError("played goes with values: a withdrawn result has neither")
-        body: dict[str, Any] = {"values": None} if values is None else self._result(values, played)
-        path = f"/trials/{_checked(number)}/corrections"
-        done = self._wire.send("POST", path, body | {"reason": reason}, key=_key(key))
-        self._warn_if(done, number)
+        named = (None, None) if values is None else self._by_name(values, played)
+        body = records.CorrectionRequest(named[0], reason, named[1])
+        return self._warn_if(self._wire.send("POST", path, records.Done, body, key=_key(key)).body)
 
     def change_settings(self, **changes: Any) -> NoReturn:
         raise RemoteStudyError("settings are changed where the study's file is")
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
-        body: dict[str, Any] = {"text": text}
-        if trial is not None:
-            body["trial"] = trial_number(trial)
-        self._wire.send("POST", "/notes", body, key=_key(key))
+        body = records.NoteRequest(text, None if trial is None else trial_number(trial))
+        self._wire.send("POST", "/notes", records.Done, body, key=_key(key))
 
     def acknowledge(self, alarm: int, note: str = "", *, known: int | None = None) -> None:
-        self._fresh("/alarms")
-        self._wire.send("PUT", f"/alarms/{_checked(alarm)}/acknowledgement", {"note": note})
+        self._fresh("/alarms", records.Alarms)
+        path = f"/alarms/{_checked(alarm)}/acknowledgement"
+        self._wire.send("PUT", path, records.Done, records.AcknowledgementRequest(note))
 
     def best(self) -> Best:
-        found = self._fresh("/best")
-        if found["found"] is None:
-            raise TooEarlyError(found["why"])
-        numbers = ("reward", "low", "high", "cost", "probability", "expected_loss")
-        known: dict[str, Any] = {name: _number(found[name]) for name in numbers}
-        return Best(**known, **found["found"], basis=found["basis"])
+        answer = self._fresh("/best", records.Best)
+        if answer.found is None:
+            raise TooEarlyError(answer.why)
+        known = {name: getattr(answer, name) for name in Certainty.__struct_fields__}
+        known = {name: np.nan if value is None else value for name, value in known.items()}
+        return Best(**known, **msgspec.structs.asdict(answer.found))
 
     def should_stop(self, rule: StopRule) -> bool:
         if rule.tolerance:
@@ -160,61 +142,43 @@ class RemoteStudy(Study):
         return rule.holds(found.expected_loss, found.probability)
 
     def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
-        rows = [[]] if interventions is None else interventions
-        if isinstance(rows, Mapping) or (rows and isinstance(rows[0], str | int)):
-            rows = [rows]
         named = self.settings.named
-        levels = [named.levels(as_intervention(row, named)) for row in rows]
+        levels = [named.levels(row) for row in as_interventions(interventions, named)]
         if not levels:
             return []
-        self._fresh("/best")
-        found = self._wire.send("POST", "/predictions", {"interventions": levels}).body
-        predictions: list[dict[str, Any]] = [
-            {
-                "intervention": p["intervention"],
-                "levels": p["levels"],
-                "expected": {
-                    node: {name: _number(x) for name, x in numbers.items()}
-                    for node, numbers in p["expected"].items()
-                },
-            }
-            for p in found["predictions"]
-        ]
-        return predictions
+        self._fresh("/best", records.Best)
+        body = records.PredictionRequest(levels)
+        found = self._wire.send("POST", "/predictions", records.Predictions, body).body
+        return [prediction.as_dict() for prediction in found.predictions]
 
     def graph(self) -> Graph:
-        found = self._fresh("/graph", "?above=0")
-        if found["why"]:
-            raise TooEarlyError(found["why"])
+        found = self._fresh("/graph?above=0", records.Graph)
+        if found.why:
+            raise TooEarlyError(found.why)
         return _graph(found)
 
     def alarms(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._fresh("/alarms")["alarms"]
-        return found
+        return [alarm.as_dict() for alarm in self._fresh("/alarms", records.Alarms).alarms]
 
     def left_out(self) -> list[SuspectValue]:
-        found = self._fresh("/checks")["left_out"]
-        return [SuspectValue(out["trial"], out["node"], out["value"]) for out in found]
+        return self._fresh("/checks", records.Checks).left_out
 
     @property
     def problem(self) -> str | None:
-        return self._fresh("/checks")["problem"] or None
+        return self._fresh("/checks", records.Checks).problem or None
 
     @property
     def watches(self) -> bool:
-        return bool(self._fresh("/alarms")["watches"])
+        return self._fresh("/alarms", records.Alarms).watches
 
     @property
     def weighs_graphs(self) -> bool:
-        return bool(self._fresh("/graph")["weighs_graphs"])
+        return self._fresh("/graph", records.Graph).weighs_graphs
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         number = trial_number(trial)
         rounds_known(self.ledger(), number)  # says what is wrong with the number
-        found: dict[str, Any] = self._wire.get(f"/trials/{number}/explanation")
-        if "expected" in found:
-            found = {"edges": [], "mechanisms": []} | found
-        return found
+        return self._wire.get(f"/trials/{number}/explanation", Explanation).as_dict()
 
     def _refused(self, ending: Ending) -> StudyError | None:
         try:
@@ -223,47 +187,53 @@ class RemoteStudy(Study):
             return error
         return None
 
-    def _finish(self, ending: Ending) -> None:
-        body: dict[str, Any] = {"state": ending.kind}
-        if ending.values is None:
-            body["reason"] = ending.reason
-        else:
-            body |= self._result(ending.values, ending.played)
-        self._warn_if(self._put(ending.trial, body), ending.trial)
+    def _finish(self, ending: Ending) -> list[str]:
+        values = played = None
+        if ending.values is not None:
+            values, played = self._by_name(ending.values, ending.played)
+        body = records.Result(ending.kind, values, ending.reason, played)  # type: ignore[arg-type]
+        return self._warn_if(self._put(ending.trial, body))
 
-    def _warn_if(self, done: Reply, number: int) -> None:
-        if done.body["warnings"]:
+    def _warn_if(self, done: records.Done) -> list[str]:
+        # The answer has the words; which kind of warning they are, the log says.
+        if done.warnings and done.trial is not None:
             self._refresh()
-            self._warn_of(number)
+            self._warn_of(done.trial)
+        return done.warnings
 
-    def _put(self, number: int, body: dict[str, Any]) -> Reply:
-        reply: Reply = self._wire.send("PUT", f"/trials/{_checked(number)}/result", body)
+    def _put(self, number: int, body: records.Result) -> records.Done:
+        path = f"/trials/{_checked(number)}/result"
+        reply = self._wire.send("PUT", path, records.Done, body)
         # 200 means "told before". If an earlier request of ours got no answer, that was us.
         if reply.status == 200 and not reply.tried_before:
             raise ClosedTrialError(
-                f"trial {number} is not pending: it was {body['state']} already",
+                f"trial {number} is not pending: it was {body.state} already",
                 number,
-                body["state"],
+                body.state,
             )
-        return reply
+        return reply.body
 
-    def _result(self, values: Any, played: Any) -> dict[str, Any]:
-        plain = as_values(values, self.nodes)
-        body: dict[str, Any] = {"values": dict(zip(self.nodes, plain, strict=True))}
-        if played is not None:
-            named = self.settings.named
-            body["played"] = named.levels(as_intervention(played, named))
-        return body
+    def _by_name(self, values: Any, played: Any) -> tuple[records.Values, dict[str, Level] | None]:
+        """A result as the API takes it: node -> value, factor -> level."""
+        plain, named = as_values(values, self.nodes), self.settings.named
+        levels = None if played is None else named.levels(as_intervention(played, named))
+        return dict(zip(self.nodes, plain, strict=True)), levels
 
-    def _fresh(self, path: str, query: str = "") -> dict[str, Any]:
+    def _fresh(self, path: str, answer: type[View]) -> View:
         """An answer that includes everything told so far; the service computes it."""
-        needed = self._wire.get("/study")["learned_head"]
+        needed = self._wire.get("/study", records.StudySummary).learned_head
         while True:
-            found: dict[str, Any] = self._wire.get(path + query)
+            found = self._wire.get(path, answer)
             # The service computes views after it answered the tell, so the answer may be older.
-            if found["as_of"] >= needed:
+            if found.as_of >= needed:
                 return found
             time.sleep(POLL_SECONDS)
+
+
+class _Asked(msgspec.Struct):
+    """`records.Asked` as the library returns its trials."""
+
+    trials: list[Trial]
 
 
 class RemoteStore(Store):
@@ -276,33 +246,27 @@ class RemoteStore(Store):
         super().__init__(wire.url)
         self._wire = wire
         self._known = 0  # the newest event that was handed out
-        self._page: tuple[int, dict[str, Any]] | None = None  # asked for after which event
+        self._page: tuple[int, records.Events] | None = None  # asked for after which event
 
     def head(self) -> tuple[int, bytes]:
         with self.lock:
             # One event back: `Log` checks that the last known event is still the same.
             after = max(self._known - 1, 0)
-            page = self._fetch(after, EVENTS_PER_REQUEST)
+            page = self._fetch(after)
             self._page = (after, page)
-            try:
-                return int(page["head"]), bytes.fromhex(page["head_hash"])
-            except (KeyError, ValueError, TypeError) as error:
-                raise _unexpected(self._wire, error) from error
+            return page.head, _digest(page.head_hash)
 
     def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
         with self.lock:
             found: list[Entry] = []
             kept = self._page
-            page = kept[1] if kept and kept[0] == after else self._fetch(after, EVENTS_PER_REQUEST)
+            page = kept[1] if kept and kept[0] == after else self._fetch(after)
             self._page = None
-            try:
-                while True:
-                    found += [_entry(record) for record in page["events"]]
-                    if page["next"] is None or 0 <= limit <= len(found):
-                        break
-                    page = self._fetch(int(page["next"]), EVENTS_PER_REQUEST)
-            except (KeyError, ValueError, TypeError) as error:
-                raise _unexpected(self._wire, error) from error
+            while True:
+                found += [_entry(event) for event in page.events]
+                if page.next is None or 0 <= limit <= len(found):
+                    break
+                page = self._fetch(page.next)
             if found:
                 self._known = max(self._known, found[-1].number)
             return found if limit < 0 else found[:limit]
@@ -313,21 +277,21 @@ class RemoteStore(Store):
     def close(self) -> None:
         self._wire.close()
 
-    def _fetch(self, after: int, limit: int) -> dict[str, Any]:
-        page: dict[str, Any] = self._wire.get(f"/events?after={after}&limit={limit}")
-        return page
+    def _fetch(self, after: int) -> records.Events:
+        path = f"/events?after={after}&limit={EVENTS_PER_REQUEST}"
+        return self._wire.get(path, records.Events)
 
 
-def _entry(record: dict[str, Any]) -> Entry:
-    event = Event(record["number"], record["kind"], record["at"], record["data"])
-    return Entry(event.number, encode(event), bytes.fromhex(record["hash"]))
+def _entry(given: records.Event) -> Entry:
+    event = Event(given.number, given.kind, given.at, given.data)
+    return Entry(event.number, encode(event), _digest(given.hash))
 
 
-def _unexpected(wire: Wire, error: Exception) -> RemoteStudyError:
-    return RemoteStudyError(
-        f"{wire.url} answers in another way than expected ({error!r:.80}): its causalarms may be "
-        "of another version"
-    )
+def _digest(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise RemoteStudyError(f"the service sent {text!r:.80}, which is not a hash") from None
 
 
 def _checked(number: int) -> int:
@@ -340,32 +304,28 @@ def _key(given: str | None) -> str:
     return str(uuid.uuid4()) if given is None else given
 
 
-def _number(given: float | None) -> float:
-    return NAN if given is None else float(given)
-
-
-def _graph(found: dict[str, Any]) -> Graph:
-    nodes = tuple(node["name"] for node in found["nodes"])
+def _graph(found: records.Graph) -> Graph:
+    nodes = tuple(node.name for node in found.nodes)
     place = {node: i for i, node in enumerate(nodes)}
-    shape = (len(found["regimes"]), len(nodes), len(nodes))
+    shape = (len(found.regimes), len(nodes), len(nodes))
     adjacency, weights = np.zeros(shape, dtype=bool), np.zeros(shape)
-    probability, error = np.zeros(shape), np.full(shape, NAN)
-    for edge in found["edges"]:
-        at = (edge["regime"], place[edge["parent"]], place[edge["child"]])
-        probability[at] = _number(edge["probability"])
-        if edge["likely"]:
+    probability, error = np.zeros(shape), np.full(shape, np.nan)
+    for edge in found.edges:
+        at = (edge.regime, place[edge.parent], place[edge.child])
+        probability[at] = edge.probability
+        if edge.likely:
             adjacency[at] = True
-            weights[at], error[at] = _number(edge["weight"]), _number(edge["standard_error"])
+            weights[at], error[at] = edge.weight, edge.standard_error
     known = np.zeros(shape[:2], dtype=bool)
-    for i, node in enumerate(found["nodes"]):
-        known[: len(node["known"]), i] = node["known"]
+    for i, node in enumerate(found.nodes):
+        known[: len(node.known), i] = node.known
     return Graph(
         nodes,
         adjacency,
         weights,
         known,
-        None if found["order"] is None else tuple(found["order"]),
+        None if found.order is None else tuple(found.order),
         {"probability": probability, "standard_error": error},
-        regimes=np.array([len(node["known"]) for node in found["nodes"]], dtype=np.int64),
-        regime_names=tuple(found["regimes"]),
+        regimes=np.array([len(node.known) for node in found.nodes], dtype=np.int64),
+        regime_names=tuple(found.regimes),
     )

@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 
 from causalarms.service import records
-from causalarms.service.follower import LogSnapshot
+from causalarms.service.live import LogSnapshot
 from causalarms.service.views import (
     FarValues,
     Layout,
     checks_view,
     compute_views,
+    shown_graph,
     study_summary,
     trial_row,
 )
@@ -37,18 +38,16 @@ def frozen_answers(study: Study, name: str) -> dict[str, Any]:
     snapshot = snapshot_of(study, views.as_of)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = [trial_row(snapshot, views, record) for record in snapshot.ledger.trials[-MAX_TRIALS:]]
-    edges = [e for e in views.graph.edges if e.likely or (e.probability or 0) >= MIN_PROBABILITY]
-    notes = [records.Note(**note) for note in snapshot.ledger.notes]
     return {
         "study": study_summary(name, snapshot, views, READER, now),
         "best": views.best,
-        "graph": msgspec.structs.replace(views.graph, edges=edges),
+        "graph": shown_graph(views.graph, MIN_PROBABILITY),
         "alarms": records.Alarms(views.as_of, views.watches, views.alarms),
         "rewards": views.rewards,
         "checks": checks_view(views),
         "pending": records.Trials([row for row in rows if row.state == PENDING], None, views.as_of),
         "trials": records.Trials(rows, None, views.as_of),
-        "notes": records.Notes(notes, None, views.as_of),
+        "notes": records.Notes(snapshot.ledger.notes, None, views.as_of),
     }
 
 
@@ -56,7 +55,7 @@ def snapshot_of(study: Study, number: int) -> LogSnapshot:
     """The log of a study, wherever it is stored."""
     first, last = study.store.entries(0, 1)[0], study.store.head()[1]
     event = decode(first.text, first.number)
-    return LogSnapshot(number, last.hex(), study.ledger(), event, first.hash.hex())
+    return LogSnapshot(number, last.hex(), study.ledger(), event, first.hash.hex(), number)
 
 
 def frozen_page(answers: dict[str, Any], title: str, generator: str) -> str:

@@ -18,9 +18,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from causalarms.errors import StudyError
-from causalarms.service import security
 from causalarms.service.app import Options, Service, make_app, refusal
-from causalarms.service.operation import RefusedError
+from causalarms.service.request import RefusedError, is_loopback, with_headers
 from causalarms.service.threads import Waiting
 from causalarms.service.tokens import TokenFile, real_path
 
@@ -90,7 +89,7 @@ def check_options(options: Options, study: Path) -> str | None:
             f"{options.why_token}, so a token is needed: "
             f"causalarms serve-token {shlex.quote(str(study))} operator NAME"
         )
-    if not security.is_loopback(options.host) and options.tls_cert is None:
+    if not is_loopback(options.host) and options.tls_cert is None:
         return (
             "tokens and results travel unencrypted: give --tls-cert and --tls-key, or put a "
             "reverse proxy with TLS before it"
@@ -236,7 +235,7 @@ class PatientProtocol(H11Protocol):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         # tasks of clients that have gone are not connections any more
         if self._refused or len(self.tasks) > self._places:
-            await _full(self._places)(scope, receive, security.with_headers(send))
+            await _full(self._places)(scope, receive, with_headers(send))
         else:
             await self._admitted_app(scope, receive, send)
 

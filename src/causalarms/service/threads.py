@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from causalarms.errors import CausalArmsError, LearningWarning
 from causalarms.rng import stream
-from causalarms.service.operation import RefusedError
 from causalarms.service.records import Checks
+from causalarms.service.request import RefusedError
 from causalarms.service.views import (
     Far,
     FarValues,
@@ -36,13 +36,14 @@ from causalarms.study.asking import Wanted
 from causalarms.study.explain import explain, explain_by, rounds_known
 from causalarms.study.inputs import Ending
 from causalarms.study.learner import Learner, policy_of
-from causalarms.study.ledger import Ledger, Trial
+from causalarms.study.ledger import Ledger
 from causalarms.study.reader import Moment
+from causalarms.study.records import Explanation, Trial
 from causalarms.study.settings import FORMAT
 from causalarms.study.store import MemoryStore
 
 if TYPE_CHECKING:
-    from causalarms.service.follower import LogFollower, LogSnapshot
+    from causalarms.service.live import LogFollower, LogSnapshot
 
 Found = TypeVar("Found")
 Item = TypeVar("Item")
@@ -56,10 +57,9 @@ CLOSING_SECONDS = 1.0  # for work under way when the service ends
 
 
 class WriteResult(NamedTuple, Generic[Found]):
-    """What a write returned, its warnings, and the newest event after it."""
+    """What a write returned, and the newest event after it."""
 
     found: Found
-    warnings: list[str]
     number: int
 
 
@@ -77,10 +77,10 @@ class StudyThreads:
         self._predictions = SharedWork[Any](
             self._background, "predictions", MAX_WAITING_PREDICTIONS
         )
-        self._newest = SharedWork[dict[str, Any] | None](
+        self._newest = SharedWork[Explanation | None](
             self._reading, "explanations of new trials", MAX_WAITING_EXPLANATIONS
         )
-        self._old = SharedWork[dict[str, Any]](
+        self._old = SharedWork[Explanation](
             self._explaining,
             "explanations of old trials",
             MAX_WAITING_EXPLANATIONS,
@@ -108,17 +108,12 @@ class StudyThreads:
     async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
         return await self._asks.run(Wanted(worker, n))
 
-    async def finish(self, ending: Ending) -> WriteResult[None]:
+    async def finish(self, ending: Ending) -> WriteResult[list[str]]:
+        """What there is to say to the person who ended the trial."""
         return await self._endings.run(ending)
 
     async def write(self, act: Callable[[Study], Found]) -> WriteResult[Found]:
-        def write() -> WriteResult[Found]:
-            study = self._study
-            with study.collecting_warnings() as warnings:
-                found = act(study)
-            return WriteResult(found, warnings, study.seen)
-
-        return await self._telling.run(write)
+        return await self._telling.run(lambda: WriteResult(act(self._study), self._study.seen))
 
     async def compute_views(self, far: Far) -> Views:
         return await self._reading.run(lambda: self._compute_views(far))
@@ -129,25 +124,25 @@ class StudyThreads:
             lambda: (checks_view(views), self._far_values.of(views.ledger))
         )
 
-    async def explain(self, ledger: Ledger, number: int, views: Views) -> dict[str, Any]:
+    async def explain(self, ledger: Ledger, number: int, views: Views) -> Explanation:
         """A new trial is explained by what is believed now; an older one by learning again."""
         rounds = rounds_known(ledger, number)
         # A trial is closed once, and only a revision changes what was known before it.
         key = (number, ledger.trial(number).state, ledger.revision)
 
-        def now() -> dict[str, Any]:
+        def now() -> Explanation:
             return explain_by(views.beliefs, ledger, number, [v.message for v in views.left_out])
 
-        def newest() -> dict[str, Any] | None:
+        def newest() -> Explanation | None:
             study = self._followed
             # The trial may be newer than the views: learn up to the newest snapshot.
             study.snapshot = self._follower.snapshot
-            if len(study.beliefs().values) != rounds:
+            beliefs, remarks = study.beliefs(), [out.message for out in study.left_out()]
+            if len(beliefs.values) != rounds:
                 return None
-            return study.explain(number)
+            return explain_by(beliefs, study.ledger(), number, remarks)
 
-        def again() -> dict[str, Any]:
-            assert ledger.settings is not None
+        def again() -> Explanation:
             return explain(ledger, number, Learner(ledger.settings).after(ledger, rounds))
 
         believed = len(views.beliefs.values)
@@ -186,10 +181,12 @@ class StudyThreads:
             for one in wanted
         ]
 
-    def _finish(self, endings: Sequence[Ending]) -> list[WriteResult[None] | Exception | NotYet]:
+    def _finish(
+        self, endings: Sequence[Ending]
+    ) -> list[WriteResult[list[str]] | Exception | NotYet]:
         study = self._study
         return [
-            refused or WriteResult(None, study.warnings_of(ending), study.seen)
+            refused or WriteResult(study.said_of(ending), study.seen)
             for ending, refused in zip(endings, study.finish(endings), strict=True)
         ]
 
@@ -202,31 +199,14 @@ class StudyThreads:
 
 
 class ServedStudy(Study):
-    """Collects its warnings for the answer, in every thread its own."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        # Asking and telling use this object at the same time, each in its own thread.
-        self._warnings = _Warnings()
+    """Warns of nothing: what `tell` returns goes into the answer."""
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
-        self._warnings.messages.append(message)
+        pass
 
-    def collecting_warnings(self) -> AbstractContextManager[list[str]]:
-        self._warnings.messages = []
-        return nullcontext(self._warnings.messages)
-
-    def warnings_of(self, ending: Ending) -> list[str]:
-        """What to tell the person who ended this trial just now."""
-        with self.collecting_warnings() as warnings:
-            if ending.values is not None:
-                self._warn_of(ending.trial)
-        return warnings
-
-
-class _Warnings(threading.local):
-    def __init__(self) -> None:
-        self.messages: list[str] = []
+    def said_of(self, ending: Ending) -> list[str]:
+        """As `tell` returns it, of an ending that `finish` has just written."""
+        return [] if ending.values is None else self._warn_of(ending.trial)
 
 
 class FollowedStudy(Study):

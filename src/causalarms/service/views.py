@@ -5,29 +5,24 @@ from __future__ import annotations
 import math
 import zlib
 from importlib.metadata import version
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.pictures.layout import layered_layout
+from causalarms.sem.factors import Level
 from causalarms.service import records
-from causalarms.study import Study
+from causalarms.study import Study, report
 from causalarms.study.ledger import Ledger, Record
-from causalarms.study.report import (
-    Beliefs,
-    missing_in_words,
-    missing_values,
-    model_fits,
-    not_as_asked,
-)
-from causalarms.study.report import best as best_of
-from causalarms.study.report import graph as graph_of
-from causalarms.study.suspects import WINDOW, SuspectValue, far_values
+from causalarms.study.records import Alarm, Certainty, SuspectValue
+from causalarms.study.report import Beliefs
+from causalarms.study.suspects import WINDOW, far_values
 
 if TYPE_CHECKING:
-    from causalarms.service.follower import LogSnapshot
+    from causalarms.service.live import LogSnapshot
 
 BUCKETS = 500  # of the reward chart
 NODE_WIDTH = 0.26  # of the height of a drawing on the page
@@ -43,12 +38,12 @@ class Views(NamedTuple):
     beliefs: Beliefs
     best: records.Best
     graph: records.Graph
-    alarms: list[records.Alarm]
+    alarms: list[Alarm]
     watches: bool
     rewards: records.Rewards
     ledger: Ledger
     far: Far  # of the snapshot before until `FarValues` has run, which takes longer
-    left_out: list[records.LeftOut]
+    left_out: list[SuspectValue]
     problem: str
 
 
@@ -58,12 +53,9 @@ def compute_views(study: Study, layout: Layout, far: Far) -> Views:
         ledger = study.ledger()
         as_of = study.seen
         beliefs = study.beliefs()
-        alarms = [records.Alarm(**alarm) for alarm in study.alarms()]
-        left_out = [
-            records.LeftOut(out.trial, out.node, out.value, out.message) for out in study.left_out()
-        ]
         # All inside one turn: nobody else may teach the policy between two of these answers.
-        watches, problem = study.watches, study.problem or ""
+        alarms = [Alarm(**alarm) for alarm in study.alarms()]
+        left_out, watches, problem = study.left_out(), study.watches, study.problem or ""
     best = best_view(beliefs, as_of)
     return Views(
         as_of=as_of,
@@ -82,47 +74,41 @@ def compute_views(study: Study, layout: Layout, far: Far) -> Views:
 
 def best_view(beliefs: Beliefs, as_of: int) -> records.Best:
     try:
-        found = best_of(beliefs)
+        found = report.best(beliefs)
     except TooEarlyError as error:
         return records.Best(as_of=as_of, why=str(error))
-    answer = records.Best(
+    gains = {} if beliefs.belief is None else _gains(beliefs, found.levels, found.switch)
+    return records.Best(
         as_of=as_of,
         found=records.BestLevels(found.levels, found.switch, found.intervention),
-        reward=found.reward,
-        low=found.low,
-        high=found.high,
-        cost=found.cost,
-        probability=found.probability,
-        expected_loss=found.expected_loss,
-        basis=found.basis,
+        **{name: getattr(found, name) for name in Certainty.__struct_fields__},
+        **gains,
     )
-    if beliefs.belief is not None:
-        _add_gains(answer, beliefs)
-    return answer
 
 
-def _add_gains(answer: records.Best, beliefs: Beliefs) -> None:
+def _gains(beliefs: Beliefs, levels: dict[str, Level], switch: list[str]) -> dict[str, Any]:
     """From all first levels to the best, one factor at a time, the largest gain first."""
-    assert answer.found is not None
-    settings, named = beliefs.settings, beliefs.settings.named
-    reward, levels = settings.reward_index, answer.found.levels
-    left, chosen = list(answer.found.switch), dict[str, records.Level]()
+    reward, named = beliefs.settings.reward_index, beliefs.settings.named
+    left, chosen, gains = list(switch), dict[str, Level](), list[records.Gain]()
 
-    def expected(rows: list[dict[str, records.Level]]) -> list[tuple[float, float, float]]:
+    def expected(rows: list[dict[str, Level]]) -> list[tuple[float, float, float]]:
         bits = np.array([named.intervention(row) for row in rows], dtype=np.uint8)
         numbers = [part[:, reward].tolist() for part in beliefs.expected(bits)]
         return list(zip(*numbers, strict=True))
 
-    now, answer.natural_low, answer.natural_high = expected([{}])[0]
-    answer.natural = now
+    natural = expected([{}])[0]
+    now = natural[0]
     while left:
         tried = expected([chosen | {name: levels[name]} for name in left])
-        at = int(np.argmax([settings.sign * mean for mean, _, _ in tried]))
+        at = int(np.argmax([beliefs.to_maximise(mean) for mean, _, _ in tried]))
         mean, low, high = tried[at]
         name = left.pop(at)
         chosen[name] = levels[name]
-        answer.gains.append(records.Gain(name, levels[name], mean - now, mean, low, high))
+        gains.append(records.Gain(name, levels[name], mean - now, mean, low, high))
         now = mean
+    return dict(zip(("natural", "natural_low", "natural_high"), natural, strict=True)) | {
+        "gains": gains
+    }
 
 
 def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
@@ -130,7 +116,7 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
     settings, named = beliefs.settings, beliefs.settings.named
     nodes = settings.nodes
     try:
-        graph = graph_of(beliefs)
+        graph = report.graph(beliefs)
     except TooEarlyError as error:
         layout.place(np.zeros((len(nodes), len(nodes)), dtype=bool))
         drawn = [
@@ -180,17 +166,22 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
     )
 
 
+def shown_graph(whole: records.Graph, above: float) -> records.Graph:
+    """With the likely edges, and those at least so probable."""
+    shown = [edge for edge in whole.edges if edge.likely or edge.probability >= above]
+    return msgspec.structs.replace(whole, edges=shown)
+
+
 def _regimes(beliefs: Beliefs, node: int) -> list[str]:
     named = beliefs.settings.named
     return [named.regime_name(node, regime) for regime in range(int(named.regimes[node]))]
 
 
 def rewards_view(
-    ledger: Ledger, alarms: list[records.Alarm], best: records.Best, as_of: int
+    ledger: Ledger, alarms: list[Alarm], best: records.Best, as_of: int
 ) -> records.Rewards:
     """Results in the order they came in, in at most `BUCKETS` runs of equal length."""
     settings = ledger.settings
-    assert settings is not None
     at = settings.reward_index
     told = [r for r in ledger.with_values() if r.values is not None and r.values[at] is not None]
     # A page of 10,000 results must load in under 2 s: at most `BUCKETS` points are sent.
@@ -234,14 +225,11 @@ def checks_view(views: Views) -> records.Checks:
     """The slowest view: computed after the others."""
     answer = records.Checks(views.as_of, "", [], views.left_out, views.problem)
     try:
-        found = model_fits(views.beliefs, graph_of(views.beliefs))
+        answer.checks = report.model_checks(views.beliefs, report.graph(views.beliefs))
     except TooEarlyError as error:
         answer.why = str(error)
-        return answer
     except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
         answer.why = f"the model cannot be tested: {error}"
-        return answer
-    answer.checks = [records.Check(*verdict) for verdict in found]
     return answer
 
 
@@ -253,7 +241,6 @@ def study_summary(
 ) -> records.StudySummary:
     settings, ledger = snapshot.settings, snapshot.ledger
     movable = settings.named.names if settings.intervenable is None else settings.intervenable
-    missing = missing_values(ledger)
     return records.StudySummary(
         name=name,
         nodes=list(settings.nodes),
@@ -275,18 +262,18 @@ def study_summary(
         created=snapshot.first.at,
         now=now,
         caller=caller,
-        far_values=[far_value(far) for found in views.far.values() for far in found],
-        missing=missing_in_words(missing) if missing["values"] else "",
+        far_values=[far for found in views.far.values() for far in found],
+        missing=report.missing_values(ledger).words,
         version=VERSION,
     )
 
 
 def trial_row(snapshot: LogSnapshot, views: Views, record: Record) -> records.TrialRow:
     named = snapshot.settings.named
-    otherwise = bool(not_as_asked(record, named))
+    otherwise = bool(report.not_as_asked(record, named))
     return records.TrialRow(
         trial=record.number,
-        state=record.state,  # type: ignore[arg-type]
+        state=record.state,
         worker=record.worker,
         levels=named.levels(record.intervention),
         switch=named.switched(record.intervention),
@@ -303,14 +290,10 @@ def trial_row(snapshot: LogSnapshot, views: Views, record: Record) -> records.Tr
     )
 
 
-def values_of(snapshot: LogSnapshot, record: Record) -> records.Numbers | None:
+def values_of(snapshot: LogSnapshot, record: Record) -> records.Values | None:
     if record.values is None:
         return None
     return dict(zip(snapshot.settings.nodes, record.values, strict=True))
-
-
-def far_value(far: SuspectValue) -> records.FarValue:
-    return records.FarValue(far.trial, far.node, far.value, far.low, far.high)
 
 
 # -- what is kept from one computation to the next -------------------------------------------------

@@ -1,4 +1,4 @@
-"""Requests to a service, with the standard library only.
+"""Requests to a service: HTTP of the standard library, answers as the records of the API.
 
 A request that got no answer is sent again only if that cannot do anything twice: reading, results
 (PUT), asking (a worker gets its pending trials first) and every request with a key.
@@ -12,13 +12,16 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
+
+import msgspec
 
 from causalarms import errors
 from causalarms.errors import RemoteStudyError, StudyError
 
 URN = "urn:causalarms:"
+Answer = TypeVar("Answer")
 
 
 class Kind(NamedTuple):
@@ -51,9 +54,9 @@ LOST = (OSError, http.client.HTTPException)
 BY_SLUG = {kind.slug: error for error, kind in STUDY_KINDS.items()}
 
 
-class Reply(NamedTuple):
+class Reply(NamedTuple, Generic[Answer]):
     status: int
-    body: Any
+    body: Answer
     tried_before: bool  # an earlier request may have been done without an answer
 
 
@@ -82,24 +85,25 @@ class Wire:
         self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
 
-    def get(self, path: str) -> Any:
-        return self.send("GET", path).body
+    def get(self, path: str, answer: type[Answer]) -> Answer:
+        return self.send("GET", path, answer).body
 
     def send(
         self,
         method: str,
         path: str,
-        body: Any = None,
+        answer: type[Answer],
+        body: msgspec.Struct | None = None,
         *,
         key: str | None = None,
-        again: bool = True,
         patience: float | None = None,
-    ) -> Reply:
-        """The answer; if the service refuses, the error that the study raised there."""
+    ) -> Reply[Answer]:
+        """The answer, of this type; if the service refuses, the error of the study there."""
         headers = dict(self._headers)
         text = None
         if body is not None:
-            text = json.dumps(body, allow_nan=False).encode()
+            # msgspec would refuse lone surrogates here; the service says in words why it does.
+            text = json.dumps(msgspec.to_builtins(body), allow_nan=False).encode()
             headers["Content-Type"] = "application/json"
         if key is not None:
             headers["Idempotency-Key"] = key
@@ -107,15 +111,17 @@ class Wire:
         pause, tried = FIRST_PAUSE_SECONDS, False
         while True:
             try:
-                status, kind, answer = self._once(method, path, text, headers)
+                status, kind, content = self._once(method, path, text, headers)
             except LOST as error:
                 # A refused connection reached nobody; any other loss may have been carried out.
                 tried = tried or not isinstance(error, ConnectionRefusedError)
-                if not again or time.monotonic() + pause > until or _hopeless(error):
+                if time.monotonic() + pause > until or _hopeless(error):
                     raise self._unreachable(error) from error
             else:
-                if not (status == 503 and again and time.monotonic() + pause <= until):
-                    return Reply(status, self._understood(status, kind, answer), tried)
+                if status != 503 or time.monotonic() + pause > until:
+                    if status >= 400:
+                        raise self._refusal(status, self._understood(status, kind, content, dict))
+                    return Reply(status, self._understood(status, kind, content, answer), tried)
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
@@ -180,19 +186,21 @@ class Wire:
         words = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return RemoteStudyError(f"{self.url} cannot be reached: {words}")
 
-    def _understood(self, status: int, kind: str, content: bytes) -> Any:
+    def _understood(self, status: int, kind: str, content: bytes, answer: type[Answer]) -> Answer:
         try:
-            body = json.loads(content)
-            if not isinstance(body, dict):
-                raise ValueError
-        except (ValueError, RecursionError):
+            return msgspec.json.decode(content, type=answer)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            # Only an object may be the answer of a service, of another version then.
+            if isinstance(error, msgspec.ValidationError) and content.lstrip()[:1] == b"{":
+                version = json.loads(content).get("version", "unknown")
+                raise RemoteStudyError(
+                    f"{self.url} is not a causalarms service of a version that this client knows "
+                    f"(its version: {version!r:.40}): {error!s:.200}"
+                ) from error
             raise RemoteStudyError(
                 f"{self.url} is not a causalarms service: it answers {status} with "
                 f"{kind.partition(';')[0] or 'nothing'!r}"
             ) from None
-        if status < 400:
-            return body
-        raise self._refusal(status, body)
 
     def _refusal(self, status: int, problem: dict[str, Any]) -> StudyError:
         """The error that the study raised over there."""

@@ -17,6 +17,15 @@ from causalarms.errors import NotAskedError
 from causalarms.models.belief import Belief, candidates
 from causalarms.policies.base import Policy
 from causalarms.study.ledger import Ledger
+from causalarms.study.records import (
+    CarryingEdge,
+    DoubtfulMechanism,
+    Explanation,
+    Interval,
+    RunnerUp,
+    Samples,
+    Uncertainty,
+)
 from causalarms.study.report import Beliefs, believe
 from causalarms.study.suspects import left_out
 
@@ -27,21 +36,20 @@ REASONS = {  # of trials whose policy did not say why
 }
 
 
-def explain(ledger: Ledger, number: int, policy: Policy) -> dict[str, Any]:
-    """A plain record. The policy has learned what was known then; values as corrected since."""
+def explain(ledger: Ledger, number: int, policy: Policy) -> Explanation:
+    """The policy has learned what was known then; values are as corrected since."""
     beliefs = believe(ledger, policy, first=rounds_known(ledger, number))
     return explain_by(beliefs, ledger, number, [out.message for out in left_out(ledger, policy)])
 
 
 def explain_by(
     beliefs: Beliefs, ledger: Ledger, number: int, remarks: Sequence[str]
-) -> dict[str, Any]:
+) -> Explanation:
     """The same from what was believed then, with remarks about values left out of it."""
     record = ledger.trial(number)
     settings = ledger.settings
     asked = record.asked
     bits = record.asked_intervention
-    a = np.array([bits], dtype=np.uint8)
     text = [f"Why this one: {asked.get('why') or REASONS[asked['reason']]}."]
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
@@ -54,37 +62,41 @@ def explain_by(
             node for node, x in zip(settings.nodes, record.values or (), strict=True) if x is None
         ]
         text.append(f"Not measured in it: {', '.join(lacking)}.")
-    if missing := int(np.isnan(beliefs.values).sum()):
+    missing = int(np.isnan(beliefs.values).sum())
+    if missing:
         text.append(f"Of the rounds known before it, {missing} values were not measured.")
     if settings.constrained:
         text.append("Only interventions within the constraints, at their costs, were compared.")
-    result: dict[str, Any] = {
-        "trial": number,
-        "state": record.state,
-        "switch": settings.named.switched(bits),
-        "played": settings.named.switched(record.intervention),
-        "levels": settings.named.levels(bits),
-        "reason": asked["reason"],
-        "rounds_known": len(beliefs.values),
-        "values_missing": int(np.isnan(beliefs.values).sum()),
-        "predicted_by_policy": asked.get("mean"),
-        "bound_of_policy": asked.get("width"),
-        "samples": _samples(beliefs, bits),
-    }
+    samples, by_model = _samples(beliefs, bits), dict[str, Any]()
     if beliefs.belief is not None:
-        result |= _with_model(beliefs, a, text)
+        by_model = _by_model(beliefs, np.array([bits], dtype=np.uint8), text)
     else:
-        few = result["samples"][0]
+        few = samples[0]
         text.append(
             f"Before it there was no model: {beliefs.why_nothing}. It adds a round to "
-            f"{few['node']} ({few['regime']}), which had {few['rounds']}."
+            f"{few.node} ({few.regime}), which had {few.rounds}."
         )
-    return result | {"text": " ".join(text)}
+    return Explanation(
+        trial=number,
+        state=record.state,
+        switch=settings.named.switched(bits),
+        played=settings.named.switched(record.intervention),
+        levels=settings.named.levels(bits),
+        reason=asked["reason"],
+        rounds_known=len(beliefs.values),
+        values_missing=missing,
+        predicted_by_policy=asked.get("mean"),
+        bound_of_policy=asked.get("width"),
+        samples=samples,
+        text=" ".join(text),
+        **by_model,
+    )
 
 
 def rounds_known(ledger: Ledger, number: int) -> int:
     """How many rounds the policy had learned when it was asked for this trial."""
     record = ledger.trial(number)
+    # Imported rounds were chosen by nobody.
     if not record.asked:
         raise NotAskedError(
             f"trial {number} was {record.state}, not asked: there is nothing to explain",
@@ -94,20 +106,20 @@ def rounds_known(ledger: Ledger, number: int) -> int:
     return int(record.asked.get("learned", 0))
 
 
-def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[dict[str, Any]]:
+def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
     """Rounds so far of the mechanisms this intervention plays, fewest first."""
-    counts: list[dict[str, Any]] = [
-        {
-            "node": node,
-            "regime": beliefs.settings.named.regime_name(i, regime),
-            "rounds": int((beliefs.regimes[:, i] == regime).sum()),
-        }
+    counts = [
+        Samples(
+            node,
+            beliefs.settings.named.regime_name(i, regime),
+            int((beliefs.regimes[:, i] == regime).sum()),
+        )
         for i, (node, regime) in enumerate(zip(beliefs.settings.nodes, intervention, strict=True))
     ]
-    return sorted(counts, key=lambda c: c["rounds"])[:TOP]
+    return sorted(counts, key=lambda c: c.rounds)[:TOP]
 
 
-def _with_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, Any]:
+def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, Any]:
     settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
     mean, low, high = (part[0] for part in beliefs.expected(a))
     weights = _mean_weights(belief, a[0])
@@ -118,24 +130,22 @@ def _with_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str
         f"{high[reward]:.3g}). One more round of it would narrow the uncertainty from "
         f"{before:.2g} to {after:.2g}."
     )
-    result: dict[str, Any] = {
-        "expected": {
-            "mean": float(mean[reward]), "low": float(low[reward]), "high": float(high[reward]),
-        },
-        "uncertainty": {"before": before, "after": after},
+    found: dict[str, Any] = {
+        "expected": Interval(*(float(part[reward]) for part in (mean, low, high))),
+        "uncertainty": Uncertainty(before, after),
         "edges": _edges(beliefs, a[0], weights * mean[:, None] * flow[None, :], weights),
         "mechanisms": mechanisms,
-    }  # fmt: skip
+    }
     rival = _rival(beliefs, a[0])
     if rival is not None:
         regimes = rival.tolist()
         words = settings.named.words(regimes)
         value = float(beliefs.expected(rival[None])[0][0, reward])
-        result["runner_up"] = {"switch": settings.named.switched(regimes), "mean": value}
+        found["runner_up"] = RunnerUp(settings.named.switched(regimes), value)
         text.append(
             f"The nearest rival ({', '.join(words) or 'nothing switched'}) has {value:.3g}."
         )
-    return result
+    return found
 
 
 def _rival(beliefs: Beliefs, a: Interventions) -> Interventions | None:
@@ -171,18 +181,18 @@ def _flow(belief: Belief, a: Interventions, reward: int) -> FloatArray:
 
 def _edges(
     beliefs: Beliefs, a: Interventions, carried: FloatArray, weights: FloatArray
-) -> list[dict[str, Any]]:
+) -> list[CarryingEdge]:
     """The edges that carry most of the expected reward."""
     nodes = beliefs.settings.nodes
     order = np.argsort(-np.abs(carried), axis=None, kind="stable")[:TOP]
     return [
-        {
-            "parent": nodes[parent],
-            "child": nodes[child],
-            "regime": beliefs.settings.named.regime_name(int(child), int(a[child])),
-            "weight": float(weights[parent, child]),
-            "carries": float(carried[parent, child]),
-        }
+        CarryingEdge(
+            parent=nodes[parent],
+            child=nodes[child],
+            regime=beliefs.settings.named.regime_name(int(child), int(a[child])),
+            weight=float(weights[parent, child]),
+            carries=float(carried[parent, child]),
+        )
         for parent, child in zip(*np.unravel_index(order, carried.shape), strict=True)
         if carried[parent, child] != 0
     ]
@@ -190,8 +200,8 @@ def _edges(
 
 def _mechanisms(
     beliefs: Beliefs, a: Interventions, mean: FloatArray, flow: FloatArray
-) -> tuple[list[dict[str, Any]], float, float]:
-    """Share of the uncertainty per mechanism; its total before and after one more round."""
+) -> tuple[list[DoubtfulMechanism], float, float]:
+    """Fraction of the uncertainty per mechanism; its total before and after one more round."""
     nodes, draws = beliefs.settings.nodes, beliefs.known.draws
     before, after = np.zeros(len(nodes)), np.zeros(len(nodes))
     for node, regime in enumerate(a):
@@ -199,14 +209,15 @@ def _mechanisms(
         doubt = float(given.var())
         noise = float(np.median(draws.noise_std[:, regime, node])) ** 2
         before[node] = flow[node] ** 2 * doubt
+        # One more measurement with this noise: variances of normals add as precisions.
         after[node] = before[node] * noise / (noise + doubt) if doubt > 0 else 0.0
     total = float(before.sum())
     found = [
-        {
-            "node": nodes[node],
-            "regime": beliefs.settings.named.regime_name(int(node), int(a[node])),
-            "share_of_uncertainty": float(before[node] / total),
-        }
+        DoubtfulMechanism(
+            node=nodes[node],
+            regime=beliefs.settings.named.regime_name(int(node), int(a[node])),
+            share_of_uncertainty=float(before[node] / total),
+        )
         for node in np.argsort(-before, kind="stable")[:TOP]
         if before[node] > 0
     ]

@@ -20,9 +20,9 @@ from causalarms.errors import (
     UnknownTrialError,
     shown,
 )
-from causalarms.sem.factors import Level
 from causalarms.study import log as kinds
 from causalarms.study.log import Event, Keys, record_key
+from causalarms.study.records import Note
 from causalarms.study.settings import FORMAT, Settings
 
 PENDING = kinds.ASKED
@@ -77,22 +77,6 @@ class Record:
         return self.complete or (gaps and self.measured)
 
 
-@dataclass(frozen=True)
-class Trial:
-    """An intervention to carry out; tell what was measured under its `number`."""
-
-    number: int
-    intervention: dict[str, int]  # node -> regime, 0 natural
-    worker: str
-    reason: str  # "explore" or "exploit"
-    predicted: float | None  # reward, if the policy predicts one
-    levels: dict[str, Level]  # factor -> level
-    switch: list[str]  # factors that are not at their first level
-
-    def __int__(self) -> int:
-        return self.number
-
-
 class Ledger:
     """All trials, and what else the log says. `revision` grows when the past is corrected."""
 
@@ -102,7 +86,7 @@ class Ledger:
         self.order: list[int] = []  # trials with a result, as results came in
         self.pending: dict[int, None] = {}
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
-        self.notes: list[dict[str, Any]] = []
+        self.notes: list[Note] = []
         self.recoveries: list[dict[str, Any]] = []  # what `recover` found to be gone, newest last
         self.keys: Keys = {}  # of requests that were done
         self.revision = 0  # the last event that changed what was learned before it
@@ -252,7 +236,7 @@ class Ledger:
 
     def _note(self, event: Event) -> None:
         text, trial = str(event.data["text"]), event.data.get("trial")
-        self.notes.append({"event": event.number, "at": event.at, "trial": trial, "text": text})
+        self.notes.append(Note(event.number, event.at, trial, text))
 
     def _lost(self, event: Event) -> None:
         if event.data["trial"] != len(self.trials):
@@ -262,9 +246,7 @@ class Ledger:
 
     def _recovered(self, event: Event) -> None:
         self.recoveries.append(event.data)
-        self.notes.append(
-            {"event": event.number, "at": event.at, "trial": None, "text": str(event.data["text"])}
-        )
+        self.notes.append(Note(event.number, event.at, None, str(event.data["text"])))
 
     def _bits(self, given: Any) -> Bits:
         counts = self.settings.named.regimes.tolist()

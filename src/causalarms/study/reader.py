@@ -17,11 +17,12 @@ from causalarms.study import cache, exchange, repair, report
 from causalarms.study.explain import explain, rounds_known
 from causalarms.study.inputs import as_interventions
 from causalarms.study.learner import Learner, policy_of
-from causalarms.study.ledger import Ledger, Trial
+from causalarms.study.ledger import Ledger
 from causalarms.study.log import Clock, Log, now
+from causalarms.study.records import Best, SuspectValue, Trial
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
-from causalarms.study.suspects import SuspectValue, far_values, left_out, suspects
+from causalarms.study.suspects import far_values, left_out, suspects
 
 
 class Moment(NamedTuple):
@@ -150,7 +151,7 @@ class Reader:
         belief = self.beliefs().belief
         return belief is not None and belief.weighs_graphs
 
-    def best(self) -> report.Best:
+    def best(self) -> Best:
         """The best intervention known, how sure that is, and what being wrong would cost."""
         with self.learning():
             return report.best(self.beliefs())
@@ -169,7 +170,7 @@ class Reader:
         """
         bits = as_interventions(interventions, self.settings.named)
         with self.learning():
-            return report.predict(self.beliefs(), bits)
+            return [found.as_dict() for found in report.predict(self.beliefs(), bits)]
 
     def graph(self) -> Graph:
         """Who causes whom, as far as the rounds so far show."""
@@ -180,7 +181,8 @@ class Reader:
         """Mechanisms the policy believes to have changed."""
         with self.learning():
             moment = self._moment_now()
-            return report.alarms(moment.ledger, self._follow(moment).policy)
+            found = report.alarms(moment.ledger, self._follow(moment).policy)
+        return [alarm.as_dict() for alarm in found]
 
     def suspects(self) -> list[SuspectValue]:
         """Values that may be typing errors: trial, node, value, why, and if they are learned from.
@@ -204,7 +206,7 @@ class Reader:
             policy = self._follow(moment).policy
             if policy.n_told != rounds:
                 policy = Learner(moment.ledger.settings).after(moment.ledger, rounds)
-            return explain(moment.ledger, number, policy)
+            return explain(moment.ledger, number, policy).as_dict()
 
     def beliefs(self) -> report.Beliefs:
         """The mechanisms as the rounds so far show them."""
@@ -268,4 +270,4 @@ class Reader:
 def trial_number(trial: Trial | int) -> int:
     if isinstance(trial, bool) or not isinstance(trial, Trial | int):
         raise StudyError(f"{shown(trial)} is not a trial: give the trial or its number")
-    return int(trial)
+    return trial.number if isinstance(trial, Trial) else trial

@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,10 @@ from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, Summary, likely_graph, recommend, summary
 from causalarms.policies.base import Policy
-from causalarms.sem.factors import Level, NamedFactors
+from causalarms.sem.factors import NamedFactors
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
+from causalarms.study.records import Alarm, Best, Check, Interval, MissingValues, Prediction
 from causalarms.study.settings import Settings
 from causalarms.study.suspects import far_values
 from causalarms.tables.read import PlainTable
@@ -33,7 +34,7 @@ from causalarms.tables.write import PREFIX, column_of
 
 @dataclass(frozen=True)
 class Beliefs:
-    """The belief after some rounds. `belief` maximises; `sign` turns its reward into the user's."""
+    """The belief after some rounds; `belief` maximises, `known` has the user's sign."""
 
     settings: Settings
     values: FloatArray  # (n, N), as told
@@ -56,6 +57,10 @@ class Beliefs:
         factors = np.ones(self.settings.n_nodes)
         factors[self.settings.reward_index] = self.settings.sign
         return self.belief.scaled(factors)
+
+    def to_maximise(self, reward: Any) -> Any:
+        """A reward of the user as the policy maximises it; called again, the user's."""
+        return self.settings.sign * reward
 
     @property
     def why_nothing(self) -> str:
@@ -106,42 +111,21 @@ def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
 
 # -- the best intervention known, and predictions of any, with their uncertainty -------------------
 
-NAN = float("nan")
 
-
-@dataclass(frozen=True)
-class Best:
-    """Known so far; `basis` says from what. What nobody can know is nan."""
-
-    intervention: dict[str, int]  # node -> regime
-    reward: float
-    low: float  # 95 % interval of the expected reward
-    high: float
-    cost: float
-    probability: float  # that no allowed intervention is better, net of costs
-    expected_loss: float  # net reward per round forgone by playing it for ever, on average
-    basis: str
-    levels: dict[str, Level] = field(default_factory=dict)  # factor -> level
-    switch: list[str] = field(default_factory=list)  # factors that are not at their first level
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[Prediction]:
     nodes, named = beliefs.settings.nodes, beliefs.settings.named
     rows = np.array(interventions, dtype=np.uint8).reshape(-1, len(nodes))
     mean, low, high = beliefs.expected(rows)
     return [
-        {
-            "intervention": dict(zip(nodes, map(int, rows[i]), strict=True)),
-            "levels": named.levels(rows[i]),
-            "expected": {
-                node: dict(zip(("mean", "low", "high"), map(float, numbers), strict=True))
+        Prediction(
+            levels=named.levels(row),
+            intervention=dict(zip(nodes, row, strict=True)),
+            expected={
+                node: Interval(*map(float, numbers))
                 for node, *numbers in zip(nodes, mean[i], low[i], high[i], strict=True)
             },
-        }
-        for i in range(len(rows))
+        )
+        for i, row in enumerate(rows.tolist())
     ]
 
 
@@ -153,7 +137,8 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
     found = recommend(
         beliefs.belief, settings.reward_index, settings.constraints, tolerance=tolerance
     )
-    mean, low, high = (settings.sign * float(number) for number in found.reward)
+    # Changing the sign of an interval exchanges its ends.
+    mean, low, high = (beliefs.to_maximise(float(number)) for number in found.reward)
     basis = (
         "averaged over all graphs"
         if beliefs.belief.weighs_graphs
@@ -191,9 +176,9 @@ def _best_average(beliefs: Beliefs) -> Best:
     means = np.bincount(which, reward) / counts
     # What was played is not always allowed: rounds may be imported, or rules changed since.
     allowed = settings.constraints
-    net = np.where(allowed.allows(arms), settings.sign * means - allowed.cost(arms), -np.inf)
+    net = np.where(allowed.allows(arms), beliefs.to_maximise(means) - allowed.cost(arms), -np.inf)
     top = int(np.argmax(net))
-    error = NAN
+    error = math.nan
     if counts[top] > 1:
         spread = float(reward[which == top].std(ddof=1))
         from scipy.special import stdtrit  # scipy.stats takes half a second to import
@@ -205,8 +190,6 @@ def _best_average(beliefs: Beliefs) -> Best:
         low=float(means[top] - error),
         high=float(means[top] + error),
         cost=float(allowed.cost(arms[top : top + 1])[0]),
-        probability=NAN,
-        expected_loss=NAN,
         basis=f"the average of {counts[top]} round(s): {beliefs.why_nothing}",
     )
 
@@ -244,28 +227,13 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
     return table
 
 
-def missing_values(ledger: Ledger) -> dict[str, Any]:
-    """How many values were not measured, in how many trials, and whether those are learned from."""
+def missing_values(ledger: Ledger) -> MissingValues:
     gaps = [r for r in ledger.with_values() if r.n_missing]
-    return {
-        "values": sum(r.n_missing for r in gaps),
-        "trials": len(gaps),
-        "learned": len(gaps) if gaps and learns_from_gaps(ledger.settings) else 0,
-    }
-
-
-def missing_in_words(missing: dict[str, Any]) -> str:
-    """
-    >>> missing_in_words({"values": 3, "trials": 2, "learned": 2})
-    '3 values of 2 trials were not measured; the others of these trials are learned from'
-    """
-    values, trials, learned = missing["values"], missing["trials"], missing["learned"]
-    what = f"{values} value{'s' * (values != 1)} of {trials} trial{'s' * (trials != 1)}"
-    if learned == trials:
-        of_which = "the others of these trials are learned from"
-    else:
-        of_which = f"{trials - learned} of these trials are left out of learning"
-    return f"{what} {'was' if values == 1 else 'were'} not measured; {of_which}"
+    return MissingValues(
+        values=sum(r.n_missing for r in gaps),
+        trials=len(gaps),
+        learned=len(gaps) if gaps and learns_from_gaps(ledger.settings) else 0,
+    )
 
 
 def _levels(trials: Sequence[Record], named: NamedFactors) -> npt.NDArray[np.int16]:
@@ -294,24 +262,22 @@ def frame(ledger: Ledger) -> Any:
     return PlainTable(table)
 
 
-def alarms(ledger: Ledger, policy: Policy) -> list[dict[str, Any]]:
+def alarms(ledger: Ledger, policy: Policy) -> list[Alarm]:
     """The policy's alarms with the trial that raised each."""
-    settings = ledger.settings
-    learned = ledger.learnable(policy.learns_from_gaps)
+    named, learned = ledger.settings.named, ledger.learnable(policy.learns_from_gaps)
     return [
-        {
-            "alarm": number,
-            "trial": learned[alarm.round - 1].number,
-            "regime": (
-                "all" if alarm.node < 0 else settings.named.regime_name(alarm.node, alarm.regime)
-            ),
-            "node": "all" if alarm.node < 0 else settings.nodes[alarm.node],
-            "changed_after": _after(learned, alarm.change_point),
-            "statistic": alarm.statistic,
-            "threshold": alarm.threshold,
-            "acknowledged": number in ledger.acknowledged,
-            "note": ledger.acknowledged.get(number, ""),
-        }
+        Alarm(
+            alarm=number,
+            trial=learned[alarm.round - 1].number,
+            # A detector that watches the whole graph names no node.
+            regime="all" if alarm.node < 0 else named.regime_name(alarm.node, alarm.regime),
+            node="all" if alarm.node < 0 else named.nodes[alarm.node],
+            changed_after=_after(learned, alarm.change_point),
+            statistic=float(alarm.statistic),
+            threshold=float(alarm.threshold),
+            acknowledged=number in ledger.acknowledged,
+            note=ledger.acknowledged.get(number, ""),
+        )
         for number, alarm in enumerate(policy.alarms)
     ]
 
@@ -326,17 +292,7 @@ def _after(learned: list[Record], point: int) -> int | None:
 DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
 
 
-class ModelFit(NamedTuple):
-    """What the tests of one mechanism say, in plain words."""
-
-    node: str
-    regime: str
-    rounds: int
-    words: str
-    doubtful: bool
-
-
-def model_fits(beliefs: Beliefs, graph: Graph) -> list[ModelFit]:
+def model_checks(beliefs: Beliefs, graph: Graph) -> list[Check]:
     """One per mechanism with complete rounds since its last change."""
     starts, named = beliefs.known.starts, beliefs.settings.named
     found = []
@@ -351,14 +307,13 @@ def model_fits(beliefs: Beliefs, graph: Graph) -> list[ModelFit]:
             beliefs.values[rounds], beliefs.regimes[rounds], graph.nodes, graph.adjacency,
             graph.weights, only,
         )  # fmt: skip
-        doubts = doubts_of(check)
         found.append(
-            ModelFit(
-                graph.nodes[node],
-                named.regime_name(node, regime),
-                check.n_samples,
-                in_words(check),
-                bool(doubts),
+            Check(
+                node=graph.nodes[node],
+                regime=named.regime_name(node, regime),
+                rounds=check.n_samples,
+                verdict=in_words(check),
+                doubtful=bool(doubts_of(check)),
             )
         )
     return found

@@ -40,9 +40,10 @@ from causalarms.study.inputs import (
     without_result,
 )
 from causalarms.study.learner import chosen_policy, refuse_what_cannot_run
-from causalarms.study.ledger import Record, Trial
+from causalarms.study.ledger import Record
 from causalarms.study.log import Clock, already_done, key_entry, now
 from causalarms.study.reader import Reader, trial_number
+from causalarms.study.records import Trial
 from causalarms.study.settings import (
     FORMAT,
     Settings,
@@ -66,6 +67,7 @@ class Study(Reader):
     >>> study = Study.create(None, nodes=["heat", "yield"], reward="yield", seed=1)
     >>> trial = study.ask()
     >>> study.tell(trial, {"heat": 1.5, "yield": 0.3})
+    []
     >>> study.history()["state"][0]
     'told'
     """
@@ -195,15 +197,15 @@ class Study(Reader):
         """What the worker in `wanted` was given by `ask_turn` so far."""
         return [self._trial(record) for record in wanted.found.values()]
 
-    def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
-        """The result of a pending `trial` (or its number).
+    def tell(self, trial: Trial | int, values: Any, played: Any = None) -> list[str]:
+        """The result of a pending `trial` (or its number); what to know of it, warned of as well.
 
         `values` is a dict, Series, row or sequence with every node; None is a value that was not
         measured. `played` says what was set if that is not what was asked: factor -> level, or
         names of the factors that were on (those not named: at their first level). The policy learns
         from it.
         """
-        self._finish(told(self.settings, trial_number(trial), values, played))
+        return self._finish(told(self.settings, trial_number(trial), values, played))
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """The `trial` was carried out and gave no result, for this `reason`."""
@@ -294,8 +296,8 @@ class Study(Reader):
         played: Any = None,
         *,
         key: str | None = None,
-    ) -> None:
-        """Replace the result of a told or imported `trial`; both stay in the log.
+    ) -> list[str]:
+        """Replace the result of a told or imported `trial`; both stay in the log. As `tell`.
 
         `values` as in `tell`; None withdraws the result. The `reason` is kept with it. `played` as
         in `tell`; without it, what was played stays as it was told. A request that is repeated with
@@ -314,7 +316,7 @@ class Study(Reader):
         data |= key_entry(key, data | {"played": bits})
         with self._lock, self._log.writing():
             if already_done(self._ledger.keys, data):
-                return
+                return []
             record = self._ledger.trial(number)
             if record.values is None:
                 raise NoResultError(
@@ -323,7 +325,7 @@ class Study(Reader):
                     record.state,
                 )
             self._log.write(log.CORRECTED, data | deviation(record, bits))
-        self._warn_of(number)
+        return self._warn_of(number)
 
     def change_settings(self, **changes: Any) -> None:
         """Go on with other settings; the past is learned again.
@@ -400,20 +402,21 @@ class Study(Reader):
                 self._log.write(log.ASKED, data)
         self._collisions = max(self._collisions - 1, 0)
 
-    def _finish(self, ending: Ending) -> None:
+    def _finish(self, ending: Ending) -> list[str]:
         (refused,) = self.finish([ending])
         if refused is not None:
             raise refused from refused.__cause__
-        if ending.values is not None:
-            self._warn_of(ending.trial)
+        return self._warn_of(ending.trial) if ending.values is not None else []
 
-    def _warn_of(self, number: int) -> None:
-        """Of what was just told or corrected."""
+    def _warn_of(self, number: int) -> list[str]:
+        """Warn of what was just told or corrected, and say it to the caller."""
         with self._lock:
             ledger = self._ledger
         # Without the lock: results that others add meanwhile come after this one and do no harm.
-        for message, kind in remarks(ledger, number, 1):
+        found = remarks(ledger, number, 1)
+        for message, kind in found:
             self._warn(message, kind)
+        return [message for message, _ in found]
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
         with self._lock, self._log.writing():
@@ -428,6 +431,7 @@ class Study(Reader):
             record.asked.get("mean"),
             self.settings.named.levels(record.intervention),
             self.settings.named.switched(record.intervention),
+            str(record.asked.get("why", "")),
         )
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:

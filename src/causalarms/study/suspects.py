@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from causalarms.arrays import FloatArray
 from causalarms.policies.base import Policy
 from causalarms.study.ledger import Ledger
+from causalarms.study.records import SuspectValue
 
 FAR_SPREADS = 5.0  # benchmarks/bad_values.py far: with tails of t_3 one honest value in 1500 is far
 SPREAD_QUANTILE = 0.9  # of values whose distance from the median makes the spread
@@ -39,50 +40,35 @@ class Seen(NamedTuple):
     high: float
 
 
-class SuspectValue(NamedTuple):
-    """A value that may be a typing error."""
+NOT_SEEN = Seen(math.nan, math.nan)
 
-    trial: int
-    node: str
-    value: float
-    low: float = math.nan  # range of the other results, if the value is far outside of it
-    high: float = math.nan
-    learned: bool = False  # whether the policy learns from its trial
 
-    @property
-    def why(self) -> str:
-        if math.isnan(self.low):
-            return "a probable typing error"
-        return f"far outside the {self.low:g} to {self.high:g} of the other results"
-
-    @property
-    def command(self) -> str:
-        return f"causalarms study correct FILE {self.trial} NODE=VALUE ..."
-
-    @property
-    def message(self) -> str:
-        if not self.learned:
-            return (
-                f"trial {self.trial}: {self.node!r} = {self.value:g} left out as a probable typing "
-                f"error; it counts once others like it come, or corrected: {self.command}"
-            )
-        return (
-            f"trial {self.trial}: {self.node!r} is {self.value:g}, {self.why}; it is recorded as "
-            "told. If it is a typing error, give all values again: "
-            f"study.correct({self.trial}, {{...}}) or {self.command}"
+def suspect(trial: int, node: str, value: float, seen: Seen, *, learned: bool) -> SuspectValue:
+    """A value that is far outside of what was `seen`, or not `learned` from, or both."""
+    why = "a probable typing error"
+    if not math.isnan(seen.low):
+        why = f"far outside the {seen.low:g} to {seen.high:g} of the other results"
+    command = f"causalarms study correct FILE {trial} NODE=VALUE ..."
+    if learned:
+        message = (
+            f"trial {trial}: {node!r} is {value:g}, {why}; it is recorded as told. If it is a "
+            f"typing error, give all values again: study.correct({trial}, {{...}}) or {command}"
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        plain = {name: None if value != value else value for name, value in self._asdict().items()}
-        return plain | {"why": self.why, "command": self.command, "message": self.message}
+    else:
+        message = (
+            f"trial {trial}: {node!r} = {value:g} left out as a probable typing error; it counts "
+            f"once others like it come, or corrected: {command}"
+        )
+    return SuspectValue(trial, node, value, *seen, learned, why, command, message)
 
 
 def suspects(ledger: Ledger, left_out: Iterable[SuspectValue]) -> list[SuspectValue]:
     """Every value to be looked at, by trial: far outside the others, or left out by the policy."""
     found = {(far.trial, far.node): far for far in far_values(ledger)}
     for out in left_out:
-        known = found.get(out[:2], out)
-        found[out[:2]] = known._replace(learned=False)
+        known = found.get((out.trial, out.node), out)
+        seen = Seen(known.low, known.high)
+        found[out.trial, out.node] = suspect(out.trial, out.node, out.value, seen, learned=False)
     return [found[key] for key in sorted(found)]
 
 
@@ -95,7 +81,7 @@ def left_out(ledger: Ledger, policy: Policy) -> list[SuspectValue]:
         record = learned[round_ - 1]
         value = None if record.values is None else record.values[node]
         assert value is not None  # only what was told can be suspected
-        found.append(SuspectValue(record.number, nodes[node], float(value)))
+        found.append(suspect(record.number, nodes[node], value, NOT_SEEN, learned=False))
     return found
 
 
@@ -112,7 +98,7 @@ def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[Sus
             seen = far_from(float(own[i]), column[~np.isnan(column)])
             if seen is not None:
                 trial, node = ledger.order[place], ledger.settings.nodes[i]
-                found.append(SuspectValue(trial, node, float(own[i]), *seen, learned=True))
+                found.append(suspect(trial, node, float(own[i]), seen, learned=True))
     return found
 
 

@@ -1,28 +1,34 @@
-"""One operation of the API: what it takes, answers and refuses. Routes and OpenAPI come from it."""
+"""One request: which operation it names, what it must pass before that runs, and how it is refused.
+
+Host and site are checked of every request; caller, address and body of those to the API. Routes and
+the OpenAPI document are made of the same operations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+import asyncio
+import ipaddress
+import json
+import math
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message, Scope, Send
 
-from causalarms.service.records import Caller
+from causalarms.service.records import Caller, Problem
 from causalarms.service.tokens import Role
+from causalarms.service.wire import STUDY_KINDS, URN, Kind
 
 if TYPE_CHECKING:
     from causalarms.service.app import Service
-import asyncio
-import json
-import math
-
-import msgspec
-
-from causalarms.service.records import Problem
-from causalarms.service.wire import STUDY_KINDS, URN, Kind
 
 MB = 2**20
 PART_SECONDS = 10.0  # until the next part of a body
@@ -35,6 +41,27 @@ KINDS: dict[type[Exception], Kind] = STUDY_KINDS | {
     UnicodeDecodeError: Kind(400, "no-json", "The body is not JSON"),
 }
 RANKS: dict[Role, int] = {"read": 0, "worker": 1, "operator": 2}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types lit-html"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+ANY = ("0.0.0.0", "::", "")
+NOBODY = Caller("read", "", True)
+FORWARDED = ("forwarded", "via", "x-forwarded-", "x-real-ip")  # prefixes of header names
+HOW = (
+    "send it as `Authorization: Bearer TOKEN`, or open the page with #token=TOKEN at the end of "
+    "its address; `causalarms serve-token` makes one"
+)
 
 
 class Parameter(NamedTuple):
@@ -83,7 +110,7 @@ class Operation:
     needs_key: bool = False
     refusals: tuple[int, ...] = ()
     most_bytes: int = MB
-    streams: bool = field(default=False)
+    streams: bool = False
 
     @property
     def unsafe(self) -> bool:
@@ -253,3 +280,148 @@ def _value(parameter: Parameter, text: str) -> Any:
 
 def _wrong(words: str) -> RefusedError:
     return RefusedError(422, "wrong-address", "The address is not what is expected", words)
+
+
+# -- hosts and sites, and headers of every answer --------------------------------------------------
+
+
+def is_loopback(host: str) -> bool:
+    """
+    >>> is_loopback("localhost"), is_loopback("127.0.0.5"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def allowed_hosts(host: str, more: Iterable[str] = ()) -> frozenset[str]:
+    """Names under which the service may be addressed; with or without a port."""
+    names = {*LOOPBACK, *more}
+    if host not in ANY:
+        names.add(host)
+    if not is_loopback(host):
+        names.add(socket.gethostname())
+    return frozenset(name.strip("[]").lower().rstrip(".") for name in names)
+
+
+def host_of(header: str) -> str | None:
+    """The host of a Host header or of an origin's netloc, without port; None if it is malformed.
+
+    >>> host_of("Example.org:80"), host_of("[::1]:8000"), host_of("a@b"), host_of("x:y")
+    ('example.org', '::1', None, None)
+    """
+    if "@" in header or "/" in header or not header.isprintable():
+        return None
+    try:
+        parts = urlsplit(f"//{header}")
+        _ = parts.port
+    except ValueError:
+        return None
+    return None if parts.hostname is None else parts.hostname.rstrip(".")
+
+
+def check_host(scope: Scope, headers: Headers, allowed: frozenset[str]) -> None:
+    """Refuse unknown host names: a rebinding attack reaches this service under its own name."""
+    given = headers.getlist("host")
+    host = host_of(given[0]) if len(given) == 1 else None
+    # The address that the client connected to is always known: no name was needed for it.
+    own = scope.get("server") or ("",)
+    if host is not None and (host in allowed or host == own[0]):
+        return
+    shown = given[0] if given else ""
+    raise RefusedError(
+        421, "host", "The service is not known by this name",
+        f"the host {shown!r:.100} is not one of this service; if it should be, start it with "
+        f"--allow-host {host or 'NAME'}",
+    )  # fmt: skip
+
+
+def check_site(headers: Headers) -> None:
+    """Refuse requests that a browser makes for the page of another site."""
+    for site in headers.getlist("sec-fetch-site"):
+        if site not in ("same-origin", "none"):
+            raise _cross_site(f"Sec-Fetch-Site is {site!r:.40}")
+
+
+def check_unsafe(request: Request) -> None:
+    """The same for browsers that send no Sec-Fetch-Site, and only JSON: a form cannot send it."""
+    headers = request.headers
+    # Browsers send Sec-Fetch-Site to https and localhost only; plain http on a LAN has Origin.
+    if "sec-fetch-site" not in headers:
+        for origin in headers.getlist("origin"):
+            if not _same_origin(origin, headers.get("host", "")):
+                raise _cross_site(f"its Origin {origin!r:.100} is another host")
+    if request.method == "DELETE" and headers.get("content-length", "0") == "0":
+        return
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Pages of other sites can send forms and text/plain without asking, but not JSON.
+    if kind != "application/json":
+        raise RefusedError(
+            415, "no-json", "The body must be JSON",
+            f"the content type is {kind or 'missing'!r:.80}: say Content-Type: application/json",
+        )  # fmt: skip
+
+
+def _same_origin(origin: str, host: str) -> bool:
+    return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+
+
+def _cross_site(words: str) -> RefusedError:
+    return RefusedError(
+        403, "cross-site", "Another site may not use this",
+        f"the request comes from another site ({words}); only this service's own page and "
+        "programs may use its API",
+    )  # fmt: skip
+
+
+def with_headers(send: Send) -> Send:
+    """Add the security headers to every answer."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            # "no-cache": keep it, but ask with the ETag every time.
+            headers.setdefault("Cache-Control", "no-cache")
+        await send(message)
+
+    return sending
+
+
+# -- who sends the request: the token of a header, or the cookie of a session of the page ----------
+
+
+def caller_of(service: Service, request: Request) -> tuple[Caller, str]:
+    """The caller and the hash that let it in.
+
+    RefusedError (401) if a token is needed and none, or a wrong one, came.
+    """
+    kind, _, text = request.headers.get("authorization", "").partition(" ")
+    token = text.strip() if kind.lower() == "bearer" else ""
+    session = request.cookies.get(service.cookie, "")
+    access = service.tokens.look(token, session, service.cookie)
+    if access.token is not None:
+        return Caller(access.token.role, access.token.name, True), access.credential
+    if access.is_open and service.options.why_token is None:
+        # To the service, everybody who comes through a proxy comes from this machine.
+        forwarded = [header for header in request.headers if header.startswith(FORWARDED)]
+        if not forwarded:
+            return Caller("operator", "", False), ""
+        raise refuse_token(
+            f"the request was forwarded by a proxy ({forwarded[0]}), so it may come from "
+            "anywhere: make a token with `causalarms serve-token`"
+        )
+    if token:
+        raise refuse_token("the token is not known to this study")
+    raise refuse_token("the session has ended" if session else "this study needs a token")
+
+
+def refuse_token(words: str) -> RefusedError:
+    return RefusedError(
+        401, "token", "A token is needed", f"{words}: {HOW}", {"WWW-Authenticate": "Bearer"}
+    )

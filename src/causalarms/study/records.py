@@ -1,0 +1,213 @@
+"""What a study shows, as records: the library returns them, `--json` and the service encode them.
+
+They are declared here and nowhere else, so that a number has one name behind every door. What
+nobody can know is nan in Python and null in JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from causalarms.sem.factors import Level
+
+# The schema of the API says more than type checkers need: that nan is null, and which states exist.
+if TYPE_CHECKING:
+    Number = float
+    State = str
+else:
+    Number = float | None
+    State = Literal["asked", "told", "failed", "abandoned", "imported", "lost"]
+
+
+class StudyRecord(Struct, frozen=True):
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by the names they have in JSON."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+class Numbers(StudyRecord, frozen=True):
+    """A record none of whose fields is ever None in Python: null in JSON was nan."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if getattr(self, name) is None:
+                msgspec.structs.force_setattr(self, name, math.nan)
+
+
+class Trial(StudyRecord, frozen=True):
+    """An intervention to carry out; tell what was measured under its `number`."""
+
+    number: int = field(name="trial")
+    intervention: dict[str, int]  # node -> regime, 0 natural
+    worker: str
+    reason: str  # "explore" or "exploit"
+    predicted: float | None  # reward, if the policy predicts one
+    levels: dict[str, Level]  # factor -> level
+    switch: list[str]  # factors that are not at their first level
+    why: str  # why this one, in words
+
+    def __int__(self) -> int:
+        return self.number
+
+
+class Interval(Numbers, frozen=True):
+    mean: Number
+    low: Number  # 95 %
+    high: Number
+
+
+class Prediction(StudyRecord, frozen=True):
+    levels: dict[str, Level]
+    intervention: dict[str, int]
+    expected: dict[str, Interval]  # of every node
+
+
+class Certainty(StudyRecord, frozen=True):
+    """What the best intervention gives, and how sure that is."""
+
+    reward: Number = math.nan
+    low: Number = math.nan  # 95 % interval of the expected reward
+    high: Number = math.nan
+    cost: Number = math.nan
+    probability: Number = math.nan  # that no allowed intervention is better, net of costs
+    expected_loss: Number = math.nan  # net reward per round forgone by playing it for ever
+    basis: str = ""  # from what it is known
+
+
+class Best(Certainty, frozen=True, kw_only=True):
+    """The best intervention known so far. What nobody can know is nan."""
+
+    intervention: dict[str, int]  # node -> regime
+    levels: dict[str, Level]  # factor -> level
+    switch: list[str]  # factors that are not at their first level
+
+
+class Alarm(StudyRecord, frozen=True):
+    """A mechanism that the policy believes to have changed."""
+
+    alarm: int
+    trial: int  # that raised it
+    regime: str
+    node: str
+    changed_after: int | None  # the trial of the last round before the estimated change
+    statistic: Number
+    threshold: Number
+    acknowledged: bool
+    note: str
+
+
+class SuspectValue(Numbers, frozen=True):
+    """A value that may be a typing error, and what to do about it."""
+
+    trial: int
+    node: str
+    value: float
+    low: Number  # range of the other results, if the value is far outside of it
+    high: Number
+    learned: bool  # whether the policy learns from its trial
+    why: str
+    command: str  # that corrects it
+    message: str
+
+
+class MissingValues(StudyRecord, frozen=True):
+    """How many values were not measured, in how many trials, and how many of these are learned."""
+
+    values: int
+    trials: int
+    learned: int
+
+    @property
+    def words(self) -> str:
+        """
+        >>> MissingValues(values=3, trials=2, learned=2).words
+        '3 values of 2 trials were not measured; the others of these trials are learned from'
+        """
+        if not self.values:
+            return ""
+        what = f"{self.values} value{'s' * (self.values != 1)} of "
+        what += f"{self.trials} trial{'s' * (self.trials != 1)}"
+        if self.learned == self.trials:
+            of_which = "the others of these trials are learned from"
+        else:
+            of_which = f"{self.trials - self.learned} of these trials are left out of learning"
+        return f"{what} {'was' if self.values == 1 else 'were'} not measured; {of_which}"
+
+
+class Check(StudyRecord, frozen=True):
+    """What the tests of one mechanism say about the model."""
+
+    node: str
+    regime: str
+    rounds: int
+    verdict: str  # in plain words
+    doubtful: bool
+
+
+class Note(StudyRecord, frozen=True):
+    event: int
+    at: str
+    trial: int | None
+    text: str
+
+
+# -- why a trial was suggested ---------------------------------------------------------------------
+
+
+class Samples(StudyRecord, frozen=True):
+    """Rounds so far of a mechanism that the trial plays."""
+
+    node: str
+    regime: str
+    rounds: int
+
+
+class CarryingEdge(Numbers, frozen=True):
+    parent: str
+    child: str
+    regime: str
+    weight: Number
+    carries: Number  # of the expected reward
+
+
+class DoubtfulMechanism(Numbers, frozen=True):
+    node: str
+    regime: str
+    share_of_uncertainty: Number
+
+
+class RunnerUp(Numbers, frozen=True):
+    switch: list[str]
+    mean: Number
+
+
+class Uncertainty(Numbers, frozen=True):
+    before: Number
+    after: Number
+
+
+class Explanation(StudyRecord, frozen=True, omit_defaults=True):
+    """The fields with a default are there if the policy had a model when it was asked."""
+
+    trial: int
+    state: State
+    switch: list[str]
+    played: list[str]
+    levels: dict[str, Level]
+    reason: str
+    rounds_known: int
+    values_missing: int
+    predicted_by_policy: float | None
+    bound_of_policy: float | None
+    samples: list[Samples]
+    text: str
+    expected: Interval | None = None
+    uncertainty: Uncertainty | None = None
+    edges: list[CarryingEdge] | None = None
+    mechanisms: list[DoubtfulMechanism] | None = None
+    runner_up: RunnerUp | None = None
