@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, IntArray, Interventions
-from causalarms.changes.detector import Alarm, Detector
-from causalarms.changes.view import PREDICTION, Prediction, View
+from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
 from causalarms.checks import choice, number
 from causalarms.kernels import kernel
 

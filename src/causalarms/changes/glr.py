@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray
-from causalarms.changes.detector import ANY, Alarm, Detector
-from causalarms.changes.view import MODEL, Model, View
+from causalarms.changes.detector import ANY, MODEL, Alarm, Detector, Model, View
 from causalarms.checks import fraction, integer, number
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel

@@ -38,7 +38,7 @@ from causalarms.sem.regimes import (
     regime_counts,
     topological_order,
 )
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 from causalarms.statistics.normal_equations import SingularError, regress
 
 FORMS = ("theorem", "parents", "valid")

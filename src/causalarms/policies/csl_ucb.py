@@ -30,8 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.detector import Alarm, Detector
-from causalarms.changes.view import MODEL, DatasetView
+from causalarms.changes.detector import MODEL, Alarm, DatasetView, Detector
 from causalarms.checks import choice, flag, fraction, integer, number, optional
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.csl import Chain, CSLSettings, csl
@@ -44,6 +43,7 @@ from causalarms.policies.base import (
     EXPLORE,
     MAX_HORIZON,
     Policy,
+    Reason,
     Suggestion,
 )
 from causalarms.policies.simple import random_intervention
@@ -51,13 +51,10 @@ from causalarms.policies.state import nested, unnested
 from causalarms.posterior.prior import edge_masks
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import find_cycle, topological_order
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments, gram_matrix
+from causalarms.statistics.dataset import Dataset, Moments, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
 
 NOT_FITTED = -1
-NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
-TRADE_OFF = "the best trade-off between a high reward and learning more"
 WEIGHTS = ("weights", "intercept", "noise_std", "spread", "n_regressors")
 SCALARS = ("held", "alpha_0", "graph_round", "weights_round", "change_round")
 
@@ -180,12 +177,12 @@ class CSLUCB(Policy):
     ) -> Suggestion:
         if self.exploring or self._scored is None:
             tried = random_intervention(rng, self.constraints)
-            return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
+            return Suggestion(tried, EXPLORE, why=Reason("needs rounds"))
         if not self.constraints.free:
             return self._best_allowed(self._scored)
         arm = self._held if self.hold else self._choose(self._scored.scores)
         predicted = self._predicted(self._scored.scores, arm)
-        return Suggestion(self._scored.intervention(arm), EXPLOIT, *predicted, TRADE_OFF)
+        return Suggestion(self._scored.intervention(arm), EXPLOIT, *predicted, Reason("trade-off"))
 
     def constrain(self, constraints: Constraints) -> Self:
         super().constrain(constraints)
@@ -307,7 +304,8 @@ class CSLUCB(Policy):
         unit = self._units.scale[self.reward]
         rows, scores, cost = scored.under(self.constraints, unit)
         best = best_score(self._bounds(scores) * unit - cost)
-        return Suggestion(rows[best].copy(), EXPLOIT, *self._predicted(scores, best), TRADE_OFF)
+        predicted = self._predicted(scores, best)
+        return Suggestion(rows[best].copy(), EXPLOIT, *predicted, Reason("trade-off"))
 
     def _choose(self, scores: Scores) -> int:
         if self.alpha is None and self._alpha_0 == 0.0:

@@ -19,11 +19,9 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import IdentifiabilityWarning
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_ORDERED_NODES
-from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.base import Posterior
 from causalarms.posterior.orders import best_order
-from causalarms.posterior.prior import MechanismPrior, kernel_prior
-from causalarms.posterior.weights import draw_weights
-from causalarms.sem.regimes import Counts, regime_counts, regime_names, topological_order
+from causalarms.sem.regimes import regime_names, topological_order
 
 LIKELY = 0.5  # an edge is in "the graph" if its probability is above this
 PRIORITY = 1e6  # how much more an edge above the tolerance counts than one below
@@ -90,41 +88,6 @@ def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -
     kept = _edges(ranked[:many], forward.shape)
     left_out = (probability > tolerance) & ~_forward(order, probability.shape)
     return _described(posterior, order, kept, known, left_out, reachable >= 1 - tolerance)
-
-
-def draws_given_graph(
-    gram: FloatArray,  # (R, N, N+1, N+1), in units of about the noise
-    adjacency: BoolArray,  # (R, N, N)
-    order: IntArray,  # (N,)
-    rng: np.random.Generator,
-    n: int,
-    *,
-    noise_mean: FloatArray | None = None,  # (R, N), in the same units
-    prior: MechanismPrior | None = None,
-    regimes: Counts | None = None,  # (N,), None: all R
-) -> Draws:
-    """n draws of weights and noise given a graph that is taken as certain.
-
-    Each mechanism is drawn by itself. Draws are t-distributed, wide if a mechanism has few rounds;
-    one that was never played is drawn from the prior.
-    """
-    n_regimes, size = adjacency.shape[:2]
-    counts = regime_counts(regimes, size, default=n_regimes)
-    told = kernel_prior(counts, prior or MechanismPrior(), noise_mean, None)
-    shapes = told.noise_shape + 0.5 * gram[:, :, -1, -1]
-    gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
-    normals = rng.standard_normal((n, n_regimes, size, size + 1))
-    edges = np.repeat(adjacency[None], n, axis=0)
-    weights, intercept, noise_std = draw_weights(
-        np.ascontiguousarray(gram), told, edges, gammas, normals
-    )
-    return Draws(
-        np.repeat(order[None], n, axis=0),
-        edges,
-        weights,
-        intercept,
-        noise_std,
-    )
 
 
 def left_out_edges(

@@ -42,8 +42,7 @@ from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.prior import MechanismPrior, warn_of_lost_digits
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 from causalarms.statistics.units import noise_units
 
 BESIDE_CORE = 8  # a fit has more time than a round of a study

@@ -1,7 +1,7 @@
 """`ExactPosterior`: the posterior over orders, parents and weights, summed over all orders.
 
 It is computed from the Gram moments of every mechanism, by dynamic programming over sets of nodes
-(`orders.py`) on the scores of all parent sets (`parent_scores.py`). Time and memory double with
+(`orders.py`) on the scores of all parent sets (`mechanism.py`). Time and memory double with
 every node, at least. A mechanism with new moments is scored again; the others keep their scores.
 """
 
@@ -16,6 +16,12 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, SettingError
 from causalarms.limits import EXACT_BYTES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
+from causalarms.posterior.mechanism import (
+    ScoreTables,
+    estimate_all,
+    score_mechanisms,
+    subset_maxima,
+)
 from causalarms.posterior.orders import (
     RandomNumbers,
     backward_sums,
@@ -27,7 +33,6 @@ from causalarms.posterior.orders import (
     restricted_log_sum,
     without,
 )
-from causalarms.posterior.parent_scores import ScoreTables, score_mechanisms
 from causalarms.posterior.prior import (
     MechanismPrior,
     add_prior,
@@ -37,10 +42,8 @@ from causalarms.posterior.prior import (
     regimes_of,
     sums_by_count,
 )
-from causalarms.posterior.subset_sums import subset_maxima
-from causalarms.posterior.weights import estimate_all
 from causalarms.sem.regimes import existing
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 
 class ExactPosterior:

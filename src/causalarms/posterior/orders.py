@@ -16,10 +16,8 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.parent_scores import ScoreTables
+from causalarms.posterior.mechanism import ScoreTables, draw_weights, superset_log_sums
 from causalarms.posterior.prior import KernelPrior
-from causalarms.posterior.subset_sums import superset_log_sums
-from causalarms.posterior.weights import draw_weights
 
 NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
 

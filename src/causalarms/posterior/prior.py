@@ -23,7 +23,7 @@ from causalarms.checks import fraction, number
 from causalarms.errors import ModelError, ScaleWarning, SettingError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import Counts, existing, regime_counts
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 ADAPTIVE = "adaptive"
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from causalarms.arrays import FloatArray, Interventions
 from causalarms.errors import DataError, ScaleWarning
-from causalarms.statistics.moments import Moments
 
 WIDE_SCALES = 1e3  # the paper's ensembles stay below 200 at N = 14
 SAFE = 2.0**240  # 1e72; its fourth power and that of 1 / SAFE are in range
@@ -54,7 +54,7 @@ class Units:
             return cls(shift=np.zeros(len(scale)), scale=scale)
         return cls(shift=center(values / scale, axis=0) * scale, scale=scale)
 
-    @property
+    @cached_property  # asked in every round
     def trivial(self) -> bool:
         """Whether applying them changes nothing."""
         return bool((self.scale == 1).all() and (self.shift == 0).all())
@@ -172,24 +172,6 @@ def estimated_units(values: FloatArray, *, center: bool) -> Units:
     spread = NOISE_FRACTION * values.std(axis=0)
     shift = values.mean(axis=0) if center else np.zeros(values.shape[1])
     return Units(shift=shift, scale=np.where(spread > 0, spread, 1.0))
-
-
-def moments_in(units: Units, moments: Moments) -> Moments:
-    """Moments of (x - shift) / scale; the very same object if that changes nothing."""
-    if units.trivial:
-        return moments
-    n_nodes = len(units.scale)
-    change = np.zeros((n_nodes + 1, n_nodes + 1))
-    change[:-1, :-1] = np.diag(1 / units.scale)
-    change[:-1, -1] = -units.shift / units.scale
-    change[-1, -1] = 1.0
-    scaled = Moments(n_nodes, regimes=moments.n_regimes)
-    with np.errstate(all="ignore"):
-        scaled.gram[:] = change @ moments.gram @ change.T
-    if not np.isfinite(scaled.gram).all():
-        raise DataError("the values told are too large to compute with in units of noise_scale")
-    scaled.counts[:] = moments.counts
-    return scaled
 
 
 def noise_units(

@@ -24,10 +24,9 @@ import numpy as np
 from causalarms.arrays import FloatArray, IntArray
 from causalarms.kernels import inner, kernel
 from causalarms.posterior.base import Posterior
+from causalarms.posterior.mechanism import ScoreTables, factored_equations
 from causalarms.posterior.orders import NEGLIGIBLE, with_gap, without
-from causalarms.posterior.parent_scores import ScoreTables
 from causalarms.posterior.prior import KernelPrior
-from causalarms.posterior.weights import factored_equations
 from causalarms.statistics.normal_equations import solve_transposed, whiten
 
 

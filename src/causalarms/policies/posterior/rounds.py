@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
-from causalarms.changes.view import View
+from causalarms.changes.detector import View
 from causalarms.policies.base import LeftOut
 from causalarms.posterior.base import Draws
 from causalarms.posterior.missing import add_rounds
 from causalarms.sem.regimes import Counts
-from causalarms.statistics.dataset import RecentRounds
-from causalarms.statistics.moments import Moments, gram_matrix
+from causalarms.statistics.dataset import Moments, RecentRounds, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
 
 FIRST_ROUNDS = 8  # random ones, from which units are estimated; `quantile` lost more with 4
@@ -84,6 +83,10 @@ class ToldRounds:
         both.gram[:] = self.moments.gram + self.gaps.gram
         both.counts[:] = self.counts
         return both
+
+    def judges_by_prediction(self, number: int) -> bool:
+        """Whether round `number` is judged by its prediction, and not by its distance alone."""
+        return self.outliers is not None and number > EARLY_ROUNDS
 
     def stale(self, regimes: Intervention, made: int) -> BoolArray:
         """Nodes whose mechanism is known to have changed since a round was made, (N,)."""

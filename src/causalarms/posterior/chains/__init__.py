@@ -25,11 +25,11 @@ from causalarms.posterior.chains.convergence import Diagnostics, diagnose
 from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
 from causalarms.posterior.exact import table_bytes as exact_bytes
+from causalarms.posterior.mechanism import estimate_all
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
-from causalarms.posterior.weights import estimate_all
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 LOG2_TABLES, LOG2_TABLES_WITH_CORE = 3, 8  # a pool holds 2^this many tables of a mechanism
 GROWTH_TO_CHOOSE_AGAIN = 1.2  # of a mechanism's samples since its candidates were chosen

@@ -19,10 +19,9 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
 from causalarms.posterior.chains.tables import CandidateTables, locate_all
+from causalarms.posterior.mechanism import Noise, draw_mechanism, fit_score, noise_of, score_by_size
 from causalarms.posterior.orders import draw_parents
-from causalarms.posterior.parent_scores import Noise, fit_score, noise_of, score_by_size
 from causalarms.posterior.prior import EdgeMask, KernelPrior
-from causalarms.posterior.weights import draw_mechanism
 from causalarms.statistics.normal_equations import normal_equations, sweep
 
 MIN_GAIN = 1e-6  # nats; steps that gain less may go in circles because of rounding
