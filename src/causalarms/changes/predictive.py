@@ -22,6 +22,7 @@ from causalarms.statistics.normal_equations import (
     cholesky,
     normal_equations,
     regressors_of,
+    solve_lower,
     whiten,
 )
 
@@ -67,11 +68,10 @@ def predictive_score(
     squares = whiten(equations, z)
     prediction, leverage = mean, 0.0
     row = np.empty(size)
-    for a in range(size):  # L row = regressor values
-        value = 1.0 if regressors[a] == len(values) else values[regressors[a]]
-        for c in range(a):
-            value -= equations[a, c] * row[c]
-        row[a] = value / equations[a, a]
+    for a in range(size):
+        row[a] = 1.0 if regressors[a] == len(values) else values[regressors[a]]
+    solve_lower(equations, row)
+    for a in range(size):
         prediction += row[a] * z[a]
         leverage += row[a] ** 2
     error = values[node] - prediction

@@ -26,6 +26,7 @@ from causalarms.statistics.normal_equations import (
     cholesky,
     normal_equations,
     regressors_of,
+    solve_lower,
     solve_transposed,
     whiten,
 )
@@ -72,11 +73,8 @@ def ridge_ellipsoids(
                 centre[regime, parents[a], node] = z[a]
             for b in range(p):  # column b of V^-1
                 z[:] = 0.0
-                for a in range(b, p):
-                    value = 1.0 if a == b else 0.0
-                    for c in range(b, a):
-                        value -= equations[a, c] * z[c]
-                    z[a] = value / equations[a, a]
+                z[b] = 1.0
+                solve_lower(equations, z)
                 solve_transposed(equations, z)
                 for a in range(p):
                     shape[regime, node, parents[a], parents[b]] = z[a]

@@ -28,7 +28,7 @@ from causalarms.graphs.inputs import (
 )
 from causalarms.limits import MAX_REGIMES
 from causalarms.posterior.base import Draws, Posterior
-from causalarms.posterior.chains import SampledPosterior, exact_is_best
+from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.chains.convergence import warn_of_bad_chains
 from causalarms.posterior.dag import (
     LIKELY,
@@ -38,7 +38,7 @@ from causalarms.posterior.dag import (
     left_out_edges,
     warn_of_open_directions,
 )
-from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.exact import ExactPosterior, exact_is_best
 from causalarms.posterior.prior import MechanismPrior, warn_of_lost_digits
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, SettingError
-from causalarms.limits import EXACT_BYTES
+from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.mechanism import (
     ScoreTables,
@@ -289,6 +289,12 @@ def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> 
             f"{limit:,} (memory_limit); every further node doubles it"
         )
     return needed
+
+
+def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
+    """Whether the exact posterior is small, or its tables fit into `memory_limit` bytes."""
+    limit = EXACT_BYTES if memory_limit is None else memory_limit
+    return n_nodes <= MAX_SMALL_NODES or table_bytes(n_nodes, n_regimes) <= limit
 
 
 def evidence_of_order(

@@ -86,16 +86,24 @@ def cholesky(
 
 
 @kernel
+def solve_lower(equations: FloatArray, z: FloatArray) -> None:
+    """L solution = z, in place."""
+    for a in range(len(z)):
+        for c in range(a):
+            z[a] -= equations[a, c] * z[c]
+        z[a] /= equations[a, a]
+
+
+@kernel
 def whiten(equations: FloatArray, z: FloatArray) -> float:
     """L z = right-hand side. Returns the squares that are left."""
     size = len(z)
+    z[:] = equations[size, :size]
+    solve_lower(equations, z)
     squares = equations[size, size]
     for a in range(size):
-        value = equations[size, a]
-        for c in range(a):
-            value -= equations[a, c] * z[c]
-        z[a] = value / equations[a, a]
         squares -= z[a] ** 2
+    # rounding may leave less than nothing if the regressors explain everything
     return max(squares, 0.0)
 
 
@@ -106,6 +114,26 @@ def solve_transposed(equations: FloatArray, z: FloatArray) -> None:
         for c in range(a + 1, len(z)):
             z[a] -= equations[c, a] * z[c]
         z[a] /= equations[a, a]
+
+
+@kernel
+def invert_factored(equations: FloatArray, inverse: FloatArray) -> None:
+    """(L L^T)^-1 of the first rows, as many as `inverse` has, from L in the lower triangle."""
+    p = len(inverse)
+    lower = np.empty((p, p))  # L^-1
+    for column in range(p):
+        for row in range(column, p):
+            value = 1.0 if row == column else 0.0
+            for c in range(column, row):
+                value -= equations[row, c] * lower[c, column]
+            lower[row, column] = value / equations[row, row]
+    for a in range(p):
+        for b in range(a + 1):
+            value = 0.0
+            for c in range(a, p):
+                value += lower[c, a] * lower[c, b]
+            inverse[a, b] = value
+            inverse[b, a] = value
 
 
 @kernel

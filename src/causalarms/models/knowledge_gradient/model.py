@@ -27,7 +27,7 @@ from causalarms.posterior.base import Posterior
 from causalarms.posterior.mechanism import ScoreTables, factored_equations
 from causalarms.posterior.orders import NEGLIGIBLE, with_gap, without
 from causalarms.posterior.prior import KernelPrior
-from causalarms.statistics.normal_equations import solve_transposed, whiten
+from causalarms.statistics.normal_equations import invert_factored, solve_transposed, whiten
 
 
 class ParentSets(NamedTuple):
@@ -188,7 +188,6 @@ def regressions_of(
     variance = np.empty(n_sets)
     freedom = np.empty(n_sets)
     target_mean = np.zeros((most, n))
-    lower = np.empty((widest, widest))
     for regime in range(most):
         for node in range(n):
             with_intercept = math.isnan(prior.noise_mean[regime, node])
@@ -209,7 +208,7 @@ def regressions_of(
                 )
                 squares = whiten(equations, mean[m, :p])
                 solve_transposed(equations, mean[m, :p])
-                _invert(equations, lower, inverse[m, :p, :p])
+                invert_factored(equations, inverse[m, :p, :p])
                 shape = prior.noise_shape + 0.5 * gram[regime, node, n, n]
                 variance[m] = (prior.noise_shape + 0.5 * squares) / shape
                 freedom[m] = 2.0 * shape
@@ -225,25 +224,6 @@ def _count_bits(bits: int) -> int:
         bits &= bits - 1
         count += 1
     return count
-
-
-@kernel
-def _invert(equations: FloatArray, lower: FloatArray, inverse: FloatArray) -> None:
-    """(L L^T)^-1 from L in the lower triangle."""
-    p = len(inverse)
-    for column in range(p):
-        for row in range(column, p):
-            value = 1.0 if row == column else 0.0
-            for c in range(column, row):
-                value -= equations[row, c] * lower[c, column]
-            lower[row, column] = value / equations[row, row]
-    for a in range(p):
-        for b in range(a + 1):
-            value = 0.0
-            for c in range(a, p):
-                value += lower[c, a] * lower[c, b]
-            inverse[a, b] = value
-            inverse[b, a] = value
 
 
 @kernel

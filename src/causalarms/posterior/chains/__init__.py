@@ -17,14 +17,13 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import integer
 from causalarms.errors import DataError, ModelError
-from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
+from causalarms.limits import EXACT_BYTES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.chains import given_order
 from causalarms.posterior.chains.candidates import choose_candidates
 from causalarms.posterior.chains.convergence import Diagnostics, diagnose
 from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
-from causalarms.posterior.exact import table_bytes as exact_bytes
 from causalarms.posterior.mechanism import estimate_all
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
 from causalarms.rng import Seed, generator
@@ -374,12 +373,6 @@ class SampledPosterior:
                 given_order.edges_given(self._tables, self._located(order), edges)
             self._edges = found.reshape(*self._kept.shape[:2], *shape)
         return self._edges
-
-
-def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
-    """Whether the exact posterior is small, or its tables fit into `memory_limit` bytes."""
-    limit = EXACT_BYTES if memory_limit is None else memory_limit
-    return n_nodes <= MAX_SMALL_NODES or exact_bytes(n_nodes, n_regimes) <= limit
 
 
 def _check_memory(n_nodes: int, n_candidates: int, needed: int, limit: int | None) -> None:
