@@ -29,6 +29,7 @@ from causalarms.arrays import FloatArray, IntArray, Interventions
 from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
 from causalarms.checks import choice, number
 from causalarms.kernels import kernel
+from causalarms.statistics.dataset import ArrayState
 
 POOL_SCORES = 6000  # scores to compare with, of all nodes together
 YOUNGEST_ROUNDS = 20  # whose scores are not compared with yet: those of a change would hide it
@@ -285,7 +286,7 @@ def normal_mass(low: float, high: float) -> float:
     return 0.5 * (math.erfc(-high * math.sqrt(0.5)) - math.erfc(-low * math.sqrt(0.5)))
 
 
-class PastScores:
+class PastScores(ArrayState):
     """Scores by their rank among earlier ones: standard normal whatever the noise's distribution.
 
     Until something changes, scores of all mechanisms are taken to have about the same distribution,
@@ -306,6 +307,8 @@ class PastScores:
 
     Rounds are held in a ring, with a score per node that is nan if its mechanism was not tested.
     """
+
+    STATE = ("scores", "regimes", "rounds")
 
     def __init__(self, n_nodes: int) -> None:
         size = YOUNGEST_ROUNDS + -(-POOL_SCORES // n_nodes)
@@ -341,18 +344,6 @@ class PastScores:
         """Drop a mechanism's scores from a round on: they had another distribution."""
         rows = (self._rounds >= since) & (self._regimes[:, node] == regime)
         self._scores[rows, node] = np.nan
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "scores": self._scores.copy(),
-            "regimes": self._regimes.copy(),
-            "rounds": self._rounds.copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._scores[:] = state["scores"]
-        self._regimes[:] = state["regimes"]
-        self._rounds[:] = state["rounds"]
 
 
 @kernel

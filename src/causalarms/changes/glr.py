@@ -26,17 +26,19 @@ from causalarms.checks import fraction, integer, number
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import existing
+from causalarms.statistics.dataset import ArrayState
 
 LONGEST_WINDOW = 100_000  # all of it is looked at in every round
 
 
-class MechanismGLR(Detector):
+class MechanismGLR(ArrayState, Detector):
     """Alarm where max over s of Psi(s) reaches `threshold` + `per_sample` * samples after s.
 
     `n_regimes` is the most that a node has.
     """
 
     needs = (MODEL,)
+    STATE = ("residuals", "rounds", "counts")
 
     def __init__(
         self,
@@ -142,18 +144,6 @@ class MechanismGLR(Detector):
 
     def forget(self, regime: int, node: int) -> None:
         self._counts[regime, node] = 0
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "residuals": self._residuals.copy(),
-            "rounds": self._rounds.copy(),
-            "counts": self._counts.copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._residuals[:] = state["residuals"]
-        self._rounds[:] = state["rounds"]
-        self._counts[:] = state["counts"]
 
 
 class Rings(NamedTuple):

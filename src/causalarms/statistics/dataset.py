@@ -15,7 +15,7 @@ rounds as they are: a policy that keeps only these costs the same however many r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -178,14 +178,31 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
+class ArrayState:
+    """The state of an object that is a few arrays of fixed shapes, declared by name."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()  # attributes, without their underscore
+
+    def state(self) -> dict[str, Any]:
+        """Copies of all arrays."""
+        return {name: getattr(self, f"_{name}").copy() for name in self.STATE}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue where `state` was exported, in an object built with the same arguments."""
+        for name in self.STATE:
+            getattr(self, f"_{name}")[:] = state[name]
+
+
 # -- the last rounds only --------------------------------------------------------------------------
 
 
-class RecentRounds:
+class RecentRounds(ArrayState):
     """What a mechanism keeps when it forgets all from before its change.
 
     A ring of `size` rounds of N values, however many were played.
     """
+
+    STATE = ("values", "regimes", "rounds", "made")
 
     def __init__(self, n_nodes: int, size: int = 100) -> None:
         self._values = np.zeros((size, n_nodes))
@@ -244,20 +261,6 @@ class RecentRounds:
         rows = (self._rounds > max(after, 0)) & (self._regimes[:, node] == regime)
         numbers = np.flatnonzero(rows)
         return numbers[np.argsort(self._rounds[numbers])]
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "values": self._values.copy(),
-            "regimes": self._regimes.copy(),
-            "rounds": self._rounds.copy(),
-            "made": self._made.copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._values[:] = state["values"]
-        self._regimes[:] = state["regimes"]
-        self._rounds[:] = state["rounds"]
-        self._made[:] = state["made"]
 
 
 # -- sums of products instead of rounds ------------------------------------------------------------

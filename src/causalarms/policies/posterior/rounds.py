@@ -19,7 +19,7 @@ from causalarms.policies.base import LeftOut
 from causalarms.posterior.base import Draws
 from causalarms.posterior.missing import add_rounds
 from causalarms.sem.regimes import Counts
-from causalarms.statistics.dataset import Moments, RecentRounds, gram_matrix
+from causalarms.statistics.dataset import ArrayState, Moments, RecentRounds, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
 
 FIRST_ROUNDS = 8  # random ones, from which units are estimated; `quantile` lost more with 4
@@ -286,7 +286,7 @@ class IncompleteRounds:
         self._rounds, self._filled_at = np.array(state["rounds"]), int(state["filled_at"])
 
 
-class OutlierFilter:
+class OutlierFilter(ArrayState):
     """Rounds with a probable typing error: set aside, and taken back if others like them follow.
 
     One value of 1000 among values of ten ruins regressions for hundreds of rounds: that of its
@@ -305,6 +305,11 @@ class OutlierFilter:
     These rounds are taken back, and the mechanism is not suspected for a while. All of this follows
     from the rounds told; the first rounds and those set aside are stored as they were told.
     """
+
+    STATE = (
+        "first", "first_regimes", "center", "farthest", "rounds", "nodes", "values", "regimes",
+        "cleared",
+    )  # fmt: skip
 
     def __init__(self, regimes: IntArray) -> None:
         n, most = len(regimes), int(regimes.max())
@@ -408,19 +413,6 @@ class OutlierFilter:
         for held in (self._rounds, self._nodes, self._values, self._regimes):
             kept = held[~which].copy()
             held[: len(kept)], held[len(kept) :] = kept, 0
-
-    def state(self) -> dict[str, Any]:
-        return {name: getattr(self, f"_{name}").copy() for name in STATE}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        for name in STATE:
-            setattr(self, f"_{name}", np.array(state[name]))
-
-
-STATE = (
-    "first", "first_regimes", "center", "farthest", "rounds", "nodes", "values", "regimes",
-    "cleared",
-)  # fmt: skip
 
 
 def show_units(values: FloatArray) -> bool:

@@ -24,7 +24,7 @@ from causalarms.posterior.chains.candidates import choose_candidates
 from causalarms.posterior.chains.convergence import Diagnostics, diagnose
 from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
-from causalarms.posterior.mechanism import estimate_all
+from causalarms.posterior.mechanism import draw_weights, estimate_all
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
@@ -309,21 +309,15 @@ class SampledPosterior:
         flat = self._flat()
         order = flat[rng.integers(len(flat), size=n)]
         shape = (*self._exist.shape, self.n_nodes)
-        adjacency, weights = np.empty((n, *shape), dtype=bool), np.empty((n, *shape))
-        intercept, noise_std = np.empty((n, *shape[:2])), np.empty((n, *shape[:2]))
+        adjacency, gammas = np.empty((n, *shape), dtype=bool), np.empty((n, *shape[:2]))
+        normals = np.empty((n, *shape[:2], self.n_nodes + 1))
         gamma_shapes = self.kernel_prior.noise_shape + 0.5 * self.gram[:, :, -1, -1]
-        for t in range(n):
+        for t in range(n):  # draw by draw, so that the first ones do not depend on n
             adjacency[t] = self.draw_parents(order[t], rng)[0]
-            given_order.draw_weights_given(
-                self._tables,
-                adjacency[t],
-                rng.standard_gamma(gamma_shapes),
-                rng.standard_normal((*shape[:2], self.n_nodes + 1)),
-                weights[t],
-                intercept[t],
-                noise_std[t],
-            )
-        return Draws(order, adjacency, weights, intercept, noise_std)
+            gammas[t] = rng.standard_gamma(gamma_shapes)
+            normals[t] = rng.standard_normal(normals.shape[1:])
+        weights = draw_weights(self.gram, self.kernel_prior, adjacency, gammas, normals)
+        return Draws(order, adjacency, *weights)
 
     def draw_parents(
         self, order: IntArray, rng: np.random.Generator

@@ -19,7 +19,7 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
 from causalarms.posterior.chains.tables import CandidateTables, locate_all
-from causalarms.posterior.mechanism import Noise, draw_mechanism, fit_score, noise_of, score_by_size
+from causalarms.posterior.mechanism import Noise, fit_score, noise_of, score_by_size
 from causalarms.posterior.orders import draw_parents
 from causalarms.posterior.prior import EdgeMask, KernelPrior
 from causalarms.statistics.normal_equations import normal_equations, sweep
@@ -186,34 +186,6 @@ def draw_parents_given(
                     parents,
                     chances[regime, :, node],
                 )
-
-
-@kernel
-def draw_weights_given(
-    tables: CandidateTables,
-    adjacency: BoolArray,  # (R, N, N)
-    gammas: FloatArray,  # (R, N)
-    normals: FloatArray,  # (R, N, N+1)
-    weights: FloatArray,  # (R, N, N) out
-    intercept: FloatArray,  # (R, N) out
-    noise_std: FloatArray,  # (R, N) out
-) -> None:
-    """One draw of weights, intercepts and noise given the parents."""
-    weights[:] = 0.0
-    intercept[:] = 0.0
-    noise_std[:] = 0.0
-    for node in range(adjacency.shape[1]):
-        for regime in range(tables.prior.regimes[node]):
-            intercept[regime, node], noise_std[regime, node] = draw_mechanism(
-                tables.gram[regime, node],
-                regime,
-                node,
-                adjacency[regime, :, node],
-                tables.prior,
-                gammas[regime, node],
-                normals[regime, node],
-                weights[regime, :, node],
-            )
 
 
 @kernel
