@@ -150,6 +150,7 @@ class DatasetView(_ModelView):
     def rounds_under(self, intervention: Intervention, most: int) -> FloatArray:
         """Since the last change of any of its mechanisms."""
         nodes = np.arange(len(intervention))
+        # Rounds before the last of these changes came from another system.
         start = int(self._data.starts[intervention, nodes].max())
         rows = np.flatnonzero((self._data.regimes[start:] == intervention).all(axis=1))
         return self.scaled(self._data.values[start + rows[max(len(rows) - most, 0) :]])
@@ -353,6 +354,7 @@ def misfits(alarms: Sequence[Alarm]) -> list[tuple[int, int]]:
         rounds = [a.round for a in alarms if (a.regime, a.node) == mechanism]
         row = 1
         for before, after in pairwise(rounds):
+            # A mechanism that changes again after longer may well have changed in the world.
             row = row + 1 if after - before <= SOON else 1
             if row == IN_A_ROW:
                 found.append(mechanism)

@@ -124,7 +124,11 @@ class Belief:
         rewards = self.rewards(rows, reward)
         net = rewards - cost
         mean = net.mean(axis=0)
+        # Draws of the same posterior give interventions without a difference the same mean up to
+        # rounding.
         level = mean >= mean.max() - TIE * max(float(np.abs(mean).max()), TIE)
+        # fewest switches: a person has less to do, and a switch without effect would look like a
+        # finding
         switches = np.where(level, (rows != 0).sum(axis=1), np.iinfo(np.int64).max)
         row = int(np.argmin(switches))
         top = net.max(axis=1)
@@ -253,7 +257,10 @@ def candidates(belief: Belief, reward: int, allowed: Constraints) -> Interventio
     """
     if allowed.count(MAX_COMPARED) is not None:
         return allowed.interventions(MAX_COMPARED)
+    # Not in all draws: each is a search of its own, and `recommend` adds the neighbours of the
+    # best.
     found = best_of_each(belief.first(SEARCHED_DRAWS), reward, allowed)
+    # What happens without any switch is what people compare a recommendation with.
     natural = np.zeros((1, allowed.n_nodes), dtype=np.uint8)
     rows = np.unique(np.concatenate([found, natural]), axis=0)
     return np.ascontiguousarray(rows[allowed.allows(rows)])
@@ -329,6 +336,8 @@ def most_optimistic(
     return max(
         (
             _climb(draws, reward, rank, starts[start], allowed)
+            # stable: equal values keep the order of the rows, so that every platform climbs the
+            # same way
             for start in np.argsort(-values, kind="stable")[:CLIMBS]
         ),
         key=lambda found: found.upper - float(allowed.cost(found.intervention[None])[0]),

@@ -125,6 +125,8 @@ def optimistic_rewards(
                         mu[node] += theta[node, j] * mu[j]
                 if start == 0 and sweep == 0:
                     means[arm] = mu[reward]
+                # The first sweep starts from a guess of the effects and may lower the value: it
+                # never ends the search.
                 if sweep and not mu[reward] - value > SETTLED * (1.0 + abs(value)):
                     break
                 value = mu[reward]

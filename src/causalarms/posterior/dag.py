@@ -71,11 +71,13 @@ def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -
     order. `known` (R, N) says which mechanisms have data.
     """
     probability = _of_known(posterior, known)
+    # no priority for likely edges: what counts is that no edge at all is missed
     order = safe_order(probability, 1.0)
     forward = _forward(order, probability.shape) & known[:, None, :]
     candidates = np.argwhere(forward)
     ranked = candidates[np.argsort(-probability[forward], kind="stable")]
     reachable = posterior.probability_within(_or_unknown(forward, known))
+    # Otherwise every edge of the order would be kept, and the promise would still be broken.
     needed = 1 - tolerance if reachable >= 1 - tolerance else (1 - tolerance) * reachable
     few, many = int((probability[forward] >= 1.0).sum()), len(ranked)
     while few < many:  # bisection: the probability of a miss falls with every further edge
@@ -128,6 +130,8 @@ def warn_of_open_directions(kept: KeptGraph, left_out: list[dict[str, Any]]) -> 
 
 def safe_order(probability: FloatArray, tolerance: float) -> IntArray:
     """The order with the least probability on edges against it, those above tolerance first."""
+    # A million: one edge above the tolerance outweighs all edges below it, of up to 1000 nodes with
+    # two regimes.
     weighted = probability * np.where(probability > tolerance, PRIORITY, 1.0)
     if probability.shape[1] > MAX_ORDERED_NODES:
         above = np.where(probability > tolerance, probability, 0.0)
@@ -182,6 +186,7 @@ def greedy_order(weight: FloatArray) -> IntArray:
                 if left[j] and j != i:
                     gives += weight[i, j]
                     gets += weight[j, i]
+            # a source or a sink can be placed without any edge against the order
             if gets == 0.0 or gives == 0.0:
                 chosen, to_front = i, gets == 0.0
                 break

@@ -185,6 +185,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
                 f"the values of node {node!r} are too large to compute with in units of "
                 "noise_scale: use 'estimate'"
             )
+        # In units of the noise from here on: the prior is said in them.
         data.append(z, rows)
         posterior = self._posterior(
             Moments.of(data),
@@ -208,6 +209,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self._keep(kept)
         warn_of_open_directions(kept, self.left_out_)
         self.diagnostics_ = posterior.diagnostics
+        # The exact posterior has at most 20 nodes, along which values do not grow that far.
         if self.diagnostics_ is not None:
             warn_of_lost_digits(posterior.gram, nodes)
             warn_of_bad_chains(self.diagnostics_, nodes, n_regimes)

@@ -105,6 +105,7 @@ class ExactPosterior:
 
     def update(self, moments: Moments) -> int:
         """Take over these moments; returns how many mechanisms were scored again."""
+        # A round changes one mechanism of each node: half of the tables at most, with two regimes.
         changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
         if changed.any():
             self._gram = np.array(moments.gram, order="C")
@@ -256,6 +257,8 @@ class ExactPosterior:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Into a posterior made with the same settings that knows nothing yet."""
+        # Retired mechanisms are replayed one by one: the evidence for the order is a sum over them
+        # in the order of their retirement, to the same bits.
         seen = Moments(self.n_nodes, regimes=self.regimes)
         for (regime, node), gram in zip(state["retired"], state["retired_gram"], strict=True):
             seen.gram[regime, node] = gram

@@ -66,6 +66,8 @@ def score_mechanisms(
                     scores[regime, node], within[regime, node], out.mantissa, out.exponent
                 )
         if any_changed:
+            # All regimes of a node share one set of predecessors, so their sums multiply (add, as
+            # logs).
             local[node] = within[0, node]
             for regime in range(1, prior.regimes[node]):
                 local[node] += within[regime, node]
@@ -150,6 +152,8 @@ def score_supersets(
     n_free = len(bits)
     log_det = 0.0
     for pivot in range(forced):
+        # A pivot is what the regressors before it leave of this one, plus the prior's precision:
+        # less than that precision is rounding.
         if pivot > 0:  # the first is a plain sum, and the intercept's may be below
             equations[pivot, pivot] = max(equations[pivot, pivot], least)
         log_det += math.log(equations[pivot, pivot])
@@ -168,6 +172,8 @@ def score_supersets(
             depth -= 1
             continue
         following[depth] = added + 1
+        # collinear parents: the pivot of the second is lost to rounding, and its logarithm would be
+        # nan
         stack[depth, added, added] = max(stack[depth, added, added], least)
         eliminate(stack[depth], stack[depth + 1], added)
         log_det = log_dets[depth] + math.log(stack[depth, added, added])
@@ -200,6 +206,8 @@ def score_by_size(gram: FloatArray, regime: int, node: int, prior: KernelPrior) 
     known_variance = prior.known_variance[regime, node]
     shape = noise_shape + 0.5 * n_samples
     n_parents = np.arange(len(prior.log_sizes))
+    # Normalisation of the normal-inverse-gamma prior: half a log precision per weight, and for the
+    # intercept
     score = prior.log_sizes + 0.5 * n_parents * math.log(prior.weight_precision)
     if math.isnan(prior.noise_mean[regime, node]):
         score += 0.5 * math.log(prior.intercept_precision)
@@ -254,6 +262,8 @@ def split(logs: FloatArray, mantissa: FloatArray, exponent: Int32Array) -> float
         if logs[k] == -np.inf:
             mantissa[k], exponent[k] = 0.0, NOTHING
         else:
+            # rounded to the nearest unit, so that mantissas stay within 2^-256 and 2^256 and sums
+            # of 2^19 of them below overflow
             unit = math.floor((logs[k] - top) / STEP + 0.5)
             if unit > LEAST:
                 exponent[k] = int(unit)
@@ -383,9 +393,12 @@ def draw_mechanism(
     squares = whiten(equations, z)
     variance = prior.known_variance[regime, node]
     if math.isnan(variance):
+        # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
         variance = (prior.noise_shape + 0.5 * squares) / gamma
     std = math.sqrt(variance)
     for a in range(len(z)):
+        # L^-T (z + s normal) has the posterior's covariance s^2 (L L^T)^-1. A normal per node, not
+        # per parent: a parent more or less does not shift the others' random numbers.
         z[a] += std * normals[regressors[a]]
     solve_transposed(equations, z)
     weights[:] = 0.0

@@ -45,6 +45,8 @@ def expectations(
     mean, spread = np.zeros(n), np.zeros((n, n))
     for place in range(n):
         node = order[place]
+        # As expected before the node itself is measured: with it, the regression would explain the
+        # node by itself.
         filled[node] = mean
         for later in range(place, n):
             k = order[later]
@@ -69,6 +71,7 @@ def expectations(
             spread[node, node] = variance
             continue
         mean[node] = values[node]
+        # a Kalman update: what was measured here also says something about missing predecessors
         if extra[node] > 0.0:
             error = values[node] - expected
             for j in order[:place]:
@@ -177,6 +180,8 @@ def add_round(
                 matrix[j, i] += share * row[j] * row[i]
         for a in range(k):
             i = missing[a]
+            # The variance of a mixture of the two fillings: their distance counts besides their
+            # spread.
             apart = without[a] * (1.0 - without[a]) * (filled[i] - given_all[i]) ** 2
             matrix[i, i] += share * (apart + without[a] * (1.0 - without[a]) * spread[a, a])
             for c in range(k):

@@ -120,6 +120,7 @@ def edge_masks(
     possible = np.array(np.broadcast_to(every, shape), order="C")
     possible &= ~np.eye(n_nodes, dtype=bool)
     certain = np.array(np.broadcast_to(none, shape), order="C")
+    # so that a mask says the same of a system whatever is given for regimes that do not exist
     for mask in (possible, certain):
         mask &= existing(regimes)[:, None, :]
     if (certain & ~possible).any():

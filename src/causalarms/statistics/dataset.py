@@ -334,6 +334,7 @@ class Moments:
         scaled = Moments(n_nodes, regimes=self.n_regimes)
         with np.errstate(all="ignore"):
             scaled.gram[:] = change @ self.gram @ change.T
+        # squares of values near the largest double overflow in small units
         if not np.isfinite(scaled.gram).all():
             raise DataError("the values told are too large to compute with in units of noise_scale")
         scaled.counts[:] = self.counts
@@ -345,6 +346,8 @@ class Moments:
     def restore(self, state: dict[str, Any]) -> None:
         self.gram[:] = state["gram"]
         self.counts[:] = state["counts"]
+        # The last entry of z is 1: a state whose sums do not fit its counts was not written by this
+        # program.
         if not (self.gram[:, :, -1, -1] == self.counts).all():
             raise DataError("the moments are not those of as many samples as were counted")
 

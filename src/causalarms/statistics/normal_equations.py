@@ -252,6 +252,7 @@ def inverse_by_sweeping(matrix: FloatArray) -> tuple[FloatArray, int]:
         for j in range(p):
             work[i, j] = matrix[i, j] / (scale[i] * scale[j])
     for k in range(p):
+        # In unit scale a pivot is 1 - R^2 of the column on those before it, whatever the units.
         pivot = work[k, k]
         if not pivot > SINGULAR:
             return np.empty((0, 0)), k

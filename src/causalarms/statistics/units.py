@@ -137,6 +137,7 @@ def spread_given_others(values: FloatArray, regimes: Interventions) -> FloatArra
     for node in range(n_nodes):
         own = regimes[:, node]
         parts = [relative[own == regime] for regime in np.unique(own)]
+        # N regressors with the mean, and at least two rounds to see a spread in
         enough = [part for part in parts if len(part) >= n_nodes + 2]
         if not enough and n_samples >= n_nodes + 2:
             enough = [relative]
@@ -150,6 +151,8 @@ def _left_over(values: FloatArray, node: int) -> tuple[float, int]:
     """Sum of squares of a node that the others do not explain, and its degrees of freedom."""
     n_samples, n_nodes = values.shape
     centred = values - values.mean(axis=0)
+    # QR and not the normal equations: a node that the others determine to ten digits would square
+    # to nothing.
     # the row of R that belongs to the last column is what the others do not explain of it
     last = np.linalg.qr(np.roll(centred, -1 - node, axis=1)).R[-1, -1]
     return float(last) ** 2, n_samples - n_nodes
@@ -169,6 +172,8 @@ def _warn_of_far_off_scale(relative: FloatArray, nodes: tuple[str, ...]) -> None
 
 def estimated_units(values: FloatArray, *, center: bool) -> Units:
     """A fraction of each node's spread in the first rounds, (n, N); constant nodes keep theirs."""
+    # 0.3: of 100 systems, 0.03, 0.1 and 1 cost 19.5, 18.5 and 19.8 of regret for 17.6 (docs/what-
+    # was-tried.md#looking-ahead).
     spread = NOISE_FRACTION * values.std(axis=0)
     shift = values.mean(axis=0) if center else np.zeros(values.shape[1])
     return Units(shift=shift, scale=np.where(spread > 0, spread, 1.0))

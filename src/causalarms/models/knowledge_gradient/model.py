@@ -123,6 +123,8 @@ def stratified_sets(
                     if point > 0 and named[point] == named[point - 1]:
                         fraction[o, regime, node, count[o, regime, node] - 1] += 1.0 / n_points
                         continue
+                    # Orders name the same sets again and again: each is regressed once. A linear
+                    # search is enough, because a mechanism has a few dozen.
                     at = first[regime, node]
                     while at < total and parents[at] != named[point]:
                         at += 1
@@ -209,6 +211,8 @@ def regressions_of(
                 squares = whiten(equations, mean[m, :p])
                 solve_transposed(equations, mean[m, :p])
                 invert_factored(equations, inverse[m, :p, :p])
+                # Posterior of the noise: inverse gamma, so that predictions are Student t of 2 *
+                # shape degrees.
                 shape = prior.noise_shape + 0.5 * gram[regime, node, n, n]
                 variance[m] = (prior.noise_shape + 0.5 * squares) / shape
                 freedom[m] = 2.0 * shape
@@ -245,6 +249,7 @@ def predictive_log_density(
         h += value * x[regressions.regressor[m, a]]
         e -= regressions.mean[m, a] * x[regressions.regressor[m, a]]
     spread = regressions.variance[m] * (noise + h)
+    # In logarithms: products of densities over mechanisms would underflow.
     freedom = regressions.freedom[m]
     if freedom == np.inf:
         return h, e, -0.5 * (math.log(spread) + e * e / spread)

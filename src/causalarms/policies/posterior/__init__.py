@@ -258,6 +258,8 @@ class PosteriorPolicy(Policy):
         stale = rounds.stale(a, self.made)  # from before a known change
         predict = self.watches or rounds.judges_by_prediction(self.n_told)
         view = system.view(x, stale) if predict else None
+        # Before the round is learned: a prediction that knows the round would not be surprised by
+        # it.
         alarms = [] if view is None else self._watch(a, x, view)
         # a test was played for its result, so the next decision must know it: refresh now
         tested = self._looks_ahead and not np.array_equal(a, rounds.recent.last_regimes())
@@ -275,6 +277,8 @@ class PosteriorPolicy(Policy):
             for regime, node in alarm.mechanisms(self.regimes):
                 self.detector.forget(regime, node)
                 self._starts[regime, node] = alarm.change_point
+            # Others may have changed with it, and most mechanisms are not played by the best
+            # intervention.
             self._probes_left = self.config.probes
         if n_gaps or rounds.gaps.due(self.n_told):
             # before `refresh`: gaps are filled by the posterior that has not seen this round

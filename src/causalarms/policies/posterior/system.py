@@ -189,6 +189,7 @@ class LearnedSystem:
         if self.units is not None:
             return zero
         first = rounds.recent.values(n_told) - rounds.origin
+        # Until then rounds are only stored: a posterior in wrong units would have to be made again.
         if not show_units(first):
             return None
         self._use(units_shown_by(first, center=centers))
@@ -252,6 +253,8 @@ class LearnedSystem:
         edge = self.posterior.edge_probability.max(axis=0)  # (from, to)
         position = np.argsort(self.posterior.most_probable().order)
         before = position[None, :] < position[:, None]  # (node, earlier node)
+        # A child as a predictor would explain its cause's noise away, and a change of the child
+        # would look like one of the cause.
         self.predictors = before & ((edge <= NO_EDGE_PROBABILITY) | (edge.T > NO_EDGE_PROBABILITY))
         self.tested = (np.minimum(edge, edge.T) <= OPEN_DIRECTION_PROBABILITY).all(axis=1)
 

@@ -134,6 +134,7 @@ class SampledPosterior:
     def _begin(self, moments: Moments, n_sweeps: int) -> None:
         self._tables.gram[:] = moments.gram
         errors = self._rng.standard_normal((self.n_chains, self.n_nodes)) * START_ERROR
+        # The others start from errors, so that chains that agree have all found the same orders.
         if moments.counts.any():  # one chain starts at the estimate itself
             errors[0] = 0.0
         self._orders = np.array(
@@ -141,6 +142,8 @@ class SampledPosterior:
         )
         if (self._orders < 0).any():
             raise ModelError("no order of the nodes fits the required and forbidden edges")
+        # Which candidates are good depends on the order and the other way round: five rounds of
+        # each.
         for _ in range(CHOICE_ROUNDS):
             self._choose(self._exist)
             self._sweep(max(n_sweeps // CHOICE_ROUNDS, 1), 1)
@@ -156,6 +159,7 @@ class SampledPosterior:
         self._tables.tags[changed] = EMPTY
         samples = self.gram[:, :, -1, -1]
         growth = GROWTH_TO_CHOOSE_AGAIN
+        # the second condition: a mechanism that forgot rounds after a change
         due = (samples > growth * self._chosen_at) | (samples * growth < self._chosen_at)
         if (changed & due).any():
             self._choose(changed & due)
@@ -232,6 +236,7 @@ class SampledPosterior:
         Its probable parents cannot become its children. (The exact posterior keeps all that its
         samples say about the order.)
         """
+        # Chains have no table over all sets of predecessors in which the evidence could be kept.
         parents = (self.edge_probability[regime, :, node] > 0.5) & ~self.required[:, node].any(0)
         self.allowed[:, node, parents] = False
         self.retired.append((regime, node, self.gram[regime, node].copy()))

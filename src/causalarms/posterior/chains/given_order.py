@@ -295,6 +295,7 @@ def climb(
 ) -> float:
     """Let the node with the largest gain enter or leave until none gains; returns the total."""
     n, total = len(possible), 0.0
+    # rounding could make steps go in circles; a climb needs about one step per parent
     for _ in range(3 * n):
         toggle_gains(matrix, inside, by_size, noise, gains)
         best, gain = -1, MIN_GAIN
