@@ -42,7 +42,7 @@ from causalarms.posterior.prior import (
     regimes_of,
     sums_by_count,
 )
-from causalarms.sem.regimes import existing
+from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
 
 
@@ -95,7 +95,8 @@ class ExactPosterior:
         self._log_prior_sum: float | None = None
         self._forward_sums: FloatArray | None = None  # None: nothing is scored yet
         self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
-        _refuse_cycle(self._edge_mask.required)
+        if topological_order(self._edge_mask.required.any(axis=0)) is None:
+            raise ModelError("no order of the nodes fits the required and forbidden edges")
         if moments is None:
             # The prior alone is scored on demand: the first, random rounds of a policy need no
             # score, and would wait 20 seconds for kernels to be compiled.
@@ -314,11 +315,8 @@ def evidence_of_order(
     node, the old samples have the probability sum over P in S of prior(P | S) exp(log likelihood
     of P): one more factor of that node in the sum over orders.
     """
-    certain = np.delete(required, node)
-    free = np.delete(allowed, node) & ~certain
     prior = np.zeros_like(within)
-    by_count = sums_by_count(log_sizes, int(certain.sum()), int(free.sum()))
-    add_prior(bits_of(free), bits_of(certain), by_count, prior)
+    _add_prior_of(node, log_sizes, allowed, required, prior)
     possible = prior > -np.inf
     return np.where(possible, within - np.where(possible, prior, 0.0), -np.inf)
 
@@ -338,25 +336,20 @@ def log_prior_sum(
     n = len(log_sizes)
     local = np.zeros((n, 1 << (n - 1)))
     for regime, node in np.argwhere(existing(regimes)).tolist():
-        certain = np.delete(required[regime, :, node], node)
-        free = np.delete(allowed[regime, :, node], node) & ~certain
-        add_prior(
-            bits_of(free),
-            bits_of(certain),
-            sums_by_count(log_sizes, int(certain.sum()), int(free.sum())),
-            local[node],
+        _add_prior_of(
+            node, log_sizes, allowed[regime, :, node], required[regime, :, node], local[node]
         )
     return float(forward_sums(local)[-1])
 
 
-def _refuse_cycle(required: BoolArray) -> None:
-    """ModelError if no order of the nodes has all required parents (R, N, N) before their child."""
-    waiting: BoolArray = np.asarray(required.any(axis=0))  # [parent, child]
-    while waiting.size:
-        first = ~waiting.any(axis=0)
-        if not first.any():
-            raise ModelError("no order of the nodes fits the required and forbidden edges")
-        waiting = waiting[np.ix_(~first, ~first)]
+def _add_prior_of(
+    node: int, log_sizes: FloatArray, allowed: BoolArray, required: BoolArray, local: FloatArray
+) -> None:
+    """Add the log prior of a mechanism's parents within every set; `allowed`, `required` (N,)."""
+    certain = np.delete(required, node)
+    free = np.delete(allowed, node) & ~certain
+    by_count = sums_by_count(log_sizes, int(certain.sum()), int(free.sum()))
+    add_prior(bits_of(free), bits_of(certain), by_count, local)
 
 
 def _past_of_order(past: FloatArray, order: IntArray) -> float:

@@ -296,14 +296,7 @@ def subset_log_sums(
 ) -> None:
     """sums[S] = log of the sum of exp(logs[P]) over P within S; the last two are room to work."""
     top = split(logs, mantissa, exponent)
-    bit = 1
-    while bit < len(logs):
-        for low in range(0, len(logs), 2 * bit):
-            high, end = low + bit, low + 2 * bit
-            _add_halves(
-                mantissa[high:end], exponent[high:end], mantissa[low:high], exponent[low:high]
-            )
-        bit *= 2
+    _add_over_bits(mantissa, exponent, True)
     _join(top, mantissa, exponent, sums)
 
 
@@ -313,15 +306,24 @@ def superset_log_sums(
 ) -> None:
     """sums[P] = log of the sum of exp(logs[S]) over S that contain P."""
     top = split(logs, mantissa, exponent)
-    bit = 1
-    while bit < len(logs):
-        for low in range(0, len(logs), 2 * bit):
-            high, end = low + bit, low + 2 * bit
-            _add_halves(
-                mantissa[low:high], exponent[low:high], mantissa[high:end], exponent[high:end]
-            )
-        bit *= 2
+    _add_over_bits(mantissa, exponent, False)
     _join(top, mantissa, exponent, sums)
+
+
+@kernel
+def _add_over_bits(mantissa: FloatArray, exponent: Int32Array, upwards: bool) -> None:
+    """Bit by bit, sets without it are added to those with it (upwards), or the other way round."""
+    bit = 1
+    while bit < len(mantissa):
+        for low in range(0, len(mantissa), 2 * bit):
+            high, end = low + bit, low + 2 * bit
+            m_low, e_low = mantissa[low:high], exponent[low:high]
+            m_high, e_high = mantissa[high:end], exponent[high:end]
+            if upwards:
+                _add_halves(m_high, e_high, m_low, e_low)
+            else:
+                _add_halves(m_low, e_low, m_high, e_high)
+        bit *= 2
 
 
 @kernel

@@ -33,14 +33,6 @@ class Units:
     scale: FloatArray  # (N,)
 
     @classmethod
-    def unscaled(cls, values: FloatArray, *, center: bool) -> Units:
-        """Those of the values, (n, N), relative to their mean if they are centred."""
-        n_nodes = values.shape[1]
-        return cls(
-            shift=values.mean(axis=0) if center else np.zeros(n_nodes), scale=np.ones(n_nodes)
-        )
-
-    @classmethod
     def safe(
         cls,
         values: FloatArray,
