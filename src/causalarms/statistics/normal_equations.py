@@ -89,9 +89,10 @@ def cholesky(
 def solve_lower(equations: FloatArray, z: FloatArray) -> None:
     """L solution = z, in place."""
     for a in range(len(z)):
+        value = z[a]
         for c in range(a):
-            z[a] -= equations[a, c] * z[c]
-        z[a] /= equations[a, a]
+            value -= equations[a, c] * z[c]
+        z[a] = value / equations[a, a]
 
 
 @kernel
