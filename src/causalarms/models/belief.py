@@ -21,7 +21,7 @@ from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_COMPARED, MAX_TABLE_NODES
-from causalarms.posterior.base import Draws, in_units_of_data
+from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import likely_edges
 from causalarms.posterior.mechanism import draw_weights
 from causalarms.posterior.prior import MechanismPrior, kernel_prior
@@ -272,6 +272,21 @@ def summary(values: FloatArray) -> Summary:
     mean = np.asarray(values.mean(axis=0))
     # a few far draws can move the mean out of the interval: widen it to contain the mean
     return Summary(mean, np.minimum(low, mean), np.maximum(high, mean))
+
+
+def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) -> Draws:
+    """Draws in units of the prior, converted; `regimes` (N,) says how many each node has."""
+    if units.trivial:
+        return draws
+    weights = units.weights(draws.weights)
+    intercept = units.intercept(draws.intercept, weights)
+    if regimes is not None:  # the shift of the units is not an intercept of a missing regime
+        intercept = np.where(existing(regimes), intercept, 0.0)
+    return draws._replace(
+        weights=weights,
+        intercept=intercept,
+        noise_std=draws.noise_std * units.scale,
+    )
 
 
 # -- optimism: the intervention whose reward may well be the highest -------------------------------

@@ -9,9 +9,8 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.posterior.mechanism import ScoreTables
 from causalarms.posterior.prior import KernelPrior
-from causalarms.sem.regimes import Counts, existing
+from causalarms.sem.regimes import Counts
 from causalarms.statistics.dataset import Moments
-from causalarms.statistics.units import Units
 
 if TYPE_CHECKING:  # the package of chains imports this module
     from causalarms.posterior.chains.convergence import Diagnostics
@@ -93,18 +92,3 @@ class Posterior(Protocol):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over the state of a posterior made with the same settings."""
-
-
-def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) -> Draws:
-    """Draws in units of the prior, converted; `regimes` (N,) says how many each node has."""
-    if units.trivial:
-        return draws
-    weights = units.weights(draws.weights)
-    intercept = units.intercept(draws.intercept, weights)
-    if regimes is not None:  # the shift of the units is not an intercept of a missing regime
-        intercept = np.where(existing(regimes), intercept, 0.0)
-    return draws._replace(
-        weights=weights,
-        intercept=intercept,
-        noise_std=draws.noise_std * units.scale,
-    )

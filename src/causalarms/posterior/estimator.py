@@ -27,7 +27,7 @@ from causalarms.graphs.inputs import (
     regimes_in,
 )
 from causalarms.limits import MAX_REGIMES
-from causalarms.posterior.base import Draws, Posterior, in_units_of_data
+from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.chains.convergence import warn_of_bad_chains
 from causalarms.posterior.dag import (
@@ -223,7 +223,13 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         found = self.posterior_.draw(generator(random_state), n)
-        return in_units_of_data(self._units, found, self.regimes_)
+        weights = self._units.weights(found.weights)
+        intercept = self._units.intercept(found.intercept, weights)
+        return found._replace(
+            weights=weights,
+            intercept=np.where(existing(self.regimes_), intercept, 0.0),
+            noise_std=found.noise_std * self._units.scale,
+        )
 
     @property
     def graph_(self) -> nx.DiGraph:

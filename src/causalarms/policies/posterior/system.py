@@ -19,7 +19,7 @@ from causalarms.changes.predictive import predictive_scores
 from causalarms.checks import choice, fraction, integer, optional
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
 from causalarms.limits import MAX_EXACT_NODES
-from causalarms.models.belief import Belief
+from causalarms.models.belief import Belief, in_units_of_data
 from causalarms.policies.posterior.rounds import (
     DRAWS_TO_FILL,
     FIRST_ROUNDS,
@@ -28,7 +28,7 @@ from causalarms.policies.posterior.rounds import (
     units_shown_by,
 )
 from causalarms.policies.state import nested, unnested
-from causalarms.posterior.base import Draws, Posterior, in_units_of_data
+from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.prior import MechanismPrior, edge_masks, per_mechanism
