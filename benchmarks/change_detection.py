@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-from causalarms.changes.detector import Alarm, Detector
+from causalarms.changes.detector import PREDICTION, Alarm, Detector, View
 from causalarms.changes.evidence import (
     ALTERNATIVES,
     WEIGHT_CHANGES,
@@ -23,7 +23,6 @@ from causalarms.changes.evidence import (
     Evidence,
     add_score,
 )
-from causalarms.changes.view import PREDICTION, View
 from causalarms.kernels import kernel
 from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.policies.registry import make_policy

@@ -26,7 +26,7 @@ from causalarms.models.linear import (
     singular_value_bound,
 )
 from causalarms.rng import stream
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 from shared import run_part
 
 DELTA = 0.05

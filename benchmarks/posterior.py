@@ -21,8 +21,7 @@ from causalarms import LinearSEM, random_sem
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.chains.convergence import NOTICEABLE, effective_sizes
 from causalarms.posterior.exact import ExactPosterior, table_bytes
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 from shared import readable, run_part
 
 Array = npt.NDArray[Any]

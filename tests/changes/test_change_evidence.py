@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causalarms.changes.detector import Alarm
+from causalarms.changes.detector import Alarm, Prediction
 from causalarms.changes.evidence import ALTERNATIVES, OVERSHOOT, ChangeEvidence, alarm_level
 from causalarms.changes.predictive import normal_score, predictive_scores
-from causalarms.changes.view import Prediction
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 N_NODES = 3
 PREDICTORS = np.tri(N_NODES, k=-1, dtype=bool)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from causalarms.changes.detector import Prediction
 from causalarms.changes.evidence import (
     ALTERNATIVES,
     YOUNGEST_ROUNDS,
@@ -16,7 +17,6 @@ from causalarms.changes.evidence import (
     PastScores,
     log_ratio,
 )
-from causalarms.changes.view import Prediction
 from causalarms.errors import SettingError
 
 N_NODES = 3

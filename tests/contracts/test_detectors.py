@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from causalarms.changes import Alarm, Detector, MechanismGLR, View, detector_names, make_detector
-from causalarms.changes.detector import ANY
-from causalarms.changes.view import CommittedView, DatasetView
+from causalarms.changes.detector import ANY, CommittedView, DatasetView
 from causalarms.errors import ModelError, SettingError
 from causalarms.graphs.registry import make_learner
 from causalarms.policies.base import Policy

@@ -15,7 +15,7 @@ import pytest
 from causalarms import LinearSEM, random_sem
 from causalarms.arrays import FloatArray
 from causalarms.statistics import regress
-from causalarms.statistics.moments import gram_matrix
+from causalarms.statistics.dataset import gram_matrix
 
 N_REPEATS = 1500
 N_ERRORS = 4.5

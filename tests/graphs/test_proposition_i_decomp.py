@@ -20,7 +20,7 @@ import pytest
 from causalarms import LinearSEM, random_sem
 from causalarms.arrays import FloatArray
 from causalarms.statistics import mutual_information, regress
-from causalarms.statistics.moments import gram_matrix
+from causalarms.statistics.dataset import gram_matrix
 
 SLACK = 1e-9
 

@@ -9,8 +9,7 @@ import numpy as np
 from causalarms import LinearSEM, random_sem
 from causalarms.arrays import FloatArray
 from causalarms.models.linear import MechanismWeights, fit_weights
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 
 
 def random_data(n_nodes: int, n_rows: int, seed: int) -> tuple[LinearSEM, Dataset]:

@@ -33,8 +33,7 @@ from causalarms.models.knowledge_gradient.model import (
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.orders import with_gap, without
 from causalarms.sem.rewards import all_interventions, expected_values
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 
 WEIGHT_SCALE, NOISE_SHAPE, INTERCEPT_SCALE = 1.5, 0.5, 100.0
 SETTINGS: dict[str, dict[str, Any]] = {

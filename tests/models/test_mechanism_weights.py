@@ -8,8 +8,7 @@ from mechanism_models import fitted, random_data
 
 from causalarms.errors import DataError
 from causalarms.models.linear import fit_weights
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 
 
 @pytest.mark.parametrize("known_mean", [True, False], ids=["known", "intercepts"])

@@ -17,8 +17,7 @@ from causalarms.models.optimism import (
 )
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.rewards import all_interventions
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 
 RADIUS = 1.3
 

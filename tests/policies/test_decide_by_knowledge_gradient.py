@@ -11,9 +11,8 @@ from causalarms import make_policy, random_sem
 from causalarms.changes.detector import Alarm
 from causalarms.errors import SettingError
 from causalarms.models.knowledge_gradient import Chosen, KnowledgeGradientSettings, is_judged
-from causalarms.policies.base import EXPLOIT, EXPLORE
-from causalarms.policies.posterior import PosteriorPolicy
-from causalarms.policies.posterior.decide import in_words
+from causalarms.policies.base import EXPLOIT, EXPLORE, TEST
+from causalarms.policies.posterior import PosteriorPolicy, reason_of
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.linear_sem import LinearSEM
@@ -67,7 +66,7 @@ def test_what_it_cannot_do_is_refused_by_name(settings: dict[str, Any], words: s
     ],
 )
 def test_auto_looks_ahead_where_that_is_better(settings: dict[str, Any], ahead: bool) -> None:
-    assert (looking(**settings, decide="auto")._knowledge_gradient is not None) is ahead
+    assert looking(**settings, decide="auto")._looks_ahead is ahead
 
 
 def test_what_is_best_on_average_is_computed_again_when_more_is_known() -> None:
@@ -84,11 +83,11 @@ def test_what_is_best_on_average_is_computed_again_when_more_is_known() -> None:
 
 def test_it_is_computed_once_while_nothing_more_is_known() -> None:
     policy = told(70)
-    assert policy._knowledge_gradient is not None
     policy.suggest(stream(2, "policy"))
-    first = policy._knowledge_gradient._average
+    first = policy._average
+    assert first is not None
     policy.suggest(stream(3, "policy"))
-    assert policy._knowledge_gradient._average is first
+    assert policy._average is first
 
 
 @pytest.mark.parametrize(
@@ -198,12 +197,14 @@ def test_asking_changes_nothing_and_the_same_generator_gives_the_same() -> None:
 
 
 def test_a_test_names_its_nodes_and_its_price() -> None:
-    said = [s.why for s in (told(n).suggest(np.random.default_rng(0)) for n in (3, 4, 5, 6, 7))]
-    tests = [why for why in said if why.startswith("tests whether 'x")]
+    said = [told(n).suggest(np.random.default_rng(0)) for n in (3, 4, 5, 6, 7)]
+    tests = [s.why for s in said if s.why is not None and s.why.kind == TEST]
     assert tests
     for why in tests:
-        assert "expected to save" in why
-        assert "costs" in why
+        assert why.nodes
+        assert why.saved > 0
+        assert why.cost >= 0
+        assert why.rounds > 0
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,9 @@ def test_a_reason_is_short(changed: list[int], words: str) -> None:
     instead = np.zeros(5, dtype=np.uint8)
     arm = instead.copy()
     arm[changed] = 1
-    said = in_words(Chosen(arm, 0.0, 0.0, 617.0, 40, 0.2, instead), 2.0)
+    why = reason_of(Chosen(arm, 0.0, 0.0, 617.0, 40, 0.2, instead), 2.0)
+    assert (why.kind, why.nodes, why.saved, why.rounds) == (TEST, tuple(changed), 1234.0, 40)
+    said = why.in_words(["x0", "x1", "x2", "x3", "x4"])
     assert words in said
     assert "save 1234 over the next 40 rounds, costs 0.4" in said
 

@@ -9,8 +9,7 @@ from causalarms import random_sem
 from causalarms.errors import ModelError
 from causalarms.policies.known_graph import LinSEMTS, draw_weights
 from causalarms.sem.rewards import all_interventions
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 
 SEM = random_sem(4, seed=2)
 PRECISION, STD = 0.25, 1.3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from causalarms.policies.posterior.system import PredictiveView
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 from causalarms.statistics.units import Units
 
 

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from causalarms import LinearSEM, random_sem
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 
 
 def rounds(

@@ -10,7 +10,7 @@ from small_systems import moments_of, posterior_of, rounds
 
 from causalarms.errors import DataError, ModelError
 from causalarms.posterior.exact import ExactPosterior, table_bytes
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 
 @given(st.permutations(range(6)), st.integers(0, 9), st.booleans())

@@ -11,7 +11,7 @@ from small_systems import moments_of, posterior_of, rounds
 
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 
 def subsets(nodes: tuple[int, ...]) -> list[tuple[int, ...]]:

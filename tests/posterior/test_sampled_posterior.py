@@ -13,7 +13,7 @@ from causalarms.errors import DataError, ModelError
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.chains.convergence import NOTICEABLE, effective_sizes
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 
 def sampled_of(X: Any, A: Any, **settings: Any) -> SampledPosterior:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from causalarms.errors import DataError
 from causalarms.statistics import Regression, regress
-from causalarms.statistics.moments import gram_matrix
+from causalarms.statistics.dataset import gram_matrix
 from causalarms.statistics.normal_equations import SingularError
 
 

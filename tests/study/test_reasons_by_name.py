@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from causalarms import Study, random_sem
+from causalarms.policies.base import TEST, Reason
 
 
 def test_a_test_is_explained_with_the_names_of_nodes() -> None:
@@ -27,3 +28,19 @@ def test_a_test_is_explained_with_the_names_of_nodes() -> None:
     for words in tests:
         assert re.search(r"tests whether '(heat|flow|acid|yield)'", words)
         assert "'x" not in words
+
+
+def test_a_test_names_the_factor_that_a_person_would_change() -> None:
+    settings = Study.create(
+        None, nodes=["rate", "purity", "yield"], reward="yield",
+        factors={
+            "catalyst": {"acts_on": ["rate", "purity"]},
+            "yield": {},
+            "load": {"acts_on": ["yield"]},
+        },
+    ).settings  # fmt: skip
+    why = Reason(TEST, nodes=(0, 1, 2), saved=123456.0, rounds=7, cost=0.25)
+    assert why.in_words(settings.named.moved_by) == (
+        "tests whether 'catalyst' and 'yield' should change: "
+        "expected to save 123456 over the next 7 rounds, costs 0.25"
+    )

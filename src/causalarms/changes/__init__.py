@@ -1,10 +1,18 @@
 """Which mechanisms to forget."""
 
-from causalarms.changes.detector import ANY, Alarm, Detector, NoChange, misfits
+from causalarms.changes.detector import (
+    ANY,
+    MODEL,
+    PREDICTION,
+    Alarm,
+    Detector,
+    NoChange,
+    View,
+    misfits,
+)
 from causalarms.changes.evidence import ChangeEvidence
 from causalarms.changes.glr import MechanismGLR, WholeGraphRatio
 from causalarms.changes.registry import detector_names, make_detector
-from causalarms.changes.view import MODEL, PREDICTION, View
 
 __all__ = [
     "ANY",

@@ -26,20 +26,26 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, IntArray, Interventions
-from causalarms.changes.detector import Alarm, Detector
-from causalarms.changes.view import PREDICTION, Prediction, View
+from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
 from causalarms.checks import choice, number
 from causalarms.kernels import kernel
+from causalarms.statistics.dataset import ArrayState
 
+# Enough that the outermost rank is worth log(6000) = 8.7 nats, and few enough to compare in every
+# round.
 POOL_SCORES = 6000  # scores to compare with, of all nodes together
 YOUNGEST_ROUNDS = 20  # whose scores are not compared with yet: those of a change would hide it
 MAX_EXCESS_KURTOSIS = 6.0  # that of exponential noise
 OWN_SCORES = 600.0  # scores of the mechanism itself that weigh as much as all of the pool
+# Keep a division finite: weights that are known have no leverage at all.
 MIN_LEVERAGE, MAX_LEVERAGE = 1e-4, 1e12
 LARGEST_SCORE = 1e6
+# Beyond it the normal distribution has less than 1e-4 on both sides together, a fraction of a rank.
 REACH = 4.0  # standard deviations: the table of the normal distribution ends there
 
-# mean and spread of the scores after a change
+# A factor of two to three between spreads and between shifts: a change between two of them loses
+# little, and each further alternative would divide the evidence of the others. Here: mean and
+# spread of the scores after a change.
 ALTERNATIVES = np.array(
     [(0.0, 1.6), (0.0, 3.0), (0.0, 8.0), (0.0, 25.0)]
     + [(sign * shift, 1.0) for shift in (1.0, 2.0, 4.0) for sign in (1.0, -1.0)]
@@ -163,6 +169,8 @@ class ChangeEvidence(Detector):
         """Start again with a mechanism that is learned again."""
         if self._past is not None:
             self._past.forget(regime, node, since=self._likeliest_start(regime, node))
+        # `usual` stays: how far ratios are above one depends on the noise, which outlasts the
+        # change.
         for held in (self._evidence.sums, self._evidence.gains, self._evidence.starts):
             held[regime, node] = 0
 
@@ -249,6 +257,7 @@ def add_score(
                 changes += _add(evidence, n_kinds + n_changes * j + c, round_, ratio)
     if n_predictors == 0:
         return kinds / n_kinds
+    # An average with fixed weights of martingales is a martingale: the rate holds for the mixture.
     return 0.5 * kinds / n_kinds + 0.5 * changes / (n_changes * n_predictors)
 
 
@@ -262,7 +271,9 @@ def _add(evidence: Evidence, k: int, round_: int, ratio: float) -> float:
         usual[0, k] += min(math.exp(ratio), MAX_RATIO_IN_AVERAGE)
         usual[1, k] += 1.0
         ratio -= math.log(max(average, 1.0))
+    # R <- (1 + R) L: the 1 is the change point at this round (Shiryaev 1963, Roberts 1966)
     sums[k] = min((1.0 + sums[k]) * math.exp(ratio), MAX_SUM)
+    # Page's CUSUM begins again whenever no change is the better explanation.
     if gains[k] <= 0.0:
         gains[k], starts[k] = 0.0, round_
     gains[k] += ratio
@@ -286,7 +297,7 @@ def normal_mass(low: float, high: float) -> float:
     return 0.5 * (math.erfc(-high * math.sqrt(0.5)) - math.erfc(-low * math.sqrt(0.5)))
 
 
-class PastScores:
+class PastScores(ArrayState):
     """Scores by their rank among earlier ones: standard normal whatever the noise's distribution.
 
     Until something changes, scores of all mechanisms are taken to have about the same distribution,
@@ -307,6 +318,8 @@ class PastScores:
 
     Rounds are held in a ring, with a score per node that is nan if its mechanism was not tested.
     """
+
+    STATE = ("scores", "regimes", "rounds")
 
     def __init__(self, n_nodes: int) -> None:
         size = YOUNGEST_ROUNDS + -(-POOL_SCORES // n_nodes)
@@ -342,18 +355,6 @@ class PastScores:
         """Drop a mechanism's scores from a round on: they had another distribution."""
         rows = (self._rounds >= since) & (self._regimes[:, node] == regime)
         self._scores[rows, node] = np.nan
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "scores": self._scores.copy(),
-            "regimes": self._regimes.copy(),
-            "rounds": self._rounds.copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._scores[:] = state["scores"]
-        self._regimes[:] = state["regimes"]
-        self._rounds[:] = state["rounds"]
 
 
 @kernel

@@ -21,23 +21,24 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray
-from causalarms.changes.detector import ANY, Alarm, Detector
-from causalarms.changes.view import MODEL, Model, View
+from causalarms.changes.detector import ANY, MODEL, Alarm, Detector, Model, View
 from causalarms.checks import fraction, integer, number
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import existing
+from causalarms.statistics.dataset import ArrayState
 
 LONGEST_WINDOW = 100_000  # all of it is looked at in every round
 
 
-class MechanismGLR(Detector):
+class MechanismGLR(ArrayState, Detector):
     """Alarm where max over s of Psi(s) reaches `threshold` + `per_sample` * samples after s.
 
     `n_regimes` is the most that a node has.
     """
 
     needs = (MODEL,)
+    STATE = ("residuals", "rounds", "counts")
 
     def __init__(
         self,
@@ -114,6 +115,7 @@ class MechanismGLR(Detector):
             self.min_window,
             self.per_sample,
         )
+        # Values are collected all the same: right after that round there is a window to look at.
         if round_ <= self.start_after:
             return []
         alarms = []
@@ -143,18 +145,6 @@ class MechanismGLR(Detector):
 
     def forget(self, regime: int, node: int) -> None:
         self._counts[regime, node] = 0
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "residuals": self._residuals.copy(),
-            "rounds": self._rounds.copy(),
-            "counts": self._counts.copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._residuals[:] = state["residuals"]
-        self._rounds[:] = state["rounds"]
-        self._counts[:] = state["counts"]
 
 
 class Rings(NamedTuple):
@@ -208,6 +198,7 @@ def gaussian_gain(samples: int, total: float, square: float, variance: float) ->
     fitted = square / samples - average * average
     if not fitted > 0.0 or not variance > 0.0:
         return -np.inf
+    # eq. psi_s_2: log likelihood with mean and variance fitted, minus that of N(nu, sigma^2)
     return 0.5 * samples * (np.log(variance / fitted) - 1.0) + 0.5 * square / variance
 
 
@@ -272,6 +263,7 @@ class WholeGraphRatio(Detector):
         center = recent.mean(axis=0)
         fitted = np.cov(recent, rowvar=False, bias=True)
         try:
+            # The same factorisation as in `slogdet` below decides what is singular.
             inverse = np.linalg.inv(covariance)
         except np.linalg.LinAlgError:  # a model without noise: nothing can be said of a ratio
             return -math.inf
@@ -291,6 +283,8 @@ def mean_and_covariance(
 ) -> tuple[FloatArray, FloatArray]:
     """Of all nodes under an intervention, (N,) and (N, N), if the model is right."""
     nodes = np.arange(len(intervention))
+    # A general inverse and not the normal equations: the model may have a cycle, so that there is
+    # no order to substitute in.
     flow = np.linalg.inv(np.eye(len(intervention)) - model.played(intervention))
     mean = model.intercept[intervention, nodes] @ flow
     scaled = model.noise_std[intervention, nodes][:, None] * flow

@@ -23,8 +23,7 @@ from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import existing, mechanism_name
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import gram_matrix
+from causalarms.statistics.dataset import Dataset, gram_matrix
 from causalarms.statistics.mutual_information import kraskov, psi_table
 from causalarms.statistics.normal_equations import Regression, SingularError, regress
 from causalarms.statistics.units import Units

@@ -9,6 +9,7 @@ answer to "what is best and how sure".
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,13 +19,28 @@ import numpy.typing as npt
 from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError
 from causalarms.graphs.graph import Graph
-from causalarms.limits import MAX_COMPARED
-from causalarms.models.draws import best_of_each, rewards_of
+from causalarms.kernels import kernel
+from causalarms.limits import MAX_COMPARED, MAX_TABLE_NODES
 from causalarms.posterior.base import Draws
-from causalarms.posterior.dag import draws_given_graph, likely_edges
+from causalarms.posterior.dag import likely_edges
+from causalarms.posterior.mechanism import draw_weights
+from causalarms.posterior.prior import MechanismPrior, kernel_prior
+from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
-from causalarms.sem.regimes import Counts, existing, topological_order
-from causalarms.sem.rewards import expected_values
+from causalarms.sem.regimes import (
+    Counts,
+    existing,
+    n_interventions,
+    regime_counts,
+    topological_order,
+)
+from causalarms.sem.rewards import (
+    allowed_arms,
+    expected_values,
+    intervention_of,
+    reward_tables,
+    within,
+)
 from causalarms.statistics.units import Units
 
 INTERVAL = (0.025, 0.975)  # quantiles between which all intervals lie
@@ -108,7 +124,11 @@ class Belief:
         rewards = self.rewards(rows, reward)
         net = rewards - cost
         mean = net.mean(axis=0)
+        # Draws of the same posterior give interventions without a difference the same mean up to
+        # rounding.
         level = mean >= mean.max() - TIE * max(float(np.abs(mean).max()), TIE)
+        # fewest switches: a person has less to do, and a switch without effect would look like a
+        # finding
         switches = np.where(level, (rows != 0).sum(axis=1), np.iinfo(np.int64).max)
         row = int(np.argmin(switches))
         top = net.max(axis=1)
@@ -170,12 +190,23 @@ def belief_given_graph(
     noise_mean: FloatArray | None = None,  # (R, N), in the units of the data
     regimes: Counts | None = None,  # (N,), None: all R
 ) -> Belief:
-    """The belief of a policy that takes one graph as certain; `n` is the number of draws."""
+    """The belief of a policy that takes one graph as certain; `n` is the number of draws.
+
+    Each mechanism is drawn by itself. Draws are t-distributed, wide if a mechanism has few rounds;
+    one that was never played is drawn from the prior.
+    """
     order = topological_order(adjacency.any(axis=0))
     if order is None:
         raise ModelError("the learned graphs of the regimes mix into a cycle: no prediction")
+    n_regimes, size = adjacency.shape[:2]
     known = None if noise_mean is None else noise_mean / units.scale
-    drawn = draws_given_graph(gram, adjacency, order, rng, n, noise_mean=known, regimes=regimes)
+    counts = regime_counts(regimes, size, default=n_regimes)
+    prior = kernel_prior(counts, MechanismPrior(), known, None)
+    gammas = rng.standard_gamma(prior.noise_shape + 0.5 * gram[:, :, -1, -1], (n, n_regimes, size))
+    normals = rng.standard_normal((n, n_regimes, size, size + 1))
+    edges = np.repeat(adjacency[None], n, axis=0)
+    weights = draw_weights(np.ascontiguousarray(gram), prior, edges, gammas, normals)
+    drawn = Draws(np.repeat(order[None], n, axis=0), edges, *weights)
     return Belief(
         in_units_of_data(units, drawn, regimes),
         adjacency.astype(float),
@@ -226,7 +257,10 @@ def candidates(belief: Belief, reward: int, allowed: Constraints) -> Interventio
     """
     if allowed.count(MAX_COMPARED) is not None:
         return allowed.interventions(MAX_COMPARED)
-    found = best_of_each(belief.first(SEARCHED_DRAWS), reward, allowed=allowed)
+    # Not in all draws: each is a search of its own, and `recommend` adds the neighbours of the
+    # best.
+    found = best_of_each(belief.first(SEARCHED_DRAWS), reward, allowed)
+    # What happens without any switch is what people compare a recommendation with.
     natural = np.zeros((1, allowed.n_nodes), dtype=np.uint8)
     rows = np.unique(np.concatenate([found, natural]), axis=0)
     return np.ascontiguousarray(rows[allowed.allows(rows)])
@@ -253,3 +287,135 @@ def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) 
         intercept=intercept,
         noise_std=draws.noise_std * units.scale,
     )
+
+
+# -- optimism: the intervention whose reward may well be the highest -------------------------------
+#
+# An intervention's upper value is a quantile of its expected reward over the draws: as high as,
+# say, three of twenty draws say. Up to 15 nodes of two regimes it is taken over all interventions.
+# Beyond, the search starts from the best intervention of every draw and goes from neighbour to
+# neighbour while that raises the upper value: no certificate.
+
+MAX_ROWS = 2**MAX_TABLE_NODES  # allowed interventions that are compared one by one
+BUDGET = 5_000  # tree nodes per draw; a starting point need not be proven
+CLIMBS = 10  # starting points from which one node at a time is flipped
+
+
+class Optimistic(NamedTuple):
+    """The intervention of the highest upper value."""
+
+    intervention: Intervention
+    upper: float
+    mean: float  # over the draws
+
+
+def rank_of(quantile: float, n_draws: int) -> int:
+    """How many draws agree that an intervention is at least as good as its upper value.
+
+    >>> rank_of(0.9, 20), rank_of(0.5, 1)
+    (3, 1)
+    """
+    return n_draws - math.floor(quantile * (n_draws - 1))
+
+
+def most_optimistic(
+    draws: Draws, reward: int, quantile: float, allowed: Constraints | None = None
+) -> Optimistic:
+    """The intervention with the largest quantile of its expected reward over the draws.
+
+    Of the `allowed` ones (None: all), net of what each costs; `upper` and `mean` are rewards before
+    costs.
+    """
+    rank = rank_of(quantile, len(draws.order))
+    n_regimes, n_nodes = draws.intercept.shape[1:]
+    allowed = within(np.full(n_nodes, n_regimes), allowed)
+    regimes = np.array(allowed.regimes)
+    if n_interventions(regimes) <= 2**MAX_TABLE_NODES:
+        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
+        cost: FloatArray | float = 0.0
+        if not allowed.free:  # else the index of a column is that of its intervention
+            arms, cost = allowed_arms(allowed)
+            tables = np.ascontiguousarray(tables[:, arms])
+        upper = upper_values(tables, rank)
+        best = int(np.argmax(upper - cost))
+        arm = best if allowed.free else int(arms[best])
+        return Optimistic(
+            intervention_of(arm, n_nodes, regimes),
+            float(upper[best]),
+            float(tables[:, best].mean()),
+        )
+    if allowed.count(MAX_ROWS) is not None:
+        return _best_row(draws, reward, rank, allowed, allowed.interventions(MAX_ROWS))
+    starts = np.unique(best_of_each(draws, reward, allowed), axis=0)
+    values = upper_values(rewards_of(draws, starts, reward), rank) - allowed.cost(starts)
+    return max(
+        (
+            _climb(draws, reward, rank, starts[start], allowed)
+            # stable: equal values keep the order of the rows, so that every platform climbs the
+            # same way
+            for start in np.argsort(-values, kind="stable")[:CLIMBS]
+        ),
+        key=lambda found: found.upper - float(allowed.cost(found.intervention[None])[0]),
+    )
+
+
+def _best_row(
+    draws: Draws, reward: int, rank: int, allowed: Constraints, rows: Interventions
+) -> Optimistic:
+    rewards = rewards_of(draws, rows, reward)
+    upper = upper_values(rewards, rank)
+    best = int(np.argmax(upper - allowed.cost(rows)))
+    return Optimistic(rows[best].copy(), float(upper[best]), float(rewards[:, best].mean()))
+
+
+def _climb(
+    draws: Draws, reward: int, rank: int, start: Intervention, allowed: Constraints
+) -> Optimistic:
+    """From allowed neighbour to allowed neighbour while the net upper value grows."""
+    best = _best_row(draws, reward, rank, allowed, start[None])
+    while True:
+        # where it stands is the first row: it wins a tie, so that the climb ends
+        rows = np.vstack([best.intervention[None], allowed.neighbours(best.intervention)])
+        found = _best_row(draws, reward, rank, allowed, rows)
+        if np.array_equal(found.intervention, best.intervention):
+            return best
+        best = found
+
+
+def best_of_each(draws: Draws, reward: int, allowed: Constraints) -> Interventions:
+    """The best allowed intervention found for every draw, (n, N)."""
+    return np.stack(
+        [
+            best_intervention(
+                weights, mean, order, reward, constraints=allowed, budget=BUDGET
+            ).intervention
+            for order, _, weights, mean, _ in zip(*draws, strict=True)
+        ]
+    )
+
+
+def rewards_of(draws: Draws, rows: Interventions, reward: int) -> FloatArray:
+    """Expected rewards of given interventions under every draw, (n, rows)."""
+    return np.stack(
+        [
+            expected_values(weights, mean, order, rows)[:, reward]
+            for order, _, weights, mean, _ in zip(*draws, strict=True)
+        ]
+    )
+
+
+@kernel
+def upper_values(rewards: FloatArray, rank: int) -> FloatArray:
+    """The `rank`-th largest of every column, (arms,)."""
+    n_draws, n_arms = rewards.shape
+    largest = np.full((rank, n_arms), -np.inf)
+    for d in range(n_draws):
+        for arm in range(n_arms):
+            value = rewards[d, arm]
+            if value > largest[rank - 1, arm]:
+                place = rank - 1
+                while place > 0 and largest[place - 1, arm] < value:
+                    largest[place, arm] = largest[place - 1, arm]
+                    place -= 1
+                largest[place, arm] = value
+    return largest[rank - 1]

@@ -38,7 +38,7 @@ from causalarms.sem.regimes import (
     regime_counts,
     topological_order,
 )
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 from causalarms.statistics.normal_equations import SingularError, regress
 
 FORMS = ("theorem", "parents", "valid")
@@ -99,6 +99,7 @@ def fit_weights(
         std[regime, node] = fit.residual_std if noise_std is None else noise_std[regime, node]
         n_regressors[regime, node] = len(fit.columns)
         if len(fit.columns):
+            # Lemma 2 needs the largest eigenvalue of Phi = sigma^2 (X X^T)^-1 of each mechanism.
             eigenvalue = float(np.linalg.eigvalsh(fit.inverse)[-1])
             spread[regime, node] = std[regime, node] ** 2 * eigenvalue
     order = topological_order(adjacency.any(axis=0))
@@ -159,6 +160,7 @@ def singular_value_bound(
         dimension = n_regressors[i] if form == 1 else n
         total += np.sqrt(dimension * (dimension + 2.0)) * spread[i]
         largest = max(largest, spread[i])
+    # beyond this Bernstein's inequality has its sub-exponential tail (see the module's text)
     if form == 2 and log_term * largest * (n + 2.0) > total:
         return 2.0 * np.sqrt((n + 2.0) * largest) * log_term
     return 2.0 * np.sqrt(log_term * total)
@@ -225,7 +227,9 @@ def _score(
         for node in range(n):
             flow_square += flow[node] ** 2
             mu_square += mu[node] ** 2
+        # eq. mu_a: mu_a = (I - B_a^T)^-1 nu, here at the reward
         mean[row] = mu[reward]
+        # Theorem 1: |column of (I - B_a)^-1 at the reward| |mu_a| sigma_max(Delta B_a)
         width[row] = np.sqrt(flow_square * mu_square) * singular_value_bound(
             spread_a, regressors_a, bound.form, bound.log_term
         )

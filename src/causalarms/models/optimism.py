@@ -26,6 +26,7 @@ from causalarms.statistics.normal_equations import (
     cholesky,
     normal_equations,
     regressors_of,
+    solve_lower,
     solve_transposed,
     whiten,
 )
@@ -72,11 +73,8 @@ def ridge_ellipsoids(
                 centre[regime, parents[a], node] = z[a]
             for b in range(p):  # column b of V^-1
                 z[:] = 0.0
-                for a in range(b, p):
-                    value = 1.0 if a == b else 0.0
-                    for c in range(b, a):
-                        value -= equations[a, c] * z[c]
-                    z[a] = value / equations[a, a]
+                z[b] = 1.0
+                solve_lower(equations, z)
                 solve_transposed(equations, z)
                 for a in range(p):
                     shape[regime, node, parents[a], parents[b]] = z[a]
@@ -127,6 +125,8 @@ def optimistic_rewards(
                         mu[node] += theta[node, j] * mu[j]
                 if start == 0 and sweep == 0:
                     means[arm] = mu[reward]
+                # The first sweep starts from a guess of the effects and may lower the value: it
+                # never ends the search.
                 if sweep and not mu[reward] - value > SETTLED * (1.0 + abs(value)):
                     break
                 value = mu[reward]

@@ -35,8 +35,7 @@ from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.rewards import all_interventions
 from causalarms.simulation.experiment import METRICS, Unit
 from causalarms.simulation.results import Record
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 
 METHODS = ("CSL", "CSL-nw", "GOLEM", "DAGMA")
 COMPARED_BY_ROUNDS = ("CSL", "GOLEM")

@@ -28,7 +28,7 @@ from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import fraction, number
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_LEVELS
-from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Policy, Reason, Suggestion
 from causalarms.policies.state import Declared
 
 
@@ -121,15 +121,13 @@ class Additive(Policy):
             levels = np.flatnonzero(self._alive[:, node])
             seen = self._seen[levels, node]
             chosen[node] = rng.choice(levels[seen == seen.min()])
-        return Suggestion(chosen, EXPLORE, why="levels that are left, equally often")
+        return Suggestion(chosen, EXPLORE, why=Reason("levels"))
 
     def _best(self) -> Suggestion:
         terms = np.where(self._alive, self.terms(), -np.inf)
         best = terms.argmax(axis=0)
         mean = float(self._terms[0] + terms[best, np.arange(self.n_nodes)].sum())
-        return Suggestion(
-            best.astype(np.uint8), EXPLOIT, mean, why="every node at the best of its levels"
-        )
+        return Suggestion(best.astype(np.uint8), EXPLOIT, mean, why=Reason("all nodes best"))
 
     def terms(self) -> FloatArray:
         """What each level adds to the reward beyond its node's first, (R, N)."""

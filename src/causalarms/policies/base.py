@@ -15,9 +15,8 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.detector import Alarm, Detector, NoChange, checked_alarms, misfits
+from causalarms.changes.detector import Alarm, Detector, NoChange, View, checked_alarms, misfits
 from causalarms.changes.registry import as_detector
-from causalarms.changes.view import View
 from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
@@ -34,6 +33,66 @@ MAX_HORIZON = 10**9  # rounds
 MAX_VALUE = 1e150  # sums of squares of larger numbers overflow
 
 
+NODES_IN_A_REASON = 4  # named; the others are counted
+
+# The words of every kind of reason. A kind that is not listed is a sentence of its own.
+REASONS = {
+    "all nodes best": "every node at the best of its levels",
+    "committed": "the best setting of the graph that was learned",
+    "credible": "its reward is the highest for the most favourable weights that are still credible",
+    "draw": "the best setting of one draw of the weights from what is known of them",
+    "first rounds": "the first {rounds} rounds are random: they show the scale of every node",
+    "first two": "the first two rounds show every node in two of its regimes",
+    "graph": "rounds with all switches in one position, from which the graph is learned",
+    "least known": "its reward is known least",
+    "levels": "levels that are left, equally often",
+    "needs rounds": "some mechanism still needs rounds, or had to forget those it had",
+    "probe": "a mechanism has changed: random settings look for others that changed with it",
+    "quantile": "it is the best, or may well be the best, by what is known so far",
+    "random": "a random setting",
+    "single switches": "single switches, to learn the graph",
+    "steady": "it is the best by what is known so far, and no test is worth its price",
+    "trade-off": "the best trade-off between a high reward and learning more",
+    "untried": "not tried yet",
+    "upper bound": "its upper bound is the highest",
+}
+TEST = "test"  # whose words have numbers in them
+
+
+class Reason(NamedTuple):
+    """Why an intervention is suggested; amounts are in the units of the reward."""
+
+    kind: str  # a key of `REASONS`, or `TEST`
+    nodes: tuple[int, ...] = ()  # a test asks whether these should change
+    saved: float = 0.0  # by what it teaches, expected over `rounds` rounds
+    rounds: int = 0  # to come; of "first rounds": how many these are
+    cost: float = 0.0  # of not playing what is best on average
+    remarks: tuple[str, ...] = ()  # more to say, in words
+
+    def in_words(self, names: Sequence[str]) -> str:
+        """As people read it; `names` are what each node is called, (N,).
+
+        >>> Reason(TEST, (0, 2), saved=3.14, rounds=40, cost=0.4).in_words(["heat", "feed", "load"])
+        "tests whether 'heat' and 'load' should change: expected to save 3.1 over the next 40 \
+rounds, costs 0.4"
+        """
+        if self.kind != TEST:
+            words = REASONS.get(self.kind, self.kind).replace("{rounds}", str(self.rounds))
+            return "; ".join([words, *self.remarks])
+        tested = list(dict.fromkeys(repr(names[node]) for node in self.nodes))
+        if len(tested) > NODES_IN_A_REASON:
+            tested[NODES_IN_A_REASON - 1 :] = [f"{len(tested) - NODES_IN_A_REASON + 1} other nodes"]
+        what = " and ".join(filter(None, [", ".join(tested[:-1]), tested[-1]]))
+        return (
+            f"tests whether {what} should change: expected to save {_short(self.saved)} "
+            f"over the next {self.rounds} rounds, costs {_short(self.cost)}"
+        )
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.2g}"
+
+
 class Suggestion(NamedTuple):
     """The next intervention and why."""
 
@@ -41,7 +100,7 @@ class Suggestion(NamedTuple):
     reason: str  # "explore" or "exploit"
     mean: float = float("nan")  # predicted reward
     width: float = float("nan")  # its confidence bound
-    why: str = ""  # in words
+    why: Reason | None = None
 
 
 class LeftOut(NamedTuple):
@@ -62,7 +121,8 @@ class Policy(ABC):
 
     keeps_constraints: ClassVar[bool] = True  # False: `constrain` refuses any
     learns_from_gaps: bool = False  # whether `tell` takes rounds with missing values, nan
-    offers: tuple[str, ...] = ()  # kinds of knowledge a detector may look at (`changes/view.py`)
+    # kinds of knowledge that a detector may look at (`changes/detector.py`)
+    offers: tuple[str, ...] = ()
     learned: ClassVar[Declared] = {}  # attributes that change with rounds, and their types
 
     def __init__(
@@ -154,7 +214,11 @@ class Policy(ABC):
             raise DataError(f"an observation has shape ({self.n_nodes},), not {x.shape}")
         if not np.abs(x).max() <= MAX_VALUE:  # nor if it is nan
             self._check_values(x)
-        self.made = self.n_told + 1 if made is None else integer("made", made, minimum=0)
+        if made is None:
+            made = self.n_told + 1
+        elif type(made) is not int or made < 0:
+            made = integer("made", made, minimum=0)  # refuses it, or makes an int of it
+        self.made = made
         # all that can be refused was refused: from here on the round counts
         self.n_told += 1
         self.learn(a, x)
@@ -247,7 +311,7 @@ class Policy(ABC):
 
     def _watch(self, a: Intervention, x: FloatArray, view: View) -> list[Alarm]:
         """Alarms of round number `n_told`; none if the view lacks what the detector needs."""
-        if not set(self.detector.needs) <= set(view.offers):
+        if not (self.watches and set(self.detector.needs) <= set(view.offers)):
             return []
         alarms = self.detector.watch(self.n_told, a, x, view)
         # Detectors of other packages are welcome, and an alarm decides what is forgotten.

@@ -30,8 +30,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.detector import Alarm, Detector
-from causalarms.changes.view import MODEL, DatasetView
+from causalarms.changes.detector import MODEL, Alarm, DatasetView, Detector
 from causalarms.checks import choice, flag, fraction, integer, number, optional
 from causalarms.errors import SettingError
 from causalarms.graphs.csl import Chain, CSLSettings, csl
@@ -39,19 +38,24 @@ from causalarms.graphs.inputs import as_noise_mean, as_noise_std
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import ScoredInterventions
 from causalarms.models.linear import FORMS, MechanismWeights, Scores, best_score, fit_weights
-from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Policy, Suggestion
+from causalarms.policies.base import (
+    EXPLOIT,
+    EXPLORE,
+    MAX_HORIZON,
+    Pending,
+    Policy,
+    Reason,
+    Suggestion,
+)
 from causalarms.policies.simple import random_intervention
 from causalarms.policies.state import Declared
 from causalarms.posterior.prior import edge_masks
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import find_cycle
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments, gram_matrix
+from causalarms.statistics.dataset import Dataset, Moments, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
 
 NOT_FITTED = -1
-NEEDS_ROUNDS = "some mechanism still needs rounds, or had to forget those it had"
-TRADE_OFF = "the best trade-off between a high reward and learning more"
 
 
 class CSLUCB(Policy):
@@ -194,13 +198,13 @@ class CSLUCB(Policy):
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self.exploring or self._scored is None:
             tried = random_intervention(rng, self.constraints)
-            return Suggestion(tried, EXPLORE, why=NEEDS_ROUNDS)
+            return Suggestion(tried, EXPLORE, why=Reason("needs rounds"))
         # The arm that is held was chosen without constraints and may not be allowed.
         if not self.constraints.free:
             return self._best_allowed(self._scored)
         arm = self._held if self.hold else self._choose(self._scored.scores)
         predicted = self._predicted(self._scored.scores, arm)
-        return Suggestion(self._scored.intervention(arm), EXPLOIT, *predicted, TRADE_OFF)
+        return Suggestion(self._scored.intervention(arm), EXPLOIT, *predicted, Reason("trade-off"))
 
     def constrain(self, constraints: Constraints) -> Self:
         super().constrain(constraints)
@@ -323,7 +327,8 @@ class CSLUCB(Policy):
         unit = self._units.scale[self.reward]
         rows, scores, cost = scored.under(self.constraints, unit)
         best = best_score(self._bounds(scores) * unit - cost)
-        return Suggestion(rows[best].copy(), EXPLOIT, *self._predicted(scores, best), TRADE_OFF)
+        predicted = self._predicted(scores, best)
+        return Suggestion(rows[best].copy(), EXPLOIT, *predicted, Reason("trade-off"))
 
     def _choose(self, scores: Scores) -> int:
         # Once, at the first fit, as in the authors' program; the text has a constant alpha. With an

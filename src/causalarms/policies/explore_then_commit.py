@@ -16,8 +16,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.detector import Alarm, Detector
-from causalarms.changes.view import MODEL, CommittedView
+from causalarms.changes.detector import MODEL, Alarm, CommittedView, Detector
 from causalarms.checks import integer
 from causalarms.errors import ModelError, SettingError, shown
 from causalarms.graphs.inputs import CanFit, WeightLearner, as_noise_mean
@@ -25,17 +24,22 @@ from causalarms.graphs.registry import make_learner
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
 from causalarms.models.linear import MechanismWeights
-from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Policy, Suggestion
+from causalarms.policies.base import (
+    EXPLOIT,
+    EXPLORE,
+    MAX_HORIZON,
+    Pending,
+    Policy,
+    Reason,
+    Suggestion,
+)
 from causalarms.policies.state import Declared
 from causalarms.sem.regimes import topological_order
-from causalarms.statistics.moments import gram_matrix
+from causalarms.statistics.dataset import gram_matrix
 from causalarms.statistics.units import estimated_units
 
 MAX_EXPLORED_ROUNDS = 1_000_000  # all are kept
 LEARNER = "golem"  # as golem-mab
-
-TO_LEARN = "rounds with all switches in one position, from which the graph is learned"
-COMMITTED = "the best setting of the graph that was learned"
 
 
 class ExploreThenCommit(Policy):
@@ -114,22 +118,24 @@ class ExploreThenCommit(Policy):
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self._model is None:
             regime = 0 if self._counts[0] < self.n_explore else 1
-            return Suggestion(np.full(self.n_nodes, regime, dtype=np.uint8), EXPLORE, why=TO_LEARN)
+            arm = np.full(self.n_nodes, regime, dtype=np.uint8)
+            return Suggestion(arm, EXPLORE, why=Reason("graph"))
         return Suggestion(
             self._arm.copy(),
             EXPLOIT,
             self._predicted + float(self._origin[self.reward]),
-            why=self._why_committed(),
+            why=Reason("committed", remarks=self._remarks()),
         )
 
-    def _why_committed(self) -> str:
-        words = [COMMITTED]
+    def _remarks(self) -> tuple[str, ...]:
+        """What may be wrong with the intervention it has committed to."""
+        remarks = []
         if self.n_cyclic:
             many = "many" if self.n_cyclic == NOT_COUNTED else f"{self.n_cyclic:,}"
-            words.append(f"{many} settings were left out, their graph has a cycle")
+            remarks.append(f"{many} settings were left out, their graph has a cycle")
         if not self.proven:
-            words.append("a better one may have been overlooked")
-        return "; ".join(words)
+            remarks.append("a better one may have been overlooked")
+        return tuple(remarks)
 
     @property
     def _view(self) -> CommittedView:

@@ -24,12 +24,20 @@ from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief, belief_given_graph
-from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Policy, Suggestion
+from causalarms.policies.base import (
+    EXPLOIT,
+    EXPLORE,
+    MAX_HORIZON,
+    Pending,
+    Policy,
+    Reason,
+    Suggestion,
+)
 from causalarms.policies.state import Declared
 from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
-from causalarms.statistics.moments import Moments
-from causalarms.statistics.units import NOISE_FRACTION, Units, moments_in
+from causalarms.statistics.dataset import Moments
+from causalarms.statistics.units import NOISE_FRACTION, Units
 
 MAX_PLANNED_ROUNDS = 1_000_000  # rounds that are kept
 
@@ -114,7 +122,7 @@ class GALCB(Policy):
 
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self._parents is None:
-            return Suggestion(self._planned(), EXPLORE, why="single switches, to learn the graph")
+            return Suggestion(self._planned(), EXPLORE, why=Reason("single switches"))
         arms = all_interventions(self.n_nodes)
         try:
             mean, width = self._scores()
@@ -128,7 +136,7 @@ class GALCB(Policy):
             arm, reason = int(np.argmax(widths)), EXPLORE
         else:
             arm, reason = int(np.argmax(upper)), EXPLOIT
-        why = "its reward is known least" if reason == EXPLORE else "its upper bound is the highest"
+        why = Reason("least known" if reason == EXPLORE else "upper bound")
         return Suggestion(arms[arm], reason, float(mean[arm]), float(width[arm]), why)
 
     def make_belief(self, rng: Generator, draws: int) -> Belief | None:
@@ -143,7 +151,7 @@ class GALCB(Policy):
         units = Units(shift=np.zeros(size), scale=scale)
         return belief_given_graph(
             adjacency,
-            moments_in(units, self._moments).gram,
+            self._moments.in_units(units).gram,
             units,
             np.zeros((self.n_regimes, size), dtype=np.int64),
             rng,

@@ -21,12 +21,12 @@ from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
-from causalarms.policies.base import EXPLOIT, Pending, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, Pending, Policy, Reason, Suggestion
 from causalarms.policies.state import Declared
 from causalarms.posterior.base import Draws
 from causalarms.search.best import best_intervention
 from causalarms.sem.regimes import Regimes, topological_order
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 from causalarms.statistics.normal_equations import (
     cholesky,
     normal_equations,
@@ -40,7 +40,6 @@ ROUNDING = 1e-13  # relative accuracy of a pivot of 100 accumulated products
 # dense system span 10^11, sums of squares hold none of a small node's; scaling brings none back.
 MAX_WEIGHT = 1e8
 SEARCH_BUDGET = 500_000  # tree nodes per round; if they do not suffice, the best found is played
-THOMPSON = "the best setting of one draw of the weights from what is known of them"
 
 
 class KnownGraph(Policy):
@@ -143,7 +142,7 @@ class LinSEMTS(KnownGraph):
         reward = best.value
         if not self.constraints.free:
             reward += float(self.constraints.cost(best.intervention[None])[0])
-        return Suggestion(best.intervention, EXPLOIT, reward, why=THOMPSON)
+        return Suggestion(best.intervention, EXPLOIT, reward, why=Reason("draw"))
 
 
 @kernel

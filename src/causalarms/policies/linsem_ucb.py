@@ -31,14 +31,13 @@ from causalarms.models.optimism import (
     ridge_ellipsoids,
     usual_starts,
 )
-from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Reason, Suggestion
 from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
 from causalarms.policies.state import Declared
 from causalarms.sem.rewards import allowed_arms, intervention_of
 from causalarms.statistics.normal_equations import cholesky, normal_equations, regressors_of
 
 THEORY = "theory"
-OPTIMISM = "its reward is the highest for the most favourable weights that are still credible"
 
 
 class LinSEMUCB(KnownGraph):
@@ -106,7 +105,7 @@ class LinSEMUCB(KnownGraph):
         if net[arm] == -np.inf:  # values of 10^100: nothing is known in favour of any
             return Suggestion(arms[arm], EXPLORE)
         width = max(float(index[arm] - mean[arm]), 0.0)
-        return Suggestion(arms[arm], EXPLOIT, float(mean[arm]), width, OPTIMISM)
+        return Suggestion(arms[arm], EXPLOIT, float(mean[arm]), width, Reason("credible"))
 
     def scores(self, arms: Interventions) -> tuple[FloatArray, FloatArray]:
         """The estimated and the optimistic reward of every intervention."""

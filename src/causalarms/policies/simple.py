@@ -13,7 +13,7 @@ from causalarms.arrays import FloatArray, Intervention
 from causalarms.checks import instance, integer, number, optional
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
-from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Policy, Reason, Suggestion
 from causalarms.policies.state import Declared
 from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
@@ -30,9 +30,7 @@ class RandomPolicy(Policy):
     """`random`: every intervention is equally likely; is told nothing and learns nothing."""
 
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
-        return Suggestion(
-            random_intervention(rng, self.constraints), EXPLORE, why="a random setting"
-        )
+        return Suggestion(random_intervention(rng, self.constraints), EXPLORE, why=Reason("random"))
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
         pass
@@ -166,7 +164,7 @@ class UCB(Policy):
         if len(unplayed):
             arm = int(rng.choice(unplayed))
             untried = intervention_of(arm, self.n_nodes, self._regimes)
-            return Suggestion(untried, EXPLORE, why="not tried yet")
+            return Suggestion(untried, EXPLORE, why=Reason("untried"))
         # a full argmax without constraints: indexing 2^N arms by an array of all of them is slower
         widths = self._widths()
         if self.constraints.free:

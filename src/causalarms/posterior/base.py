@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
-from causalarms.posterior.parent_scores import ScoreTables
+from causalarms.posterior.mechanism import ScoreTables
 from causalarms.posterior.prior import KernelPrior
 from causalarms.sem.regimes import Counts
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 if TYPE_CHECKING:  # the package of chains imports this module
     from causalarms.posterior.chains.convergence import Diagnostics

@@ -19,11 +19,9 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import IdentifiabilityWarning
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_ORDERED_NODES
-from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.base import Posterior
 from causalarms.posterior.orders import best_order
-from causalarms.posterior.prior import MechanismPrior, kernel_prior
-from causalarms.posterior.weights import draw_weights
-from causalarms.sem.regimes import Counts, regime_counts, regime_names, topological_order
+from causalarms.sem.regimes import regime_names, topological_order
 
 LIKELY = 0.5  # an edge is in "the graph" if its probability is above this
 PRIORITY = 1e6  # how much more an edge above the tolerance counts than one below
@@ -73,11 +71,13 @@ def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -
     order. `known` (R, N) says which mechanisms have data.
     """
     probability = _of_known(posterior, known)
+    # no priority for likely edges: what counts is that no edge at all is missed
     order = safe_order(probability, 1.0)
     forward = _forward(order, probability.shape) & known[:, None, :]
     candidates = np.argwhere(forward)
     ranked = candidates[np.argsort(-probability[forward], kind="stable")]
     reachable = posterior.probability_within(_or_unknown(forward, known))
+    # Otherwise every edge of the order would be kept, and the promise would still be broken.
     needed = 1 - tolerance if reachable >= 1 - tolerance else (1 - tolerance) * reachable
     few, many = int((probability[forward] >= 1.0).sum()), len(ranked)
     while few < many:  # bisection: the probability of a miss falls with every further edge
@@ -90,41 +90,6 @@ def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -
     kept = _edges(ranked[:many], forward.shape)
     left_out = (probability > tolerance) & ~_forward(order, probability.shape)
     return _described(posterior, order, kept, known, left_out, reachable >= 1 - tolerance)
-
-
-def draws_given_graph(
-    gram: FloatArray,  # (R, N, N+1, N+1), in units of about the noise
-    adjacency: BoolArray,  # (R, N, N)
-    order: IntArray,  # (N,)
-    rng: np.random.Generator,
-    n: int,
-    *,
-    noise_mean: FloatArray | None = None,  # (R, N), in the same units
-    prior: MechanismPrior | None = None,
-    regimes: Counts | None = None,  # (N,), None: all R
-) -> Draws:
-    """n draws of weights and noise given a graph that is taken as certain.
-
-    Each mechanism is drawn by itself. Draws are t-distributed, wide if a mechanism has few rounds;
-    one that was never played is drawn from the prior.
-    """
-    n_regimes, size = adjacency.shape[:2]
-    counts = regime_counts(regimes, size, default=n_regimes)
-    told = kernel_prior(counts, prior or MechanismPrior(), noise_mean, None)
-    shapes = told.noise_shape + 0.5 * gram[:, :, -1, -1]
-    gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
-    normals = rng.standard_normal((n, n_regimes, size, size + 1))
-    edges = np.repeat(adjacency[None], n, axis=0)
-    weights, intercept, noise_std = draw_weights(
-        np.ascontiguousarray(gram), told, edges, gammas, normals
-    )
-    return Draws(
-        np.repeat(order[None], n, axis=0),
-        edges,
-        weights,
-        intercept,
-        noise_std,
-    )
 
 
 def left_out_edges(
@@ -165,6 +130,8 @@ def warn_of_open_directions(kept: KeptGraph, left_out: list[dict[str, Any]]) -> 
 
 def safe_order(probability: FloatArray, tolerance: float) -> IntArray:
     """The order with the least probability on edges against it, those above tolerance first."""
+    # A million: one edge above the tolerance outweighs all edges below it, of up to 1000 nodes with
+    # two regimes.
     weighted = probability * np.where(probability > tolerance, PRIORITY, 1.0)
     if probability.shape[1] > MAX_ORDERED_NODES:
         above = np.where(probability > tolerance, probability, 0.0)
@@ -219,6 +186,7 @@ def greedy_order(weight: FloatArray) -> IntArray:
                 if left[j] and j != i:
                     gives += weight[i, j]
                     gets += weight[j, i]
+            # a source or a sink can be placed without any edge against the order
             if gets == 0.0 or gives == 0.0:
                 chosen, to_front = i, gets == 0.0
                 break

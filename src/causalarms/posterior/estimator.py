@@ -28,7 +28,7 @@ from causalarms.graphs.inputs import (
 )
 from causalarms.limits import MAX_REGIMES
 from causalarms.posterior.base import Draws, Posterior
-from causalarms.posterior.chains import SampledPosterior, exact_is_best
+from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.chains.convergence import warn_of_bad_chains
 from causalarms.posterior.dag import (
     LIKELY,
@@ -38,12 +38,11 @@ from causalarms.posterior.dag import (
     left_out_edges,
     warn_of_open_directions,
 )
-from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.exact import ExactPosterior, exact_is_best
 from causalarms.posterior.prior import MechanismPrior, warn_of_lost_digits
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
-from causalarms.statistics.dataset import Dataset
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Dataset, Moments
 from causalarms.statistics.units import noise_units
 
 BESIDE_CORE = 8  # a fit has more time than a round of a study
@@ -186,6 +185,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
                 f"the values of node {node!r} are too large to compute with in units of "
                 "noise_scale: use 'estimate'"
             )
+        # In units of the noise from here on: the prior is said in them.
         data.append(z, rows)
         posterior = self._posterior(
             Moments.of(data),
@@ -209,6 +209,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self._keep(kept)
         warn_of_open_directions(kept, self.left_out_)
         self.diagnostics_ = posterior.diagnostics
+        # The exact posterior has at most 20 nodes, along which values do not grow that far.
         if self.diagnostics_ is not None:
             warn_of_lost_digits(posterior.gram, nodes)
             warn_of_bad_chains(self.diagnostics_, nodes, n_regimes)

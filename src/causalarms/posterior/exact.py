@@ -1,7 +1,7 @@
 """`ExactPosterior`: the posterior over orders, parents and weights, summed over all orders.
 
 It is computed from the Gram moments of every mechanism, by dynamic programming over sets of nodes
-(`orders.py`) on the scores of all parent sets (`parent_scores.py`). Time and memory double with
+(`orders.py`) on the scores of all parent sets (`mechanism.py`). Time and memory double with
 every node, at least. A mechanism with new moments is scored again; the others keep their scores.
 """
 
@@ -14,8 +14,14 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, SettingError
-from causalarms.limits import EXACT_BYTES
+from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
+from causalarms.posterior.mechanism import (
+    ScoreTables,
+    estimate_all,
+    score_mechanisms,
+    subset_maxima,
+)
 from causalarms.posterior.orders import (
     RandomNumbers,
     backward_sums,
@@ -27,7 +33,6 @@ from causalarms.posterior.orders import (
     restricted_log_sum,
     without,
 )
-from causalarms.posterior.parent_scores import ScoreTables, score_mechanisms
 from causalarms.posterior.prior import (
     MechanismPrior,
     add_prior,
@@ -37,10 +42,8 @@ from causalarms.posterior.prior import (
     regimes_of,
     sums_by_count,
 )
-from causalarms.posterior.subset_sums import subset_maxima
-from causalarms.posterior.weights import estimate_all
-from causalarms.sem.regimes import existing
-from causalarms.statistics.moments import Moments
+from causalarms.sem.regimes import existing, topological_order
+from causalarms.statistics.dataset import Moments
 
 
 class ExactPosterior:
@@ -92,7 +95,8 @@ class ExactPosterior:
         self._log_prior_sum: float | None = None
         self._forward_sums: FloatArray | None = None  # None: nothing is scored yet
         self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
-        _refuse_cycle(self._edge_mask.required)
+        if topological_order(self._edge_mask.required.any(axis=0)) is None:
+            raise ModelError("no order of the nodes fits the required and forbidden edges")
         if moments is None:
             # The prior alone is scored on demand: the first, random rounds of a policy need no
             # score, and would wait 20 seconds for kernels to be compiled.
@@ -102,6 +106,7 @@ class ExactPosterior:
 
     def update(self, moments: Moments) -> int:
         """Take over these moments; returns how many mechanisms were scored again."""
+        # A round changes one mechanism of each node: half of the tables at most, with two regimes.
         changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
         if changed.any():
             self._gram = np.array(moments.gram, order="C")
@@ -253,6 +258,8 @@ class ExactPosterior:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Into a posterior made with the same settings that knows nothing yet."""
+        # Retired mechanisms are replayed one by one: the evidence for the order is a sum over them
+        # in the order of their retirement, to the same bits.
         seen = Moments(self.n_nodes, regimes=self.regimes)
         for (regime, node), gram in zip(state["retired"], state["retired_gram"], strict=True):
             seen.gram[regime, node] = gram
@@ -288,6 +295,12 @@ def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> 
     return needed
 
 
+def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
+    """Whether the exact posterior is small, or its tables fit into `memory_limit` bytes."""
+    limit = EXACT_BYTES if memory_limit is None else memory_limit
+    return n_nodes <= MAX_SMALL_NODES or table_bytes(n_nodes, n_regimes) <= limit
+
+
 def evidence_of_order(
     within: FloatArray,  # (2^(N-1),) log sums over subsets, of one mechanism
     node: int,
@@ -302,11 +315,8 @@ def evidence_of_order(
     node, the old samples have the probability sum over P in S of prior(P | S) exp(log likelihood
     of P): one more factor of that node in the sum over orders.
     """
-    certain = np.delete(required, node)
-    free = np.delete(allowed, node) & ~certain
     prior = np.zeros_like(within)
-    by_count = sums_by_count(log_sizes, int(certain.sum()), int(free.sum()))
-    add_prior(bits_of(free), bits_of(certain), by_count, prior)
+    _add_prior_of(node, log_sizes, allowed, required, prior)
     possible = prior > -np.inf
     return np.where(possible, within - np.where(possible, prior, 0.0), -np.inf)
 
@@ -326,25 +336,20 @@ def log_prior_sum(
     n = len(log_sizes)
     local = np.zeros((n, 1 << (n - 1)))
     for regime, node in np.argwhere(existing(regimes)).tolist():
-        certain = np.delete(required[regime, :, node], node)
-        free = np.delete(allowed[regime, :, node], node) & ~certain
-        add_prior(
-            bits_of(free),
-            bits_of(certain),
-            sums_by_count(log_sizes, int(certain.sum()), int(free.sum())),
-            local[node],
+        _add_prior_of(
+            node, log_sizes, allowed[regime, :, node], required[regime, :, node], local[node]
         )
     return float(forward_sums(local)[-1])
 
 
-def _refuse_cycle(required: BoolArray) -> None:
-    """ModelError if no order of the nodes has all required parents (R, N, N) before their child."""
-    waiting: BoolArray = np.asarray(required.any(axis=0))  # [parent, child]
-    while waiting.size:
-        first = ~waiting.any(axis=0)
-        if not first.any():
-            raise ModelError("no order of the nodes fits the required and forbidden edges")
-        waiting = waiting[np.ix_(~first, ~first)]
+def _add_prior_of(
+    node: int, log_sizes: FloatArray, allowed: BoolArray, required: BoolArray, local: FloatArray
+) -> None:
+    """Add the log prior of a mechanism's parents within every set; `allowed`, `required` (N,)."""
+    certain = np.delete(required, node)
+    free = np.delete(allowed, node) & ~certain
+    by_count = sums_by_count(log_sizes, int(certain.sum()), int(free.sum()))
+    add_prior(bits_of(free), bits_of(certain), by_count, local)
 
 
 def _past_of_order(past: FloatArray, order: IntArray) -> float:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
 from causalarms.posterior.base import Draws
+from causalarms.statistics.normal_equations import cholesky, invert_factored
 
 WITHOUT = 0.6  # share of being filled without x_i: log(r) / (r - 1) is 0.55 at r = 3, 0.26 at 10
 
@@ -44,6 +45,8 @@ def expectations(
     mean, spread = np.zeros(n), np.zeros((n, n))
     for place in range(n):
         node = order[place]
+        # As expected before the node itself is measured: with it, the regression would explain the
+        # node by itself.
         filled[node] = mean
         for later in range(place, n):
             k = order[later]
@@ -68,6 +71,7 @@ def expectations(
             spread[node, node] = variance
             continue
         mean[node] = values[node]
+        # a Kalman update: what was measured here also says something about missing predecessors
         if extra[node] > 0.0:
             error = values[node] - expected
             for j in order[:place]:
@@ -103,29 +107,13 @@ def fill(
             slopes[i, m] -= weights[regimes[i], missing[m], i] / scale
             if missing[m] == i:
                 slopes[i, m] += 1.0 / scale
-    lower = np.zeros((k, k))  # Cholesky factor of the precision
+    precision = np.zeros((k + 1, k + 1))  # the last row would be a right-hand side
     for a in range(k):
         for c in range(a + 1):
-            total = 0.0
             for i in range(n):
-                total += slopes[i, a] * slopes[i, c]
-            for b in range(c):
-                total -= lower[a, b] * lower[c, b]
-            lower[a, c] = math.sqrt(total) if a == c else total / lower[c, c]
-    inverse = np.zeros((k, k))  # of the factor
-    for c in range(k):
-        inverse[c, c] = 1.0 / lower[c, c]
-        for a in range(c + 1, k):
-            total = 0.0
-            for b in range(c, a):
-                total += lower[a, b] * inverse[b, c]
-            inverse[a, c] = -total / lower[a, a]
-    for a in range(k):
-        for c in range(k):
-            total = 0.0
-            for b in range(max(a, c), k):
-                total += inverse[b, a] * inverse[b, c]
-            spread[a, c] = total
+                precision[a, c] += slopes[i, a] * slopes[i, c]
+    cholesky(precision, k, 0.0, 0.0)
+    invert_factored(precision, spread)
     for a in range(k):
         for c in range(k):
             for i in range(n):
@@ -192,6 +180,8 @@ def add_round(
                 matrix[j, i] += share * row[j] * row[i]
         for a in range(k):
             i = missing[a]
+            # The variance of a mixture of the two fillings: their distance counts besides their
+            # spread.
             apart = without[a] * (1.0 - without[a]) * (filled[i] - given_all[i]) ** 2
             matrix[i, i] += share * (apart + without[a] * (1.0 - without[a]) * spread[a, a])
             for c in range(k):

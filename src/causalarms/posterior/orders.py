@@ -16,10 +16,8 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.parent_scores import ScoreTables
+from causalarms.posterior.mechanism import ScoreTables, draw_weights, superset_log_sums
 from causalarms.posterior.prior import KernelPrior
-from causalarms.posterior.subset_sums import superset_log_sums
-from causalarms.posterior.weights import draw_weights
 
 NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
 
@@ -110,6 +108,8 @@ def edge_probabilities(
             if regime >= regimes[node]:
                 continue
             for before in range(n_sets):
+                # what comes before the node, what comes after it, and the other regimes of the node
+                # itself
                 others[before] = forward[with_gap(before, node)]
             for r in range(regimes[node]):
                 if r != regime:
@@ -119,12 +119,14 @@ def edge_probabilities(
                 others[before] = others[before] + tables.past[node, before] + after - total
             superset_log_sums(others, others, tables.mantissa, tables.exponent)
             for parents in range(n_sets):
+                # below exp(-745) it is zero, and adds nothing to any edge
                 chance = math.exp(scores[regime, node, parents] + others[parents])
                 if chance == 0.0:
                     continue
                 for j in range(n - 1):
                     if parents >> j & 1:
                         probability[regime, j + (j >= node), node] += chance
+    # sums of rounded terms may exceed one by a few units of the last digit
     return np.minimum(probability, 1.0)
 
 
@@ -140,6 +142,8 @@ def best_order(local: FloatArray) -> IntArray:
         for i in range(n):
             if mask >> i & 1:
                 value = best[mask ^ (1 << i)] + local[i, without(mask, i)]
+                # the second condition: if required edges rule out every order, some order is still
+                # returned
                 if value > best[mask] or last[mask] < 0:
                     best[mask], last[mask] = value, i
     order = np.empty(n, dtype=np.int64)

@@ -23,7 +23,7 @@ from causalarms.checks import fraction, number
 from causalarms.errors import ModelError, ScaleWarning, SettingError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import Counts, existing, regime_counts
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 ADAPTIVE = "adaptive"
 
@@ -120,6 +120,7 @@ def edge_masks(
     possible = np.array(np.broadcast_to(every, shape), order="C")
     possible &= ~np.eye(n_nodes, dtype=bool)
     certain = np.array(np.broadcast_to(none, shape), order="C")
+    # so that a mask says the same of a system whatever is given for regimes that do not exist
     for mask in (possible, certain):
         mask &= existing(regimes)[:, None, :]
     if (certain & ~possible).any():

@@ -124,6 +124,14 @@ class NamedFactors:
         return tuple(factor.name for factor in self.factors)
 
     @cached_property
+    def moved_by(self) -> tuple[str, ...]:
+        """Per node what a person sets to move it: its factor, or its own name if several act."""
+        return tuple(
+            self.factors[acting[0]].name if len(acting) == 1 else node
+            for node, acting in zip(self.nodes, self.numbers.acting, strict=True)
+        )
+
+    @cached_property
     def regimes(self) -> Counts:
         """How many each node has, (N,)."""
         counts = np.array(self.numbers.regimes, dtype=np.int64)

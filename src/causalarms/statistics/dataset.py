@@ -7,12 +7,15 @@ uses the first 100), keeping the oldest or the newest of them.
 
 A round is stored once: N values and N regimes, O(N t) in all. Which rows belong to a mechanism is
 looked up in the regimes when asked for.
+
+`Moments` are the sums that a regression of a node on any parents needs, and `RecentRounds` the last
+rounds as they are: a policy that keeps only these costs the same however many rounds were played.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +24,8 @@ from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.checks import choice, integer, optional
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
-from causalarms.sem.regimes import as_interventions, node_names, regime_counts
+from causalarms.sem.regimes import as_interventions, existing, node_names, regime_counts
+from causalarms.statistics.units import Units
 
 KEPT = ("oldest", "newest")
 
@@ -174,14 +178,31 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
+class ArrayState:
+    """The state of an object that is a few arrays of fixed shapes, declared by name."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()  # attributes, without their underscore
+
+    def state(self) -> dict[str, Any]:
+        """Copies of all arrays."""
+        return {name: getattr(self, f"_{name}").copy() for name in self.STATE}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue where `state` was exported, in an object built with the same arguments."""
+        for name in self.STATE:
+            getattr(self, f"_{name}")[:] = state[name]
+
+
 # -- the last rounds only --------------------------------------------------------------------------
 
 
-class RecentRounds:
+class RecentRounds(ArrayState):
     """What a mechanism keeps when it forgets all from before its change.
 
     A ring of `size` rounds of N values, however many were played.
     """
+
+    STATE = ("values", "regimes", "rounds", "made")
 
     def __init__(self, n_nodes: int, size: int = 100) -> None:
         self._values = np.zeros((size, n_nodes))
@@ -241,16 +262,110 @@ class RecentRounds:
         numbers = np.flatnonzero(rows)
         return numbers[np.argsort(self._rounds[numbers])]
 
+
+# -- sums of products instead of rounds ------------------------------------------------------------
+
+
+class Moments:
+    """Gram moments of every mechanism: `gram` (R, N, N+1, N+1) and `counts` (R, N).
+
+    For mechanism (regime, node) the sum over its samples of z z^T with z = (x_1 .. x_N, 1). The
+    constant serves known noise means (the target is x_i - nu_i) and unknown ones (an intercept). A
+    told round costs O(N^2) per mechanism it touches. `regimes` says how many each node has (two).
+    """
+
+    def __init__(
+        self, n_nodes: int, *, cap: int | None = None, regimes: npt.ArrayLike | None = None
+    ) -> None:
+        self.cap = cap  # only the first so many samples of a mechanism count
+        self.n_regimes = regime_counts(regimes, n_nodes)  # (N,)
+        shape = int(self.n_regimes.max()), n_nodes
+        self.gram: FloatArray = np.zeros((*shape, n_nodes + 1, n_nodes + 1))
+        self.counts: IntArray = np.zeros(shape, dtype=np.int64)
+        self._nodes, self._z = np.arange(n_nodes), np.ones(n_nodes + 1)  # used by every `add`
+
+    @classmethod
+    def of(cls, data: Dataset, change: Callable[[FloatArray], FloatArray] | None = None) -> Moments:
+        """The moments of the samples each mechanism of a dataset learns from, in other units."""
+        moments = cls(data.n_nodes, regimes=data.n_regimes)
+        for regime, node in np.argwhere(existing(data.n_regimes)).tolist():
+            moments.recompute(data, regime, node, change)
+        return moments
+
+    def add(self, values: FloatArray, interventions: Intervention) -> None:
+        """One round: every node's current mechanism learns from it."""
+        # Not a kernel: the first, random rounds of a study then need no compiler.
+        nodes, regimes = self._nodes, interventions
+        if self.cap is not None:
+            nodes = nodes[self.counts[regimes, nodes] < self.cap]
+            regimes = regimes[nodes]
+        z = self._z
+        z[:-1] = values
+        self.gram[regimes, nodes] += z[:, None] * z
+        self.counts[regimes, nodes] += 1
+
+    def recompute(
+        self,
+        data: Dataset,
+        regime: int,
+        node: int,
+        change: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> None:
+        """One mechanism from its samples, e.g. after it forgot some."""
+        values = data.samples(regime, node)
+        samples = np.ascontiguousarray((values if change is None else change(values)).T)
+        self.gram[regime, node] = gram_matrix(samples)
+        self.counts[regime, node] = samples.shape[1]
+
+    def forget(self, regime: int, node: int) -> None:
+        """One mechanism starts from nothing."""
+        self.gram[regime, node] = 0.0
+        self.counts[regime, node] = 0
+
+    def in_units(self, units: Units) -> Moments:
+        """Moments of (x - shift) / scale; the very same object if that changes nothing."""
+        if units.trivial:
+            return self
+        n_nodes = len(units.scale)
+        change = np.zeros((n_nodes + 1, n_nodes + 1))
+        change[:-1, :-1] = np.diag(1 / units.scale)
+        change[:-1, -1] = -units.shift / units.scale
+        change[-1, -1] = 1.0
+        scaled = Moments(n_nodes, regimes=self.n_regimes)
+        with np.errstate(all="ignore"):
+            scaled.gram[:] = change @ self.gram @ change.T
+        # squares of values near the largest double overflow in small units
+        if not np.isfinite(scaled.gram).all():
+            raise DataError("the values told are too large to compute with in units of noise_scale")
+        scaled.counts[:] = self.counts
+        return scaled
+
     def state(self) -> dict[str, Any]:
-        return {
-            "values": self._values.copy(),
-            "regimes": self._regimes.copy(),
-            "rounds": self._rounds.copy(),
-            "made": self._made.copy(),
-        }
+        return {"gram": self.gram.copy(), "counts": self.counts.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._values[:] = state["values"]
-        self._regimes[:] = state["regimes"]
-        self._rounds[:] = state["rounds"]
-        self._made[:] = state["made"]
+        self.gram[:] = state["gram"]
+        self.counts[:] = state["counts"]
+        # The last entry of z is 1: a state whose sums do not fit its counts was not written by this
+        # program.
+        if not (self.gram[:, :, -1, -1] == self.counts).all():
+            raise DataError("the moments are not those of as many samples as were counted")
+
+
+@kernel
+def gram_matrix(samples: FloatArray) -> FloatArray:
+    """Sum of z z^T with z = (x, 1) over samples given as one contiguous row per node, (N, n).
+
+    A plain loop: for a few dozen nodes, starting the threads of a BLAS takes longer than the sum.
+    """
+    n_nodes, n_samples = samples.shape
+    gram = np.empty((n_nodes + 1, n_nodes + 1))
+    for i in range(n_nodes):
+        for j in range(i + 1):
+            total = 0.0
+            for t in range(n_samples):
+                total += samples[i, t] * samples[j, t]
+            gram[i, j] = gram[j, i] = total
+        gram[i, n_nodes] = gram[n_nodes, i] = samples[i].sum()
+    gram[n_nodes, n_nodes] = n_samples
+    return gram

@@ -86,16 +86,25 @@ def cholesky(
 
 
 @kernel
-def whiten(equations: FloatArray, z: FloatArray) -> float:
-    """L z = right-hand side. Returns the squares that are left."""
-    size = len(z)
-    squares = equations[size, size]
-    for a in range(size):
-        value = equations[size, a]
+def solve_lower(equations: FloatArray, z: FloatArray) -> None:
+    """L solution = z, in place."""
+    for a in range(len(z)):
+        value = z[a]
         for c in range(a):
             value -= equations[a, c] * z[c]
         z[a] = value / equations[a, a]
+
+
+@kernel
+def whiten(equations: FloatArray, z: FloatArray) -> float:
+    """L z = right-hand side. Returns the squares that are left."""
+    size = len(z)
+    z[:] = equations[size, :size]
+    solve_lower(equations, z)
+    squares = equations[size, size]
+    for a in range(size):
         squares -= z[a] ** 2
+    # rounding may leave less than nothing if the regressors explain everything
     return max(squares, 0.0)
 
 
@@ -106,6 +115,26 @@ def solve_transposed(equations: FloatArray, z: FloatArray) -> None:
         for c in range(a + 1, len(z)):
             z[a] -= equations[c, a] * z[c]
         z[a] /= equations[a, a]
+
+
+@kernel
+def invert_factored(equations: FloatArray, inverse: FloatArray) -> None:
+    """(L L^T)^-1 of the first rows, as many as `inverse` has, from L in the lower triangle."""
+    p = len(inverse)
+    lower = np.empty((p, p))  # L^-1
+    for column in range(p):
+        for row in range(column, p):
+            value = 1.0 if row == column else 0.0
+            for c in range(column, row):
+                value -= equations[row, c] * lower[c, column]
+            lower[row, column] = value / equations[row, row]
+    for a in range(p):
+        for b in range(a + 1):
+            value = 0.0
+            for c in range(a, p):
+                value += lower[c, a] * lower[c, b]
+            inverse[a, b] = value
+            inverse[b, a] = value
 
 
 @kernel
@@ -224,6 +253,7 @@ def inverse_by_sweeping(matrix: FloatArray) -> tuple[FloatArray, int]:
         for j in range(p):
             work[i, j] = matrix[i, j] / (scale[i] * scale[j])
     for k in range(p):
+        # In unit scale a pivot is 1 - R^2 of the column on those before it, whatever the units.
         pivot = work[k, k]
         if not pivot > SINGULAR:
             return np.empty((0, 0)), k

@@ -86,8 +86,8 @@ def choose(
             "reason": suggestion.reason,
             "learned": learner.policy.n_told,
         }
-        if suggestion.why:
-            data["why"] = learner.by_name(suggestion.why)
+        if suggestion.why is not None:
+            data["why"] = suggestion.why.in_words(learner.settings.named.moved_by)
         # Exploring policies predict nothing, and JSON has no nan.
         for name, value in (
             ("mean", learner.settings.sign * suggestion.mean),

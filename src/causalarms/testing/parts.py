@@ -13,15 +13,17 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from causalarms.arrays import FloatArray, IntArray, Intervention
-from causalarms.changes.detector import Alarm, Detector, checked_alarms
-from causalarms.changes.view import (
+from causalarms.changes.detector import (
     KINDS,
     MODEL,
     PREDICTION,
+    Alarm,
     DatasetView,
+    Detector,
     MechanismRounds,
     Model,
     Prediction,
+    checked_alarms,
 )
 from causalarms.errors import CausalArmsError, CausalArmsWarning
 from causalarms.models.linear import MechanismWeights

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from causalarms.errors import CausalArmsError, DataError, SettingError
-from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Reason, Suggestion
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints
 from causalarms.sem.ensembles import random_sem
@@ -97,7 +97,8 @@ def same_suggestion(one: Suggestion, other: Suggestion) -> None:
     """All of it is equal; nan is equal to itself."""
     np.testing.assert_array_equal(one.intervention, other.intervention)
     assert one.reason == other.reason, f"{one.reason!r} is not {other.reason!r}"
-    np.testing.assert_array_equal(one[2:], other[2:])
+    np.testing.assert_array_equal((one.mean, one.width), (other.mean, other.width))
+    assert one.why == other.why, f"{one.why} is not {other.why}"
 
 
 def _rng(key: int = 0) -> np.random.Generator:
@@ -178,7 +179,7 @@ def _suggestions_say_what_why_and_what_to_expect(case: PolicyCase) -> None:
         assert suggestion.reason in (EXPLORE, EXPLOIT), f"the reason is {suggestion.reason!r}"
         assert isinstance(suggestion.mean, float), "the mean is not a float"
         assert isinstance(suggestion.width, float), "the width is not a float"
-        assert isinstance(suggestion.why, str), "why is not a text"
+        assert isinstance(suggestion.why, Reason | None), "why is neither a Reason nor None"
         if suggestion.reason == EXPLOIT:
             assert np.isfinite(suggestion.mean), "exploits without a mean that it expects"
         if np.isfinite(suggestion.width):

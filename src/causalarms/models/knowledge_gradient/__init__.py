@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, IntArray, Interventions
-from causalarms.models.draws import upper_values
 from causalarms.models.knowledge_gradient.losses import Decisions, PosteriorDraws, losses_after
 from causalarms.models.knowledge_gradient.model import Model, model_of
 from causalarms.posterior.base import Draws, Posterior
@@ -147,12 +146,15 @@ def early_round(
     first = np.arange(settings.first_draws)
     loss = losses(candidates, first)
     value = compared.mean[candidates] - rounds * loss.mean(axis=0)
+    # A few draws are enough to drop hopeless candidates; the most promising ones differ by less
+    # than the error of a few draws, so they get all.
     # finalists stay in the order of the candidates: the best by mean comes first and wins a tie
     left = np.sort(np.argsort(-value, kind="stable")[: settings.finalists])
     loss = np.vstack([loss[:, left], losses(candidates[left], np.arange(len(first), n))])
     lost = loss.mean(axis=0)
     finalists = candidates[left]
     best = int((compared.mean[finalists] - rounds * lost).argmax())
+    # What the incumbent loses without another round: only the words of the reason use it.
     now = compared.tables.max(axis=1) - compared.tables[:, incumbent]
     drawn = _posterior_draws(draws, np.arange(n), compared, decided, normals)
     saved = rounds * (_loss_so_far(model, drawn, asked, decisions, now) - float(lost[best]))
@@ -172,6 +174,8 @@ def late_round(
     A test is for the draws that disagree: those in which another intervention is better. It is
     looked for at some rounds (`is_judged`), and after a round that played something else.
     """
+    # The averages are computed once per refresh, so that a round that is not judged costs almost
+    # nothing.
     model, mean = average.model, average.net(asked)
     incumbent = _incumbent(mean, asked, settings)
     row = _rows(asked, np.array([incumbent]))[0]
@@ -182,6 +186,7 @@ def late_round(
     n_draws = int(
         np.clip(LATE_TABLE_CELLS // len(mean), settings.disagreeing_draws, settings.late_draws)
     )
+    # With draws of this round's own: those of the average are shared by many rounds.
     draws = posterior.draw(rng, n_draws)
     compared = _compare(draws, model, asked)
     incumbent = _incumbent(compared.mean, asked, settings)
@@ -207,9 +212,13 @@ def late_round(
     drawn = _posterior_draws(draws, rows, compared, decided, normals)
     decisions = _decisions(asked, decided)
     lost = _loss_so_far(model, drawn, asked, decisions, gain[rows])
+    # With t / 2 rounds to come it paid for tests after round 300 that changed nothing; 3 sqrt(t)
+    # stayed with an intervention that loses 2 %.
     rounds = settings.late_horizon * math.sqrt(asked.age)
     paid = compared.mean[incumbent] - compared.mean[candidates]
     best, top, saved = -1, 0.0, 0.0
+    # One play may be too few to change a decision and so seem worth nothing, although several in a
+    # row would pay: their price is counted with them.
     for plays in settings.repeats:
         loss = losses_after(
             model, drawn, asked.pending, _rows(asked, candidates), float(plays), decisions
@@ -237,12 +246,15 @@ def _incumbent(mean: FloatArray, asked: Situation, settings: KnowledgeGradientSe
     usual = _usual_arm(asked)
     if usual is None:
         return best
+    # Two interventions that differ in a node with hardly any effect have rewards that differ by the
+    # noise of the draws: without this the policy would flip between them.
     least = mean[best] - settings.negligible * float(mean[best] - mean.mean())
     return usual if mean[usual] >= least else best
 
 
 def _usual_arm(asked: Situation) -> int | None:
     """The intervention played most often in recent rounds; None if it is not allowed."""
+    # sorted: of equally frequent ones the smallest wins, whatever their order in time
     played = Counter(sorted(index_of(asked.recent, asked.regimes).tolist()))
     index = played.most_common(1)[0][0]
     if asked.arms is None:
@@ -268,8 +280,10 @@ def _net_rewards(
 
 
 def _candidates(compared: Compared, n: int) -> IntArray:
+    # Three ways to be worth a try: a high mean, a high upper value, being the best in many draws.
     by_mean = np.argsort(-compared.mean, kind="stable")[: n // 3]
-    upper = upper_values(compared.tables, max(len(compared.tables) // 8, 1))
+    rank = max(len(compared.tables) // 8, 1)  # as good as the best eighth of the draws say
+    upper = np.partition(compared.tables, -rank, axis=0)[-rank]
     by_upper = np.argsort(-upper, kind="stable")[: n // 3]
     often_best = _by_frequency(compared.best)[: n // 2]
     return _first_distinct(n, by_mean[:1], by_upper, often_best, by_mean)

@@ -89,6 +89,7 @@ def losses_after(
         regressions, fraction = model.regressions, model.sets.fraction
         weights, intercept = model.weights, model.intercept
         order_weight = np.ones(len(model.orders))
+        # In every draw the pending results differ, so each draw learns them in a copy of its own.
         if len(pending) > 0:
             regressions, fraction = copied(model.regressions), model.sets.fraction.copy()
             for k in range(len(pending)):
@@ -112,6 +113,7 @@ def sample_outcome(
     draws: PosteriorDraws, d: int, number: int, plays: float, outcome: Outcome
 ) -> None:
     """Write x of a round of `outcome.arm` in draw d, the average of `plays` rounds."""
+    # The average of several plays has the same mean and a smaller noise: one sample stands for it.
     x, size = outcome.x, 1.0 / math.sqrt(plays)
     for position in range(draws.order.shape[1]):
         node = draws.order[d, position]
@@ -145,6 +147,7 @@ def score_parent_sets(
             if keep:
                 rank_one_update(regressions, m, h, e, step[m])
             for a in range(regressions.size[m]):
+                # A^-1 x becomes the change of the mean (docs/posterior.md#knowledge-gradient).
                 step[m, a] *= e / (noise + h)
         for m in range(first, end):
             density[m] = math.exp(density[m] - top)

@@ -24,11 +24,10 @@ import numpy as np
 from causalarms.arrays import FloatArray, IntArray
 from causalarms.kernels import inner, kernel
 from causalarms.posterior.base import Posterior
+from causalarms.posterior.mechanism import ScoreTables, factored_equations
 from causalarms.posterior.orders import NEGLIGIBLE, with_gap, without
-from causalarms.posterior.parent_scores import ScoreTables
 from causalarms.posterior.prior import KernelPrior
-from causalarms.posterior.weights import factored_equations
-from causalarms.statistics.normal_equations import solve_transposed, whiten
+from causalarms.statistics.normal_equations import invert_factored, solve_transposed, whiten
 
 
 class ParentSets(NamedTuple):
@@ -124,6 +123,8 @@ def stratified_sets(
                     if point > 0 and named[point] == named[point - 1]:
                         fraction[o, regime, node, count[o, regime, node] - 1] += 1.0 / n_points
                         continue
+                    # Orders name the same sets again and again: each is regressed once. A linear
+                    # search is enough, because a mechanism has a few dozen.
                     at = first[regime, node]
                     while at < total and parents[at] != named[point]:
                         at += 1
@@ -189,7 +190,6 @@ def regressions_of(
     variance = np.empty(n_sets)
     freedom = np.empty(n_sets)
     target_mean = np.zeros((most, n))
-    lower = np.empty((widest, widest))
     for regime in range(most):
         for node in range(n):
             with_intercept = math.isnan(prior.noise_mean[regime, node])
@@ -210,7 +210,9 @@ def regressions_of(
                 )
                 squares = whiten(equations, mean[m, :p])
                 solve_transposed(equations, mean[m, :p])
-                _invert(equations, lower, inverse[m, :p, :p])
+                invert_factored(equations, inverse[m, :p, :p])
+                # Posterior of the noise: inverse gamma, so that predictions are Student t of 2 *
+                # shape degrees.
                 shape = prior.noise_shape + 0.5 * gram[regime, node, n, n]
                 variance[m] = (prior.noise_shape + 0.5 * squares) / shape
                 freedom[m] = 2.0 * shape
@@ -226,25 +228,6 @@ def _count_bits(bits: int) -> int:
         bits &= bits - 1
         count += 1
     return count
-
-
-@kernel
-def _invert(equations: FloatArray, lower: FloatArray, inverse: FloatArray) -> None:
-    """(L L^T)^-1 from L in the lower triangle."""
-    p = len(inverse)
-    for column in range(p):
-        for row in range(column, p):
-            value = 1.0 if row == column else 0.0
-            for c in range(column, row):
-                value -= equations[row, c] * lower[c, column]
-            lower[row, column] = value / equations[row, row]
-    for a in range(p):
-        for b in range(a + 1):
-            value = 0.0
-            for c in range(a, p):
-                value += lower[c, a] * lower[c, b]
-            inverse[a, b] = value
-            inverse[b, a] = value
 
 
 @kernel
@@ -266,6 +249,7 @@ def predictive_log_density(
         h += value * x[regressions.regressor[m, a]]
         e -= regressions.mean[m, a] * x[regressions.regressor[m, a]]
     spread = regressions.variance[m] * (noise + h)
+    # In logarithms: products of densities over mechanisms would underflow.
     freedom = regressions.freedom[m]
     if freedom == np.inf:
         return h, e, -0.5 * (math.log(spread) + e * e / spread)

@@ -16,6 +16,11 @@ If the noise means are unknown, values are taken relative to each node's median 
 rounds: the prior of the intercepts lies around it, and adding a constant to a node changes no
 choice.
 
+The first rounds are random if units are to be estimated, and so are the probes after an alarm.
+Probes come in groups of R (pairs of opposites if there are two regimes): each moves every node to
+its next regime, so that a group plays every mechanism. The knowledge gradient starts with one
+random intervention and its opposite in every node, so that two mechanisms of each node are seen.
+
 Beyond 16 nodes orders are sampled instead of summed (`posterior/chains`), and beyond 15 the best
 intervention is searched for instead of enumerated: no certificate.
 """
@@ -31,22 +36,49 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, Intervention
-from causalarms.changes.detector import starts_after
-from causalarms.changes.view import PREDICTION
-from causalarms.errors import TooEarlyError
-from causalarms.models.belief import Belief, Recommendation, recommend
-from causalarms.policies.base import BELIEF_DRAWS, LeftOut, Policy, Suggestion
-from causalarms.policies.posterior.decide import (
-    Progress,
-    by_quantile,
-    knowledge_gradient_of,
-    random_round,
+from causalarms.changes.detector import PREDICTION, starts_after
+from causalarms.errors import SettingError, TooEarlyError
+from causalarms.limits import MAX_TABLE_NODES
+from causalarms.models.belief import Belief, Recommendation, most_optimistic, recommend
+from causalarms.models.knowledge_gradient import (
+    AverageRewards,
+    Chosen,
+    KnowledgeGradientSettings,
+    Situation,
+    average_rewards,
+    early_round,
+    late_round,
+)
+from causalarms.policies.base import (
+    BELIEF_DRAWS,
+    EXPLOIT,
+    EXPLORE,
+    TEST,
+    LeftOut,
+    Policy,
+    Reason,
+    Suggestion,
 )
 from causalarms.policies.posterior.rounds import FIRST_ROUNDS, Round
-from causalarms.policies.posterior.system import LEARN, LearnedSystem, PosteriorConfig, n_draws
+from causalarms.policies.posterior.system import (
+    AUTO,
+    EXACT,
+    LEARN,
+    LOOKAHEAD,
+    LearnedSystem,
+    PosteriorConfig,
+    n_draws,
+)
+from causalarms.policies.simple import nearest_allowed, random_intervention
 from causalarms.policies.state import nested, unnested
+from causalarms.posterior.base import Posterior
 from causalarms.posterior.dag import likely_edges
+from causalarms.rng import stream
+from causalarms.sem.regimes import Counts, n_interventions
+from causalarms.sem.rewards import allowed_arms
 
+MAX_PENDING = 8  # results that are sampled before a candidate's own
+RECENT_ROUNDS = 20  # whose usual intervention is kept unless another is clearly better
 # Up to this round the posterior is refreshed in every round, later in every `refresh`-th. By then a
 # round changes little, and a run of 1500 rounds is refreshed 540 times.
 LAST_ROUND_REFRESHED_ALONE = 300
@@ -93,8 +125,11 @@ class PosteriorPolicy(Policy):
         self._use_detector(self.config.detector)
         self.learns_from_gaps = self.config.gaps == LEARN
         self._system = LearnedSystem(self.config, self.regimes, self._nodes)
-        self._knowledge_gradient = knowledge_gradient_of(self._system, self.reward)
-        self._refreshed = 0
+        self._looks_ahead = looks_ahead(self.config.decide, self._system.method, self.regimes)
+        self._average: tuple[Posterior, int, AverageRewards] | None = None
+        # (R, N), the round after which each mechanism began again; 0: it never changed
+        self._starts = starts_after((), self.regimes)
+        self._refreshed = 0  # the last round that the posterior has learned
         self._probes_left = 0
 
     @property
@@ -103,7 +138,7 @@ class PosteriorPolicy(Policy):
         return [] if outliers is None else outliers.left_out
 
     def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
-        return self._system.belief(rng, draws, starts_after(self.alarms, self.regimes))
+        return self._system.belief(rng, draws, self._starts.copy())
 
     @property
     def edge_probability(self) -> FloatArray:
@@ -118,17 +153,85 @@ class PosteriorPolicy(Policy):
     def suggest(
         self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
     ) -> Suggestion:
-        system = self._system
-        if self._probes_left or system.units is None:
-            return random_round(
-                rng, self.constraints, probes_left=self._probes_left,
-                last=system.rounds.recent.last_regimes(), pending=pending,
-            )  # fmt: skip
-        if self._knowledge_gradient is not None:
-            last_alarm = self.alarms[-1].round if self.alarms else 0
-            progress = Progress(self.n_told, last_alarm, self._refreshed)
-            return self._knowledge_gradient.suggest(rng, pending, self.constraints, progress)
-        return by_quantile(system, self.reward, rng, self.constraints)
+        if self._probes_left or self._system.units is None:
+            return self._random_round(rng, pending)
+        if self._looks_ahead:
+            return self._by_knowledge_gradient(rng, pending)
+        return self._by_quantile(rng)
+
+    def _random_round(
+        self, rng: np.random.Generator, pending: Sequence[Intervention]
+    ) -> Suggestion:
+        """A probe while some are left, else one of the first rounds."""
+        left = self._probes_left
+        if not left or (left + len(pending)) % max(*self.constraints.regimes, 2) == 0:
+            arm = random_intervention(rng, self.constraints)
+        else:
+            last = pending[-1] if pending else self._system.rounds.recent.last_regimes()
+            arm = self._next_regimes(last, rng)
+        why = Reason("probe") if left else Reason("first rounds", rounds=FIRST_ROUNDS)
+        return Suggestion(arm, EXPLORE, why=why)
+
+    def _next_regimes(self, played: Intervention, rng: np.random.Generator) -> Intervention:
+        """Every node in its next regime (of two, the other one), or the nearest that is allowed."""
+        moved = ((played.astype(np.int64) + 1) % self.constraints.regimes).astype(np.uint8)
+        return nearest_allowed(moved, self.constraints, rng)
+
+    def _by_quantile(self, rng: np.random.Generator) -> Suggestion:
+        """The intervention whose reward has the largest quantile over draws of the system."""
+        config, system = self.config, self._system
+        draws = system.draw(rng, config.draws)
+        best = most_optimistic(draws, self.reward, config.quantile, self.constraints)
+        width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
+        mean = best.mean + float(system.rounds.origin[self.reward])
+        return Suggestion(best.intervention, EXPLOIT, mean, width, Reason("quantile"))
+
+    def _by_knowledge_gradient(
+        self, rng: np.random.Generator, pending: Sequence[Intervention]
+    ) -> Suggestion:
+        system, allowed, settings = self._system, self.constraints, KnowledgeGradientSettings()
+        recent = system.rounds.recent
+        if self.n_told + len(pending) < 2:
+            played = [*recent.regimes(1), *pending]
+            first = (
+                self._next_regimes(played[-1], rng) if played else random_intervention(rng, allowed)
+            )
+            return Suggestion(first, EXPLORE, why=Reason("first two"))
+        scale = system.scale_of(self.reward)
+        arms, cost = (None, None) if allowed.free else allowed_arms(allowed)
+        last_alarm = self.alarms[-1].round if self.alarms else 0
+        asked = Situation(
+            reward=self.reward,
+            regimes=self.regimes,
+            arms=arms,
+            cost=None if cost is None else cost / scale,
+            pending=_rows(pending, self.n_nodes),
+            recent=recent.regimes(RECENT_ROUNDS),
+            age=self.n_told - last_alarm + len(pending),
+        )
+        posterior, quantile = system.posterior, self.config.quantile
+        if asked.age < settings.early_rounds:
+            chosen = early_round(posterior, rng, asked, quantile, settings)
+        else:
+            average = self._average_rewards(settings)
+            chosen = late_round(posterior, average, rng, asked, quantile, settings)
+        return Suggestion(
+            chosen.intervention,
+            EXPLOIT if chosen.instead_of is None else EXPLORE,
+            system.in_data(chosen.mean, self.reward),
+            chosen.width * scale,
+            reason_of(chosen, scale),
+        )
+
+    def _average_rewards(self, settings: KnowledgeGradientSettings) -> AverageRewards:
+        """Computed once for all rounds in which the posterior is the same."""
+        posterior, as_of = self._system.posterior, self._refreshed
+        if self._average is None or self._average[0] is not posterior or self._average[1] != as_of:
+            # a stream of its own: the result must not depend on which round asks first
+            rng = stream(0, "lookahead", as_of)
+            found = average_rewards(posterior, rng, self.reward, settings)
+            self._average = posterior, as_of, found
+        return self._average[2]
 
     def recommend(
         self,
@@ -153,12 +256,13 @@ class PosteriorPolicy(Policy):
         system = self._system
         rounds = system.rounds
         stale = rounds.stale(a, self.made)  # from before a known change
-        view = system.view(x, stale) if self._predicts else None
+        predict = self.watches or rounds.judges_by_prediction(self.n_told)
+        view = system.view(x, stale) if predict else None
+        # Before the round is learned: a prediction that knows the round would not be surprised by
+        # it.
         alarms = [] if view is None else self._watch(a, x, view)
         # a test was played for its result, so the next decision must know it: refresh now
-        tested = self._knowledge_gradient is not None and not np.array_equal(
-            a, rounds.recent.last_regimes()
-        )
+        tested = self._looks_ahead and not np.array_equal(a, rounds.recent.last_regimes())
         n_gaps = rounds.take_in(
             Round(self.n_told, a, x), self.made, stale,
             changed=bool(self.alarms), view=view, predictors=system.predictors,
@@ -172,20 +276,20 @@ class PosteriorPolicy(Policy):
             n_gaps += system.forget(alarm, self.n_told, self.made)
             for regime, node in alarm.mechanisms(self.regimes):
                 self.detector.forget(regime, node)
+                self._starts[regime, node] = alarm.change_point
+            # Others may have changed with it, and most mechanisms are not played by the best
+            # intervention.
             self._probes_left = self.config.probes
-        # before `refresh`: gaps are filled by the posterior that has not seen this round
-        system.fill_gaps(self.n_told, n_gaps, zero, starts_after(self.alarms, self.regimes))
+        if n_gaps or rounds.gaps.due(self.n_told):
+            # before `refresh`: gaps are filled by the posterior that has not seen this round
+            system.fill_gaps(self.n_told, n_gaps, zero, self._starts)
         due = self.n_told % self.config.refresh == 0
         if alarms or self.n_told <= LAST_ROUND_REFRESHED_ALONE or due or tested:
             system.refresh()
             self._refreshed = self.n_told
-            if self._predicts and (alarms or due):
+            predicts = self.watches or rounds.outliers is not None
+            if predicts and (alarms or due):
                 system.judge_predictors()
-
-    @property
-    def _predicts(self) -> bool:
-        """Whether rounds are predicted before they are learned from."""
-        return self.watches or self._system.rounds.outliers is not None
 
     def own_state(self) -> dict[str, Any]:
         return {
@@ -198,5 +302,40 @@ class PosteriorPolicy(Policy):
     def restore_own(self, state: dict[str, Any]) -> None:
         self._system.restore(state)
         self.detector.restore(unnested("detector", state))
+        self._starts = starts_after(self.alarms, self.regimes)
         self._refreshed = int(state["refreshed"])
         self._probes_left = int(state["probes_left"])
+
+
+def looks_ahead(decide: str, method: str, regimes: Counts) -> bool:
+    """Whether a policy decides by the knowledge gradient; SettingError if it should and cannot."""
+    obstacle = ""
+    if method != EXACT:
+        obstacle = f"needs the exact posterior, method 'exact', not {method!r}"
+    elif n_interventions(regimes) > 2**MAX_TABLE_NODES:
+        obstacle = (
+            f"compares all interventions, at most 2^{MAX_TABLE_NODES} = {2**MAX_TABLE_NODES}, "
+            f"and these {len(regimes)} nodes have {n_interventions(regimes)}"
+        )
+    if decide == LOOKAHEAD and obstacle:
+        raise SettingError(f"decide='lookahead' {obstacle}; take decide='quantile'")
+    return decide in (LOOKAHEAD, AUTO) and not obstacle
+
+
+def reason_of(chosen: Chosen, scale: float) -> Reason:
+    """Why it is played; `scale` is one unit of the posterior's reward in the data."""
+    if chosen.instead_of is None:
+        return Reason("steady")
+    tested = np.flatnonzero(chosen.intervention != chosen.instead_of)
+    return Reason(
+        TEST,
+        tuple(tested.tolist()),
+        saved=chosen.saved * scale,
+        rounds=chosen.rounds,
+        cost=max(chosen.paid, 0.0) * scale,
+    )
+
+
+def _rows(pending: Sequence[Intervention], n_nodes: int) -> npt.NDArray[np.uint8]:
+    rows = np.array(list(pending)[-MAX_PENDING:], dtype=np.uint8)
+    return np.ascontiguousarray(rows.reshape(-1, n_nodes))

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
-from causalarms.changes.detector import Alarm, Detector
+from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
 from causalarms.changes.predictive import predictive_scores
-from causalarms.changes.view import PREDICTION, Prediction, View
 from causalarms.checks import choice, fraction, integer, optional
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
 from causalarms.limits import MAX_EXACT_NODES
@@ -35,8 +34,8 @@ from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.prior import MechanismPrior, edge_masks, per_mechanism
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
-from causalarms.statistics.moments import Moments
-from causalarms.statistics.units import Units, moments_in
+from causalarms.statistics.dataset import Moments
+from causalarms.statistics.units import Units
 
 AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
 QUANTILE, LOOKAHEAD, AUTO = DECIDE = ("quantile", "lookahead", "auto")
@@ -143,6 +142,10 @@ class LearnedSystem:
         self._edges = edge_masks(regimes, config.allowed, config.required)
         self._noise_mean = as_noise_mean(config.noise_mean, nodes, most)  # (R, N) or None
         self._noise_std = as_noise_std(config.noise_std, nodes, n_regimes=most)
+        self._known_noise = (
+            per_mechanism(self._noise_mean, regimes),
+            per_mechanism(self._noise_std, regimes),
+        )
         scale = as_noise_scale(config.noise_scale, nodes)
         units = None if scale is None else Units(shift=np.zeros(n), scale=scale)
         self.rounds = ToldRounds(regimes, set_aside_errors=config.typing_errors == LEFT_OUT)
@@ -186,6 +189,7 @@ class LearnedSystem:
         if self.units is not None:
             return zero
         first = rounds.recent.values(n_told) - rounds.origin
+        # Until then rounds are only stored: a posterior in wrong units would have to be made again.
         if not show_units(first):
             return None
         self._use(units_shown_by(first, center=centers))
@@ -200,18 +204,16 @@ class LearnedSystem:
 
     def _see(self, moments: Moments) -> None:
         assert self.units is not None
-        self.posterior.update(moments_in(self.units, moments))
+        self.posterior.update(moments.in_units(self.units))
 
     def fill_gaps(self, n_told: int, n_new: int, zero: FloatArray, starts: IntArray) -> None:
         """Fill missing values by draws of the posterior before this round, relative to `zero`."""
         rounds = self.rounds
-        due = rounds.gaps.due(n_told) or n_new > 1
-        if due or n_new:
-            draws = self.draw(stream(0, "gaps", n_told), DRAWS_TO_FILL)
-            if due:
-                rounds.gaps.fill(n_told, draws, starts, zero, rounds.origin)
-            else:
-                rounds.gaps.fill_last(draws, starts, rounds.origin)
+        draws = self.draw(stream(0, "gaps", n_told), DRAWS_TO_FILL)
+        if rounds.gaps.due(n_told) or n_new > 1:
+            rounds.gaps.fill(n_told, draws, starts, zero, rounds.origin)
+        else:
+            rounds.gaps.fill_last(draws, starts, rounds.origin)
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Of values relative to the origin."""
@@ -251,6 +253,8 @@ class LearnedSystem:
         edge = self.posterior.edge_probability.max(axis=0)  # (from, to)
         position = np.argsort(self.posterior.most_probable().order)
         before = position[None, :] < position[:, None]  # (node, earlier node)
+        # A child as a predictor would explain its cause's noise away, and a change of the child
+        # would look like one of the cause.
         self.predictors = before & ((edge <= NO_EDGE_PROBABILITY) | (edge.T > NO_EDGE_PROBABILITY))
         self.tested = (np.minimum(edge, edge.T) <= OPEN_DIRECTION_PROBABILITY).all(axis=1)
 
@@ -265,8 +269,7 @@ class LearnedSystem:
             self.rounds.evidence,
             self.predictors,
             self.tested & ~stale & ~missing & ~(self.predictors & missing).any(axis=1),
-            per_mechanism(self._noise_mean, self.regimes),
-            per_mechanism(self._noise_std, self.regimes),
+            *self._known_noise,
         )
 
     @property
@@ -354,7 +357,7 @@ class PredictiveView(View):
     def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
         scale = self._units.scale
         scores, stds, leverages, degrees = predictive_scores(
-            moments_in(self._units, self._moments).gram,
+            self._moments.in_units(self._units).gram,
             self._predictors,
             self._tested,
             intervention,

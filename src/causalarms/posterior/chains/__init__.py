@@ -17,19 +17,18 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import integer
 from causalarms.errors import DataError, ModelError
-from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
+from causalarms.limits import EXACT_BYTES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.chains import given_order
 from causalarms.posterior.chains.candidates import choose_candidates
 from causalarms.posterior.chains.convergence import Diagnostics, diagnose
 from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
-from causalarms.posterior.exact import table_bytes as exact_bytes
+from causalarms.posterior.mechanism import draw_weights, estimate_all
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
-from causalarms.posterior.weights import estimate_all
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
-from causalarms.statistics.moments import Moments
+from causalarms.statistics.dataset import Moments
 
 LOG2_TABLES, LOG2_TABLES_WITH_CORE = 3, 8  # a pool holds 2^this many tables of a mechanism
 GROWTH_TO_CHOOSE_AGAIN = 1.2  # of a mechanism's samples since its candidates were chosen
@@ -135,6 +134,7 @@ class SampledPosterior:
     def _begin(self, moments: Moments, n_sweeps: int) -> None:
         self._tables.gram[:] = moments.gram
         errors = self._rng.standard_normal((self.n_chains, self.n_nodes)) * START_ERROR
+        # The others start from errors, so that chains that agree have all found the same orders.
         if moments.counts.any():  # one chain starts at the estimate itself
             errors[0] = 0.0
         self._orders = np.array(
@@ -142,6 +142,8 @@ class SampledPosterior:
         )
         if (self._orders < 0).any():
             raise ModelError("no order of the nodes fits the required and forbidden edges")
+        # Which candidates are good depends on the order and the other way round: five rounds of
+        # each.
         for _ in range(CHOICE_ROUNDS):
             self._choose(self._exist)
             self._sweep(max(n_sweeps // CHOICE_ROUNDS, 1), 1)
@@ -157,6 +159,7 @@ class SampledPosterior:
         self._tables.tags[changed] = EMPTY
         samples = self.gram[:, :, -1, -1]
         growth = GROWTH_TO_CHOOSE_AGAIN
+        # the second condition: a mechanism that forgot rounds after a change
         due = (samples > growth * self._chosen_at) | (samples * growth < self._chosen_at)
         if (changed & due).any():
             self._choose(changed & due)
@@ -233,6 +236,7 @@ class SampledPosterior:
         Its probable parents cannot become its children. (The exact posterior keeps all that its
         samples say about the order.)
         """
+        # Chains have no table over all sets of predecessors in which the evidence could be kept.
         parents = (self.edge_probability[regime, :, node] > 0.5) & ~self.required[:, node].any(0)
         self.allowed[:, node, parents] = False
         self.retired.append((regime, node, self.gram[regime, node].copy()))
@@ -310,21 +314,15 @@ class SampledPosterior:
         flat = self._flat()
         order = flat[rng.integers(len(flat), size=n)]
         shape = (*self._exist.shape, self.n_nodes)
-        adjacency, weights = np.empty((n, *shape), dtype=bool), np.empty((n, *shape))
-        intercept, noise_std = np.empty((n, *shape[:2])), np.empty((n, *shape[:2]))
+        adjacency, gammas = np.empty((n, *shape), dtype=bool), np.empty((n, *shape[:2]))
+        normals = np.empty((n, *shape[:2], self.n_nodes + 1))
         gamma_shapes = self.kernel_prior.noise_shape + 0.5 * self.gram[:, :, -1, -1]
-        for t in range(n):
+        for t in range(n):  # draw by draw, so that the first ones do not depend on n
             adjacency[t] = self.draw_parents(order[t], rng)[0]
-            given_order.draw_weights_given(
-                self._tables,
-                adjacency[t],
-                rng.standard_gamma(gamma_shapes),
-                rng.standard_normal((*shape[:2], self.n_nodes + 1)),
-                weights[t],
-                intercept[t],
-                noise_std[t],
-            )
-        return Draws(order, adjacency, weights, intercept, noise_std)
+            gammas[t] = rng.standard_gamma(gamma_shapes)
+            normals[t] = rng.standard_normal(normals.shape[1:])
+        weights = draw_weights(self.gram, self.kernel_prior, adjacency, gammas, normals)
+        return Draws(order, adjacency, *weights)
 
     def draw_parents(
         self, order: IntArray, rng: np.random.Generator
@@ -374,12 +372,6 @@ class SampledPosterior:
                 given_order.edges_given(self._tables, self._located(order), edges)
             self._edges = found.reshape(*self._kept.shape[:2], *shape)
         return self._edges
-
-
-def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
-    """Whether the exact posterior is small, or its tables fit into `memory_limit` bytes."""
-    limit = EXACT_BYTES if memory_limit is None else memory_limit
-    return n_nodes <= MAX_SMALL_NODES or exact_bytes(n_nodes, n_regimes) <= limit
 
 
 def _check_memory(n_nodes: int, n_candidates: int, needed: int, limit: int | None) -> None:

@@ -85,6 +85,7 @@ def _parent_probabilities(
     """Mean over the orders of the probability given that the node comes before, (N,)."""
     n = len(allowed)
     probability = np.zeros(n)
+    # all of them are free: there is nothing to choose
     if allowed.sum() - required.sum() <= n_candidates:
         return probability
     log_odds = np.empty(n)
@@ -148,6 +149,7 @@ def _assign(
                 members[n_free + n_core] = j
                 n_core += 1
             else:
+                # No room in the core: it counts as likely in as out.
                 log_odds[j] = 0.0
     tables.vague[regime, node] = doubt > VAGUE
     tables.n_free[regime, node], tables.n_core[regime, node] = n_free, n_core

@@ -19,10 +19,9 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
 from causalarms.posterior.chains.tables import CandidateTables, locate_all
+from causalarms.posterior.mechanism import Noise, fit_score, noise_of, score_by_size
 from causalarms.posterior.orders import draw_parents
-from causalarms.posterior.parent_scores import Noise, fit_score, noise_of, score_by_size
 from causalarms.posterior.prior import EdgeMask, KernelPrior
-from causalarms.posterior.weights import draw_mechanism
 from causalarms.statistics.normal_equations import normal_equations, sweep
 
 MIN_GAIN = 1e-6  # nats; steps that gain less may go in circles because of rounding
@@ -190,34 +189,6 @@ def draw_parents_given(
 
 
 @kernel
-def draw_weights_given(
-    tables: CandidateTables,
-    adjacency: BoolArray,  # (R, N, N)
-    gammas: FloatArray,  # (R, N)
-    normals: FloatArray,  # (R, N, N+1)
-    weights: FloatArray,  # (R, N, N) out
-    intercept: FloatArray,  # (R, N) out
-    noise_std: FloatArray,  # (R, N) out
-) -> None:
-    """One draw of weights, intercepts and noise given the parents."""
-    weights[:] = 0.0
-    intercept[:] = 0.0
-    noise_std[:] = 0.0
-    for node in range(adjacency.shape[1]):
-        for regime in range(tables.prior.regimes[node]):
-            intercept[regime, node], noise_std[regime, node] = draw_mechanism(
-                tables.gram[regime, node],
-                regime,
-                node,
-                adjacency[regime, :, node],
-                tables.prior,
-                gammas[regime, node],
-                normals[regime, node],
-                weights[regime, :, node],
-            )
-
-
-@kernel
 def step_parents(
     gram: FloatArray,
     regime: int,
@@ -324,6 +295,7 @@ def climb(
 ) -> float:
     """Let the node with the largest gain enter or leave until none gains; returns the total."""
     n, total = len(possible), 0.0
+    # rounding could make steps go in circles; a climb needs about one step per parent
     for _ in range(3 * n):
         toggle_gains(matrix, inside, by_size, noise, gains)
         best, gain = -1, MIN_GAIN

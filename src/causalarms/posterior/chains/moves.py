@@ -54,6 +54,8 @@ def sweep_chains(
         for i_sweep in range(n_sweeps):
             for draw in uniforms[c, i_sweep]:
                 width = widest[int(draw[0] * len(widest))]
+                # Drawn without looking at the order: that makes the move a Gibbs step, which needs
+                # no acceptance.
                 low = int(draw[1] * (n - width + 1))
                 home = low + int(draw[2] * width)
                 moved += relocate(tables, chain, low, low + width - 1, home, draw[3])

@@ -1,0 +1,495 @@
+"""What the Gram matrix of a mechanism says: how likely each parent set is, and weights given one.
+
+The score of a parent set is its log marginal likelihood plus log prior; `score_mechanisms` computes
+those of all sets of all mechanisms in one compiled call. Given its parents, a mechanism's weights,
+intercept and noise are normal-inverse-gamma, exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from causalarms.kernels import kernel
+from causalarms.posterior.prior import EdgeMask, KernelPrior
+from causalarms.statistics.normal_equations import (
+    cholesky,
+    normal_equations,
+    regressors_of,
+    solve_transposed,
+    whiten,
+)
+
+LOWEST_SCORE = -1e250  # nats; keeps scores and their sums finite if a known variance is tiny
+
+
+class ScoreTables(NamedTuple):
+    """Scores of every parent set and their sums, changed in place."""
+
+    scores: FloatArray  # (R, N, 2^(N-1))
+    within: FloatArray  # (R, N, 2^(N-1)) log sums over the subsets of a set
+    past: FloatArray  # (N, 2^(N-1)) log evidence of former mechanisms for the order
+    local: FloatArray  # (N, 2^(N-1)) all regimes and the past together
+    mantissa: FloatArray  # (2^(N-1),) room to work
+    exponent: npt.NDArray[np.int32]  # (2^(N-1),) room to work
+
+
+@kernel
+def score_mechanisms(
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    changed: BoolArray,  # (R, N)
+    edges: EdgeMask,
+    prior: KernelPrior,
+    out: ScoreTables,
+) -> None:
+    """Score the changed mechanisms, and sum their scores over subsets."""
+    scores, within, local = out.scores, out.within, out.local
+    for node in range(changed.shape[1]):
+        any_changed = False
+        for regime in range(prior.regimes[node]):
+            any_changed |= changed[regime, node]
+            if changed[regime, node]:
+                score_parent_sets(
+                    gram[regime, node],
+                    regime,
+                    node,
+                    edges.allowed[regime, :, node],
+                    edges.required[regime, :, node],
+                    prior,
+                    scores[regime, node],
+                )
+                subset_log_sums(
+                    scores[regime, node], within[regime, node], out.mantissa, out.exponent
+                )
+        if any_changed:
+            # All regimes of a node share one set of predecessors, so their sums multiply (add, as
+            # logs).
+            local[node] = within[0, node]
+            for regime in range(1, prior.regimes[node]):
+                local[node] += within[regime, node]
+            local[node] += out.past[node]
+
+
+@kernel
+def score_parent_sets(
+    gram: FloatArray,  # (N+1, N+1)
+    regime: int,
+    node: int,
+    allowed: BoolArray,  # (N,) possible parents
+    required: BoolArray,  # (N,) certain parents
+    prior: KernelPrior,
+    scores: FloatArray,  # (2^(N-1),) out, by the bits of the other nodes; -inf if impossible
+) -> None:
+    """Scores of all parent sets of one mechanism."""
+    n = len(gram) - 1
+    noise_mean = prior.noise_mean[regime, node]
+    with_intercept = math.isnan(noise_mean)
+    regressors = np.empty(n, dtype=np.int64)
+    forced = 0
+    if with_intercept:
+        regressors[0], forced = n, 1
+    mask = 0
+    for j in range(n):
+        if required[j]:
+            regressors[forced] = j
+            mask |= 1 << (j - (j > node))
+            forced += 1
+    size = forced
+    for j in range(n):
+        if allowed[j] and not required[j] and j != node:
+            regressors[size] = j
+            size += 1
+    equations = normal_equations(
+        gram,
+        node,
+        regressors[:size],
+        0.0 if with_intercept else noise_mean,
+        prior.weight_precision,
+        prior.intercept_precision,
+    )
+    by_size = score_by_size(gram, regime, node, prior)
+    n_free = size - forced
+    bits = np.empty(n_free, dtype=np.int64)
+    for a in range(n_free):
+        j = regressors[forced + a]
+        bits[a] = 1 << (j - (j > node))
+    scores[:] = -np.inf
+    score_supersets(
+        equations,
+        forced,
+        by_size[forced - with_intercept :],
+        prior.weight_precision,
+        bits,
+        mask,
+        noise_of(gram, regime, node, prior),
+        scores,
+    )
+
+
+# Sets are visited depth first: adding a parent eliminates its row from the normal equations of the
+# candidates that may still follow (one right-looking Cholesky step). Half of the sets have no
+# candidate left to follow, a quarter have one, and so on. So a set costs a constant number of
+# operations on average, instead of O(p^3) from the start or O(p^2) for appending a row to a
+# Cholesky factor.
+
+
+@kernel
+def score_supersets(
+    equations: FloatArray,  # of the forced regressors, the free ones and the target; overwritten
+    forced: int,
+    by_size: FloatArray,  # by the number of free parents
+    least: float,  # precision of the prior: no later pivot is below it, but for rounding
+    bits: npt.NDArray[np.int64],  # of the free ones in `scores`
+    mask: int,  # of the forced ones in `scores`
+    noise: Noise,
+    scores: FloatArray,
+) -> None:
+    """Scores of all sets that contain the forced regressors, depth first."""
+    n_free = len(bits)
+    log_det = 0.0
+    for pivot in range(forced):
+        # A pivot is what the regressors before it leave of this one, plus the prior's precision:
+        # less than that precision is rounding.
+        if pivot > 0:  # the first is a plain sum, and the intercept's may be below
+            equations[pivot, pivot] = max(equations[pivot, pivot], least)
+        log_det += math.log(equations[pivot, pivot])
+        eliminate(equations, equations, pivot)
+    stack = np.empty((n_free + 1, n_free + 1, n_free + 1))
+    stack[0] = equations[forced:, forced:]
+    following = np.zeros(n_free + 1, dtype=np.int64)  # next candidate to add at each depth
+    log_dets = np.empty(n_free + 1)
+    masks = np.empty(n_free + 1, dtype=np.int64)
+    log_dets[0], masks[0] = log_det, mask
+    depth = 0
+    scores[mask] = by_size[0] - 0.5 * log_det + fit_score(stack[0, n_free, n_free], noise)
+    while depth >= 0:
+        added = following[depth]
+        if added == n_free:
+            depth -= 1
+            continue
+        following[depth] = added + 1
+        # collinear parents: the pivot of the second is lost to rounding, and its logarithm would be
+        # nan
+        stack[depth, added, added] = max(stack[depth, added, added], least)
+        eliminate(stack[depth], stack[depth + 1], added)
+        log_det = log_dets[depth] + math.log(stack[depth, added, added])
+        mask = masks[depth] | bits[added]
+        depth += 1
+        following[depth], log_dets[depth], masks[depth] = added + 1, log_det, mask
+        scores[mask] = (
+            by_size[depth] - 0.5 * log_det + fit_score(stack[depth, n_free, n_free], noise)
+        )
+
+
+class Noise(NamedTuple):
+    """What the likelihood of a mechanism's samples depends on, besides the residual squares."""
+
+    n_samples: float
+    shape: float  # of the prior
+    known_variance: float  # nan: inverse gamma
+
+
+@kernel
+def noise_of(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> Noise:
+    """Of the mechanism with this Gram matrix, (N+1, N+1)."""
+    return Noise(gram[-1, -1], prior.noise_shape, prior.known_variance[regime, node])
+
+
+@kernel
+def score_by_size(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> FloatArray:
+    """The part of a score that depends on the number of parents only, (N,)."""
+    n_samples, noise_shape = gram[-1, -1], prior.noise_shape
+    known_variance = prior.known_variance[regime, node]
+    shape = noise_shape + 0.5 * n_samples
+    n_parents = np.arange(len(prior.log_sizes))
+    # Normalisation of the normal-inverse-gamma prior: half a log precision per weight, and for the
+    # intercept
+    score = prior.log_sizes + 0.5 * n_parents * math.log(prior.weight_precision)
+    if math.isnan(prior.noise_mean[regime, node]):
+        score += 0.5 * math.log(prior.intercept_precision)
+    if math.isnan(known_variance):
+        score += math.lgamma(shape) - math.lgamma(noise_shape)
+        score += noise_shape * math.log(noise_shape) - 0.5 * n_samples * math.log(2.0 * math.pi)
+    else:
+        score -= 0.5 * n_samples * math.log(2.0 * math.pi * known_variance)
+    return score
+
+
+@kernel
+def fit_score(squares: float, noise: Noise) -> float:
+    """The part that depends on the remaining sum of squares."""
+    squares = max(squares, 0.0)  # below 0 by rounding if the parents explain everything
+    if math.isnan(noise.known_variance):
+        shape = noise.shape + 0.5 * noise.n_samples
+        return -shape * math.log(noise.shape + 0.5 * squares)
+    return max(-0.5 * squares / noise.known_variance, LOWEST_SCORE)
+
+
+@kernel
+def eliminate(source: FloatArray, target: FloatArray, pivot: int) -> None:
+    """Upper triangle of the equations behind `pivot` once it is a regressor."""
+    last = len(source) - 1
+    for k in range(pivot + 1, last + 1):
+        factor = source[pivot, k] / source[pivot, pivot]
+        for m in range(k, last + 1):
+            target[k, m] = source[k, m] - factor * source[pivot, m]
+
+
+# -- sums of exp(score) over all subsets, or all supersets, of every set (zeta transforms) ---------
+#
+# Scores of one mechanism differ by thousands of nats, far more than a float64 holds, and taking
+# logarithms in every addition is slow. Numbers are kept as mantissa * 2^(512 exponent) with a
+# mantissa near one: an addition is an addition, no term that matters is ever lost, and one
+# logarithm per set is taken at the end.
+
+STEP = 512.0 * math.log(2.0)  # nats per unit of the exponent
+DOWN = 2.0**-512
+NOTHING = -(2**30)  # exponent of zero
+LEAST = -(2**29)  # whatever is 10^11 nats below the largest is as unlikely
+
+
+@kernel
+def split(logs: FloatArray, mantissa: FloatArray, exponent: Int32Array) -> float:
+    """exp(log - top) as mantissa in [2^-256, 2^256] and exponent; returns top."""
+    top = -np.inf
+    for k in range(len(logs)):
+        top = max(top, logs[k])
+    for k in range(len(logs)):
+        if logs[k] == -np.inf:
+            mantissa[k], exponent[k] = 0.0, NOTHING
+        else:
+            # rounded to the nearest unit, so that mantissas stay within 2^-256 and 2^256 and sums
+            # of 2^19 of them below overflow
+            unit = math.floor((logs[k] - top) / STEP + 0.5)
+            if unit > LEAST:
+                exponent[k] = int(unit)
+                mantissa[k] = math.exp(logs[k] - top - unit * STEP)
+            else:
+                exponent[k], mantissa[k] = LEAST, 1.0
+    return top
+
+
+@kernel
+def _factor(exponent: int, largest: int) -> float:
+    """Terms two steps below the largest are less than 2^-490 of the sum."""
+    return 1.0 if exponent == largest else (DOWN if exponent == largest - 1 else 0.0)
+
+
+@kernel
+def _add_halves(
+    to: FloatArray, to_exponent: Int32Array, what: FloatArray, exponent: Int32Array
+) -> None:
+    """Add term by term, without branches so that it is done several terms at a time."""
+    for k in range(len(to)):
+        largest = max(to_exponent[k], exponent[k])
+        to[k] = to[k] * _factor(to_exponent[k], largest) + what[k] * _factor(exponent[k], largest)
+        to_exponent[k] = largest
+
+
+@kernel
+def subset_log_sums(
+    logs: FloatArray, sums: FloatArray, mantissa: FloatArray, exponent: Int32Array
+) -> None:
+    """sums[S] = log of the sum of exp(logs[P]) over P within S; the last two are room to work."""
+    top = split(logs, mantissa, exponent)
+    _add_over_bits(mantissa, exponent, True)
+    _join(top, mantissa, exponent, sums)
+
+
+@kernel
+def superset_log_sums(
+    logs: FloatArray, sums: FloatArray, mantissa: FloatArray, exponent: Int32Array
+) -> None:
+    """sums[P] = log of the sum of exp(logs[S]) over S that contain P."""
+    top = split(logs, mantissa, exponent)
+    _add_over_bits(mantissa, exponent, False)
+    _join(top, mantissa, exponent, sums)
+
+
+@kernel
+def _add_over_bits(mantissa: FloatArray, exponent: Int32Array, upwards: bool) -> None:
+    """Bit by bit, sets without it are added to those with it (upwards), or the other way round."""
+    bit = 1
+    while bit < len(mantissa):
+        for low in range(0, len(mantissa), 2 * bit):
+            high, end = low + bit, low + 2 * bit
+            m_low, e_low = mantissa[low:high], exponent[low:high]
+            m_high, e_high = mantissa[high:end], exponent[high:end]
+            if upwards:
+                _add_halves(m_high, e_high, m_low, e_low)
+            else:
+                _add_halves(m_low, e_low, m_high, e_high)
+        bit *= 2
+
+
+@kernel
+def subset_maxima(logs: FloatArray, maxima: FloatArray) -> None:
+    """maxima[S] = the largest logs[P] over P within S."""
+    maxima[:] = logs
+    bit = 1
+    while bit < len(logs):
+        for block in range(0, len(logs), 2 * bit):
+            for k in range(block, block + bit):
+                maxima[k + bit] = max(maxima[k + bit], maxima[k])
+        bit *= 2
+
+
+@kernel
+def _join(top: float, mantissa: FloatArray, exponent: Int32Array, sums: FloatArray) -> None:
+    for k in range(len(sums)):
+        if mantissa[k] > 0.0:
+            sums[k] = top + math.log(mantissa[k]) + exponent[k] * STEP
+        else:
+            sums[k] = -np.inf
+
+
+# -- weights, intercept and noise given the parents ------------------------------------------------
+
+
+@kernel
+def factored_equations(
+    gram: FloatArray,  # (N+1, N+1)
+    regime: int,
+    node: int,
+    regressors: IntArray,  # nodes, and N for the intercept, last
+    prior: KernelPrior,
+) -> FloatArray:
+    """Normal equations of the mechanism with their Cholesky factor in the lower triangle."""
+    noise_mean = prior.noise_mean[regime, node]
+    with_intercept = math.isnan(noise_mean)
+    equations = normal_equations(
+        gram,
+        node,
+        regressors,
+        0.0 if with_intercept else noise_mean,
+        prior.weight_precision,
+        prior.intercept_precision,
+    )
+    n_weights = len(regressors) - with_intercept
+    cholesky(equations, n_weights, prior.weight_precision, prior.intercept_precision)
+    return equations
+
+
+@kernel
+def draw_mechanism(
+    gram: FloatArray,  # (N+1, N+1)
+    regime: int,
+    node: int,
+    parents: BoolArray,  # (N,)
+    prior: KernelPrior,
+    gamma: float,  # a standard gamma of noise_shape + n/2
+    normals: FloatArray,  # (N+1,)
+    weights: FloatArray,  # (N,) out
+) -> tuple[float, float]:
+    """Returns intercept and noise standard deviation."""
+    noise_mean = prior.noise_mean[regime, node]
+    with_intercept = math.isnan(noise_mean)
+    regressors = regressors_of(parents, with_intercept)
+    n_weights = len(regressors) - with_intercept
+    equations = factored_equations(gram, regime, node, regressors, prior)
+    z = np.empty(len(regressors))
+    squares = whiten(equations, z)
+    variance = prior.known_variance[regime, node]
+    if math.isnan(variance):
+        # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
+        variance = (prior.noise_shape + 0.5 * squares) / gamma
+    std = math.sqrt(variance)
+    for a in range(len(z)):
+        # L^-T (z + s normal) has the posterior's covariance s^2 (L L^T)^-1. A normal per node, not
+        # per parent: a parent more or less does not shift the others' random numbers.
+        z[a] += std * normals[regressors[a]]
+    solve_transposed(equations, z)
+    weights[:] = 0.0
+    for a in range(n_weights):
+        weights[regressors[a]] = z[a]
+    return (z[n_weights] if with_intercept else noise_mean), std
+
+
+@kernel
+def mean_mechanism(
+    gram: FloatArray,  # (N+1, N+1)
+    regime: int,
+    node: int,
+    parents: BoolArray,  # (N,)
+    prior: KernelPrior,
+    weights: FloatArray,  # (N,) out
+) -> tuple[float, float]:
+    """Posterior means of the weights; returns that of the intercept, and of 1/s^2 as an s."""
+    noise_mean = prior.noise_mean[regime, node]
+    known_variance = prior.known_variance[regime, node]
+    with_intercept = math.isnan(noise_mean)
+    regressors = regressors_of(parents, with_intercept)
+    n_weights = len(regressors) - with_intercept
+    equations = factored_equations(gram, regime, node, regressors, prior)
+    z = np.empty(len(regressors))
+    squares = whiten(equations, z)
+    solve_transposed(equations, z)
+    weights[:] = 0.0
+    for a in range(n_weights):
+        weights[regressors[a]] = z[a]
+    intercept = z[n_weights] if with_intercept else noise_mean
+    if not math.isnan(known_variance):
+        return intercept, math.sqrt(known_variance)
+    precision = (prior.noise_shape + 0.5 * gram[-1, -1]) / (prior.noise_shape + 0.5 * squares)
+    return intercept, 1.0 / math.sqrt(precision)
+
+
+@kernel
+def draw_weights(
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    prior: KernelPrior,
+    adjacency: BoolArray,  # (n, R, N, N)
+    gammas: FloatArray,  # (n, R, N)
+    normals: FloatArray,  # (n, R, N, N+1)
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights (n, R, N, N), intercepts and noise (n, R, N) given the graphs."""
+    n, most, size = gammas.shape
+    weights = np.zeros((n, most, size, size))
+    intercept = np.zeros((n, most, size))
+    noise_std = np.zeros((n, most, size))
+    for t in range(n):
+        for regime in range(most):
+            for node in range(size):
+                if regime >= prior.regimes[node]:
+                    continue
+                intercept[t, regime, node], noise_std[t, regime, node] = draw_mechanism(
+                    gram[regime, node],
+                    regime,
+                    node,
+                    adjacency[t, regime, :, node],
+                    prior,
+                    gammas[t, regime, node],
+                    normals[t, regime, node],
+                    weights[t, regime, :, node],
+                )
+    return weights, intercept, noise_std
+
+
+@kernel
+def estimate_all(
+    gram: FloatArray,  # (R, N, N+1, N+1)
+    prior: KernelPrior,
+    adjacency: BoolArray,  # (R, N, N)
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The fields of `PointEstimate`."""
+    most, size = adjacency.shape[0], adjacency.shape[1]
+    weights = np.zeros((most, size, size))
+    intercept = np.zeros((most, size))
+    noise_std = np.zeros((most, size))
+    for regime in range(most):
+        for node in range(size):
+            if regime >= prior.regimes[node]:
+                continue
+            intercept[regime, node], noise_std[regime, node] = mean_mechanism(
+                gram[regime, node],
+                regime,
+                node,
+                adjacency[regime, :, node],
+                prior,
+                weights[regime, :, node],
+            )
+    return weights, intercept, noise_std
