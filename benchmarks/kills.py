@@ -33,7 +33,8 @@ from causalarms.service.remote import RemoteStudy
 from causalarms.service.server import serve
 from causalarms.service.threads import warm_up as warm_up_service
 from causalarms.study.ledger import Trial
-from causalarms.study.log import ROOT, Event, chain, encode
+from causalarms.study.log import Event, chain, encode
+from causalarms.study.store import ROOT
 from shared import run_part
 
 SEM = random_sem(4, seed=3)

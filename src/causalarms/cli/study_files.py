@@ -264,7 +264,7 @@ def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
         with open_study(file) as study:
             verdict = study.verify(replay=replay)
     else:
-        verdict = repair.verify_file(file, replay=_learner() if replay else None)
+        verdict = repair.verify(file, replay=_learner() if replay else None)
     if as_json:
         print_json(verdict.as_dict())
     else:

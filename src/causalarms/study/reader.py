@@ -104,7 +104,7 @@ class Reader:
 
     def verify(self, *, replay: bool = False) -> repair.Verdict:
         """Check the whole log again; `replay`: also that it gives the same suggestions."""
-        return repair.verify_store(self.store, replay=Learner if replay else None)
+        return repair.verify(self.store, replay=Learner if replay else None)
 
     def backup(self, copy: str | Path) -> repair.Verdict:
         """Copy the study as it is now to the new file `copy`, also while others write to it.

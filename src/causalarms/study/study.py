@@ -50,8 +50,7 @@ from causalarms.study.settings import (
     refuse_odd_names,
     switches,
 )
-from causalarms.study.sqlite import SqliteStore
-from causalarms.study.store import MemoryStore
+from causalarms.study.store import MemoryStore, SqliteStore
 
 PACKAGE = Path(__file__).parents[1]
 DEFAULT_WORKER = "main"  # who asks without a name
