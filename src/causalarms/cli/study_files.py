@@ -34,7 +34,7 @@ from causalarms.tables.write import columns_text
 
 if TYPE_CHECKING:
     from causalarms.study import Study
-    from causalarms.study.learner import Learner
+    from causalarms.study.learner import StudyPolicy
 
 GENERATOR = '<meta name="generator" content="causalarms study report">'
 REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
@@ -244,10 +244,10 @@ def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
     emit(as_json, {"file": str(path)}, f"wrote {path}")
 
 
-def _learner() -> type[Learner]:
-    from causalarms.study.learner import Learner  # only who replays waits for it to be imported
+def _learner() -> type[StudyPolicy]:
+    from causalarms.study.learner import StudyPolicy  # only who replays waits for it to be imported
 
-    return Learner
+    return StudyPolicy
 
 
 @click.command()

@@ -14,10 +14,9 @@ from causalarms.errors import ClosedTrialError, RemoteStudyError, StudyError, To
 from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
 from causalarms.service.wire import Reply, Wire
-from causalarms.study.asking import Wanted
 from causalarms.study.explain import rounds_known
 from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_values
-from causalarms.study.ledger import Trial
+from causalarms.study.ledger import AskRequest, Trial
 from causalarms.study.log import Event, encode
 from causalarms.study.reader import trial_number
 from causalarms.study.report import Best
@@ -77,7 +76,7 @@ class RemoteStudy(Study):
         if worker == DEFAULT_WORKER and self.caller_name:
             # A worker's token asks under its own name only.
             worker = self.caller_name
-        n = Wanted(worker, n).n
+        n = AskRequest(worker, n).n
         # Pending trials come first, so each request asks for a larger total, not for more on top.
         for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
             given = self._wire.send("POST", "/trials", {"worker": worker, "n": count}).body

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +51,11 @@ class Problem(NamedTuple):
     message: str
 
 
-class Learner:
-    """Feeds told rounds to the policy when somebody needs to know what it believes."""
+class StudyPolicy:
+    """The policy of a study, brought up to the log when somebody needs to know what it believes.
+
+    `problem`: why the round that was learned last could not be used, if it could not.
+    """
 
     def __init__(self, settings: Settings, revision: int = 0) -> None:
         self.problem: Problem | None = None  # of the round learned last
@@ -95,6 +99,33 @@ class Learner:
         # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
         return self.policy.suggest(rng, pending=pending)
+
+    def propose(self, ledger: Ledger, workers: Sequence[str], until: float) -> list[dict[str, Any]]:
+        """The data of new trials' events: at least one, and no further one after `until`."""
+        pending, chosen = self.pending(ledger), list[dict[str, Any]]()
+        for number, worker in enumerate(workers, start=len(ledger.trials)):
+            if chosen and time.perf_counter() > until:
+                break
+            suggestion = self.choose(number, pending)
+            # The next one takes it into account, as if another worker had asked before.
+            pending.append(suggestion.intervention)
+            data: dict[str, Any] = {
+                "trial": number,
+                "worker": worker,
+                "intervention": suggestion.intervention.tolist(),
+                "reason": suggestion.reason,
+                "learned": self.policy.n_told,
+            }
+            if suggestion.why:
+                data["why"] = self.by_name(suggestion.why)
+            mean = self.settings.sign * suggestion.mean
+            for name, value in (("mean", mean), ("width", suggestion.width)):
+                if isfinite(value):  # exploring policies predict nothing, and JSON has no nan
+                    data[name] = float(value)
+            if self.problem is not None:
+                data["problem"] = f"trial {self.problem.trial}: {self.problem.message}"
+            chosen.append(data)
+        return chosen
 
     def pending(self, ledger: Ledger) -> list[Interventions]:
         """Interventions without a result, oldest first."""
@@ -199,7 +230,7 @@ def policy_of(settings: Settings) -> Policy:
         ) from error
 
 
-def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> Learner:
+def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> StudyPolicy:
     """A learner of settings that are not in a log yet; an error before there is anything to lose.
 
     `changes`: the policy must watch for changes of mechanisms.
@@ -209,7 +240,7 @@ def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> Lear
             policy_factory(settings.policy)  # says which names are near
         except CausalArmsError as error:
             raise StudyError(f"the settings are refused: {error}") from error
-    learner = Learner(settings)
+    learner = StudyPolicy(settings)
     if changes and not learner.policy.watches:
         raise StudyError(
             f"policy {shown(settings.policy)} cannot watch for changes; 'posterior-cd' does"

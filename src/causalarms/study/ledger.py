@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import isfinite
+from operator import itemgetter
 from sys import intern
 from types import MappingProxyType
 from typing import Any
@@ -20,9 +21,10 @@ from causalarms.errors import (
     UnknownTrialError,
     shown,
 )
+from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.sem.factors import Level
 from causalarms.study import log as kinds
-from causalarms.study.log import Event, Keys, record_key
+from causalarms.study.log import Event, Keys, as_text, record_key
 from causalarms.study.settings import FORMAT, Settings
 
 PENDING = kinds.ASKED
@@ -93,6 +95,27 @@ class Trial:
         return self.number
 
 
+class AskRequest:
+    """How many trials a worker wants, and those it has: pending ones, then new ones.
+
+    A trial that somebody ends while others are still being chosen counts: asking comes to an end.
+    """
+
+    def __init__(self, worker: str, n: int) -> None:
+        self.worker = as_text(worker, "the worker")
+        if type(n) is not int or not 1 <= n <= MAX_PENDING_TRIALS:
+            raise StudyError(
+                f"worker {shown(worker)} may have at most {MAX_PENDING_TRIALS} pending trials: ask "
+                f"for 1 to {MAX_PENDING_TRIALS}, not {shown(n)}"
+            )
+        self.n = n
+        self.found: dict[int, Record] = {}
+
+    @property
+    def missing(self) -> int:
+        return self.n - len(self.found)
+
+
 class Ledger:
     """All trials, and what else the log says. `revision` grows when the past is corrected."""
 
@@ -143,8 +166,17 @@ class Ledger:
             )
         return self.trials[number]
 
-    def pending_of(self, worker: str) -> list[Record]:
-        return [self.trials[n] for n in self.pending if self.trials[n].worker == worker]
+    def hand_out_pending(self, requests: Sequence[AskRequest]) -> list[str]:
+        """Give workers their pending trials; whose are still to be made, a name per trial.
+
+        Workers take turns: who wants many does not come first.
+        """
+        for request in requests:
+            for record in map(self.trials.__getitem__, self.pending):
+                if record.worker == request.worker and request.missing:
+                    request.found.setdefault(record.number, record)
+        turns = [(turn, r.worker) for r in requests for turn in range(r.missing)]
+        return [worker for _, worker in sorted(turns, key=itemgetter(0))]
 
     def with_values(self) -> list[Record]:
         """Trials with a result, in the order their results came in."""

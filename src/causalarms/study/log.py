@@ -15,7 +15,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from causalarms.errors import ChangedStudyError, CorruptStudyError, RepeatedKeyError, StudyError
+from causalarms.errors import (
+    ChangedStudyError,
+    CorruptStudyError,
+    RepeatedKeyError,
+    StudyError,
+    shown,
+)
 from causalarms.study.store import ROOT, Entry, Store
 
 CREATED, ASKED, TOLD, FAILED, ABANDONED = "created", "asked", "told", "failed", "abandoned"
@@ -31,6 +37,7 @@ ROWS_PER_STEP = 1000
 
 KEY_ENTRY = "once"  # of an event's data: the key of the request that wrote it, and its digest
 MAX_KEY_LENGTH = 200
+MAX_TEXT_LENGTH = 10_000
 
 Keys = dict[str, tuple[int, str]]  # key -> event and digest
 Clock = Callable[[], datetime]
@@ -57,14 +64,14 @@ class Log:
         store: Store,
         apply: Callable[[Event], None],
         clock: Clock = now,
-        forget: Callable[[], None] = lambda: None,
+        start_over: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
         self.number = 0  # of the last event applied
         self.hash = ROOT
         self.first_hash = ROOT  # of event 1, which names a study
         self._apply_to_owner = apply
-        self._forget = forget  # all that was applied
+        self._start_over = start_over  # with nothing applied
         self._applying = False
         self._clock = clock
         self._written: list[tuple[Event, Entry]] = []  # in the transaction under way
@@ -75,7 +82,7 @@ class Log:
         A file may have been replaced by another study, or by an older copy of the same one.
         """
         if self._applying:  # Ctrl+C came in between: nobody knows what was applied
-            self._forget()
+            self._start_over()
             self.number, self.hash, self._applying = 0, ROOT, False
         # The note of the last event also shows events that were cut off the end of the log.
         head, head_hash = self.store.head()
@@ -234,6 +241,17 @@ def encode(event: Event, encoded: Mapping[str, str] | None = None) -> str:
         found = text[error.start : error.end]
         raise StudyError(f"the character {found!r} cannot be stored: leave it out") from None
     return text
+
+
+def as_text(given: Any, what: str, *, empty: bool = False) -> str:
+    """A text that can be stored; `what` it is, for the message."""
+    if not isinstance(given, str) or len(given) > MAX_TEXT_LENGTH or not (empty or given.strip()):
+        raise StudyError(f"{what} must be a text, not {shown(given)}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{what} holds characters that cannot be stored") from None
+    return given
 
 
 def entry_of(event: Event, previous: bytes, encoded: Mapping[str, str] | None = None) -> Entry:

@@ -54,13 +54,15 @@ class Verdict:
         return asdict(self)
 
 
-Replay = Callable[[Settings], Any]  # `learner.Learner`, handed in: checking a log needs no policy
+Replay = Callable[
+    [Settings], Any
+]  # `learner.StudyPolicy`, handed in: checking a log needs no policy
 
 
 def verify(source: Store | str | Path, *, replay: Replay | None = None) -> Verdict:
     """Every hash, every event and their order, and SQLite's pages, of a store or a file.
 
-    With `replay` (`learner.Learner`) every suggestion is compared with what the log gives.
+    With `replay` (`StudyPolicy`) every suggestion is compared with what the log gives.
     """
     found = _Verification(replay)
     verdict, ledger = found.verdict, found.ledger
