@@ -204,11 +204,8 @@ class Ledger:
         self._settings = Settings.from_dict(event.data["settings"])
 
     def _asked(self, event: Event) -> None:
-        data = event.data
-        if data["trial"] != len(self.trials):
-            raise StudyError(f"trial {data['trial']} instead of {len(self.trials)}")
+        data, number = event.data, self._next(event.data["trial"])
         bits = self._bits(data["intervention"])
-        number = data["trial"]
         # A log repeats the same few names and reasons in every event.
         asked = {
             intern(name): intern(value) if type(value) is str else value
@@ -221,34 +218,33 @@ class Ledger:
         )
         self.pending[number] = None
 
+    def _next(self, given: Any) -> int:
+        """The number of a new trial, which the event must agree on."""
+        if given != len(self.trials):
+            raise StudyError(f"trial {given} instead of {len(self.trials)}")
+        return len(self.trials)
+
     def _told(self, event: Event) -> None:
         values = self._values(event.data["values"])
-        number = self._close(event, kinds.TOLD, values)
+        number = self._ended(event, values)
         self.trials[number] = self._played(self.trials[number], event)
         self.order.append(number)
 
-    def _failed(self, event: Event) -> None:
-        self._close(event, kinds.FAILED)
-
-    def _abandoned(self, event: Event) -> None:
-        self._close(event, kinds.ABANDONED)
-
-    def _close(self, event: Event, state: str, values: Values | None = None) -> int:
+    def _ended(self, event: Event, values: Values | None = None) -> int:
+        """The kinds of events that end a trial are the states in which they leave it."""
         record = self.check_open(event.data["trial"])
         reason = str(event.data.get("reason", ""))
         self.trials[record.number] = replace(
-            record, state=state, values=values, done_at=intern(event.at), reason=reason
+            record, state=event.kind, values=values, done_at=intern(event.at), reason=reason
         )
         del self.pending[record.number]
         return record.number
 
     def _imported(self, event: Event) -> None:
-        data = event.data
-        if data["first"] != len(self.trials):
-            raise StudyError(f"first trial {data['first']} instead of {len(self.trials)}")
+        data, begin = event.data, self._next(event.data["first"])
         interventions = self._all_bits(data["interventions"])
         values = self._all_values(data["values"])
-        source, begin = str(data.get("source", "")), len(self.trials)
+        source = str(data.get("source", ""))
         self.trials += [
             Record(number, kinds.IMPORTED, bits, "", row, NOT_ASKED, "", event.at, source)
             for number, (bits, row) in enumerate(zip(interventions, values, strict=True), begin)
@@ -287,16 +283,12 @@ class Ledger:
         self.notes.append({"event": event.number, "at": event.at, "trial": trial, "text": text})
 
     def _lost(self, event: Event) -> None:
-        if event.data["trial"] != len(self.trials):
-            raise StudyError(f"trial {event.data['trial']} instead of {len(self.trials)}")
-        bits = (0,) * self.settings.n_nodes
-        self.trials.append(Record(len(self.trials), kinds.LOST, bits, done_at=event.at))
+        number, bits = self._next(event.data["trial"]), (0,) * self.settings.n_nodes
+        self.trials.append(Record(number, kinds.LOST, bits, done_at=event.at))
 
     def _recovered(self, event: Event) -> None:
         self.recoveries.append(event.data)
-        self.notes.append(
-            {"event": event.number, "at": event.at, "trial": None, "text": str(event.data["text"])}
-        )
+        self._note(event)
 
     def _bits(self, given: Any) -> Bits:
         counts = self.settings.named.regimes.tolist()
@@ -341,8 +333,8 @@ _APPLY = {
     kinds.CREATED: Ledger._created,
     kinds.ASKED: Ledger._asked,
     kinds.TOLD: Ledger._told,
-    kinds.FAILED: Ledger._failed,
-    kinds.ABANDONED: Ledger._abandoned,
+    kinds.FAILED: Ledger._ended,
+    kinds.ABANDONED: Ledger._ended,
     kinds.IMPORTED: Ledger._imported,
     kinds.CORRECTED: Ledger._corrected,
     kinds.CHANGED: Ledger._changed,
