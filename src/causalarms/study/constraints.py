@@ -33,6 +33,7 @@ def constraints_of(
             at_most=at_most,
             cost=_level_costs(costs, named),
         )
+    # The search numbers the rules; people gave them in words.
     except InfeasibleError as error:
         culprits = [
             said[number][0] if kind == "forbidden" else f"max_interventions {at_most}"
@@ -47,6 +48,7 @@ def refuse_unreachable(allowed: Constraints, named: NamedFactors, movable: set[s
         if factor.name not in movable:
             continue
         for number, level in enumerate(factor.levels):
+            # Only this level of the factor, and all levels of the others.
             domain = np.ones_like(allowed.rules.domain)
             domain[at] = np.arange(domain.shape[1]) == number
             if allowed.narrowed(domain) is None:
@@ -123,6 +125,7 @@ def checked_costs(given: Any, named: NamedFactors) -> dict[str, Any]:
         factor = named.factors[at]
         if isinstance(cost, Mapping):
             found[factor.name] = {
+                # Keys of JSON are text; `Factor.number` finds the level by its text again.
                 str(factor.levels[factor.number(level)]): _cost(
                     value, f"level {shown(level)} of {shown(name)}"
                 )
@@ -180,6 +183,7 @@ def _combinations(
     sizes = [len(factor.levels) for factor in named.factors]
     for at, name in enumerate(named.names):
         if movable is not None and name not in movable:
+            # A factor that stays at its first level is one whose other levels are all forbidden.
             yield f"intervenable without {shown(name)}", {at: list(range(1, sizes[at]))}
     for group in forbidden:
         if isinstance(group, Mapping):
@@ -189,6 +193,7 @@ def _combinations(
             yield f"forbidden {list(group)}", {at: list(range(1, sizes[at])) for at in places}
     for group in required:
         ring = list(_numbered(group, named).items())
+        # A ring is enough: each level demands the next, and the last one the first.
         for (one, levels), (other, wanted) in zip(ring, ring[1:] + ring[:1], strict=True):
             rest = [level for level in range(sizes[other]) if level not in wanted]
             yield f"required {dict(group)}", {one: levels, other: rest}
@@ -211,5 +216,6 @@ def _level_costs(costs: Mapping[str, Any], named: NamedFactors) -> list[list[flo
             of_level = {factor.number(level): float(value) for level, value in cost.items()}
             found.append([of_level.get(at, 0.0) for at in range(len(factor.levels))])
         else:
+            # Costs are those of leaving the first level: staying there is free.
             found.append([0.0, *[float(cost)] * (len(factor.levels) - 1)])
     return found

@@ -182,6 +182,7 @@ def _mapping(given: Any) -> dict[str, Any] | None:
 def _number(value: Any, node: str) -> float | None:
     if value is None:
         return None
+    # `float` takes True for 1 and reads text; as measured values both are mistakes.
     if isinstance(value, bool | np.bool_ | str | bytes | complex):
         raise NodeValueError(f"node {shown(node)} is {shown(value)}, not a number", node)
     try:

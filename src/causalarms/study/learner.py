@@ -29,7 +29,7 @@ from causalarms.rng import stream
 from causalarms.sem.regimes import all_two
 from causalarms.study.cache import CachedState, made_by
 from causalarms.study.ledger import Ledger, Record
-from causalarms.study.settings import MASKS, Settings
+from causalarms.study.settings import MASKS, Settings, refusals
 
 KEEP_AFTER_SECONDS = 0.2  # of learning that reopening would have to repeat
 KEEP_AFTER_ROUNDS = 500
@@ -66,6 +66,7 @@ class StudyPolicy:
 
     def follow(self, ledger: Ledger, until: float = float("inf")) -> Policy:
         """The policy after all results of the ledger, or after those learned `until` then."""
+        # A correction or other settings: what was learned before them does not hold any more.
         if ledger.revision != self._revision:
             self._start_over(ledger.settings, ledger.revision)
         began = time.perf_counter()
@@ -90,6 +91,7 @@ class StudyPolicy:
 
     def after(self, ledger: Ledger, rounds: int) -> Policy:
         """The policy after the first so many rounds it learns from."""
+        # Rounds are counted as the policy counts them: without those it cannot learn from.
         for record in ledger.learnable(self.policy.learns_from_gaps)[:rounds]:
             self._learn(record)
         return self.policy
@@ -218,16 +220,8 @@ def policy_of(settings: Settings) -> Policy:
             "policy_settings={}). The log is whole: history, export, verify and backup work "
             "without it"
         )
-    try:
-        return _made(settings)
-    except StudyError:
-        raise
-    except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise StudyError(f"the settings are refused: {error}") from error
-    except MemoryError as error:
-        raise StudyError(
-            f"a study of {settings.n_nodes:,} nodes does not fit into memory: {error}"
-        ) from error
+    with refusals(settings.nodes):
+        return _untaught(settings)
 
 
 def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> StudyPolicy:
@@ -236,10 +230,8 @@ def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> Stud
     `changes`: the policy must watch for changes of mechanisms.
     """
     if settings.policy not in policy_names():
-        try:
+        with refusals(settings.nodes):
             policy_factory(settings.policy)  # says which names are near
-        except CausalArmsError as error:
-            raise StudyError(f"the settings are refused: {error}") from error
     learner = StudyPolicy(settings)
     if changes and not learner.policy.watches:
         raise StudyError(
@@ -268,7 +260,7 @@ def played(record: Record) -> Interventions:
     return np.array(record.intervention, dtype=np.uint8)
 
 
-def _made(settings: Settings) -> Policy:
+def _untaught(settings: Settings) -> Policy:
     known = settings.known_edges
     if known and not _uses_knowledge(settings.policy):
         able = [name for name in policy_names() if _uses_knowledge(name)]

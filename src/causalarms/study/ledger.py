@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import isfinite
@@ -139,6 +139,7 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """The trials as they are now, whatever happens to them later."""
+        # Records are never changed, only replaced: copies of the lists are enough.
         twin = Ledger()
         twin._settings, twin.revision = self._settings, self.revision
         twin.trials, twin.order = self.trials.copy(), self.order.copy()
@@ -149,6 +150,7 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Take in one event; CorruptStudyError if it cannot follow those before it."""
+        # Every other event is checked against the settings, so `created` comes first and once.
         if (self._settings is None) != (event.kind == kinds.CREATED):
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
         try:
@@ -263,6 +265,7 @@ class Ledger:
             corrected=True,
             reason=str(event.data.get("reason", "")),
         )
+        # No policy can unlearn a round: it learns the log again when the revision changes.
         self.revision = event.number
 
     def _played(self, record: Record, event: Event) -> Record:
@@ -283,6 +286,7 @@ class Ledger:
         self.notes.append({"event": event.number, "at": event.at, "trial": trial, "text": text})
 
     def _lost(self, event: Event) -> None:
+        # Nobody knows what was played; nothing is learned from it, because it has no result.
         number, bits = self._next(event.data["trial"]), (0,) * self.settings.n_nodes
         self.trials.append(Record(number, kinds.LOST, bits, done_at=event.at))
 
@@ -329,7 +333,7 @@ class Ledger:
         return values
 
 
-_APPLY = {
+_APPLY: dict[str, Callable[[Ledger, Event], object]] = {
     kinds.CREATED: Ledger._created,
     kinds.ASKED: Ledger._asked,
     kinds.TOLD: Ledger._told,

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from causalarms.errors import StudyError, shown
@@ -60,12 +59,7 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # -- the log: needs no policy ------------------------------------------------------------------
@@ -127,6 +121,7 @@ class Reader:
         """A copy of the policy after everything told so far."""
         with self.learning():
             learner = self._follow(self._snapshot_now())
+            # A copy: who plays with it must not change what the study learns from.
             twin = policy_of(learner.settings)
             twin.restore(learner.policy.state())
             return twin
@@ -210,6 +205,7 @@ class Reader:
         """The mechanisms as the rounds so far show them."""
         with self.learning():
             snapshot = self._snapshot_now()
+            # The ledger is copied once per state of the log, so the same object is the same state.
             if self._believed is None or self._believed[0] is not snapshot.ledger:
                 policy = self._follow(snapshot).policy
                 self._believed = (snapshot.ledger, report.believe(snapshot.ledger, policy))
@@ -256,6 +252,7 @@ class Reader:
         cached = cache.load(self._log.first_hash, learner.made_for) if self._has_cache else None
         if cached is None or not snapshot.ledger.revision <= cached.event <= snapshot.number:
             return
+        # Copies of a study share their first event: the state may be of one that went on otherwise.
         found = self.store.entries(cached.event - 1, 1)
         if found and found[0].hash.hex() == cached.hash:
             learner.resume(cached)

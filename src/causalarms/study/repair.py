@@ -105,6 +105,7 @@ class _Verification:
         if self._otherwise is not None:
             said = f"trial {self._otherwise.data['trial']}: replaying the log suggests another"
             raise CorruptStudyError(f"{said} intervention", self._otherwise.number)
+        # Last: a damaged page says less than which event is gone.
         if isinstance(store, SqliteStore):
             try:
                 query = "PRAGMA integrity_check(1)"
@@ -197,6 +198,7 @@ def recover(
             )
         found = {1: _first_event(settings_from, rows)} | found
     log = _NewLog()
+    # In the order of the damaged log, so that each finds what it refers to if that was saved.
     for event in found.values():
         log.take(event)
     last = max(stated, *whole)
@@ -318,6 +320,7 @@ class _NewLog:
         key = {kinds.ASKED: "trial", kinds.IMPORTED: "first"}.get(event.kind, "")
         first = event.data.get(key)
         if isinstance(first, int):
+            # Trials keep their numbers: results and notes name them, also outside of the study.
             for number in range(len(self.ledger.trials), min(first, MAX_TRIALS)):
                 self.write(kinds.LOST, event.at, {"trial": number})
             self.asked_by[first] = event.number

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -105,6 +106,7 @@ class Settings:
 
         A node that a level sets has no parents in the regimes of that level.
         """
+        # The same knowledge in every regime, unless a level sets the node in it.
         set_nodes = self.named.set_regimes
         if not self.knowledge and not set_nodes.any():
             return {}
@@ -140,16 +142,24 @@ class Settings:
         for name in ("nodes", "reward", "policy", "factors"):
             if record.get(name) is None:
                 raise StudyError(f"{name} is missing in the settings")
-        try:
+        with refusals(record["nodes"]):
             return _checked(cls(**record))
-        except StudyError:
-            raise
-        except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise StudyError(f"the settings are refused: {error}") from error
-        except MemoryError as error:
-            raise StudyError(
-                f"a study of {len(record['nodes']):,} nodes does not fit into memory: {error}"
-            ) from error
+
+
+@contextmanager
+def refusals(nodes: Sequence[str]) -> Iterator[None]:
+    """What settings with these nodes run into, as StudyError."""
+    try:
+        yield
+    except StudyError:
+        raise
+    # Policies of other packages may check their settings in any way.
+    except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise StudyError(f"the settings are refused: {error}") from error
+    except MemoryError as error:
+        raise StudyError(
+            f"a study of {len(nodes):,} nodes does not fit into memory: {error}"
+        ) from error
 
 
 def refuse_odd_names(settings: Settings) -> None:
@@ -232,6 +242,7 @@ def _checked(given: Settings) -> Settings:
         noise_mean=None if mean is None else mean.tolist(),
         knowledge=_checked_knowledge(given.knowledge, nodes),
     )
+    # Levels that set a node take edges away, so this is asked of the settings as a whole.
     _ = settings.known_edges  # refuses knowledge that contradicts itself
     # A level that no rule allows is a slip in the rules: better said now than never played.
     movable = named.names if settings.intervenable is None else settings.intervenable

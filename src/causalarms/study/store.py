@@ -72,7 +72,6 @@ FORK_WAIT_SECONDS = 10.0  # that a fork waits for the calls of other threads to 
 WAIT_SECONDS = 60.0  # for other processes
 LONGEST_NAP_SECONDS = 0.004  # between two looks at a lock
 WRITER, CONTENT = 2**62, 2**62 + 1  # locked bytes, beyond every file; SQLite's own are at 2^30
-FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, process
 
 
 class Entry(NamedTuple):
@@ -217,12 +216,12 @@ class FileLocks:
         self.file.close()
 
     def _set(self, kind: int, place: int) -> bool:
-        request = struct.pack(FLOCK, kind, os.SEEK_SET, place, 1, 0)
+        # struct flock: type, whence, start, length, process
+        request = struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)
         try:
-            fcntl.fcntl(self.file.fileno(), fcntl.F_OFD_SETLK, request)
+            return bool(fcntl.fcntl(self.file.fileno(), fcntl.F_OFD_SETLK, request))
         except (BlockingIOError, PermissionError):
             return False
-        return True
 
 
 class SqliteStore(Store):

@@ -333,6 +333,7 @@ class Study(Reader):
             if name in changes:
                 raise StudyError(f"{name} cannot change: results were measured under it")
         new = Settings.from_dict(self.settings.as_dict() | changes)
+        # Before it is written: a log with settings that cannot run could not be asked any more.
         refuse_what_cannot_run(new)
         plain = {name: new.as_dict()[name] for name in changes}
         self._write(log.CHANGED, {"settings": plain})
