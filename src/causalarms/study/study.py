@@ -182,16 +182,16 @@ class Study(Reader):
         found = self._ask([AskRequest(worker, n) for worker, n in wanted.items()])
         return dict(zip(wanted, found, strict=True))
 
-    def ask_turn(self, requests: Sequence[AskRequest]) -> bool:
-        """Ask for a short time; whether all `requests` have all their trials now."""
+    def ask_turn(self, wanted: Sequence[AskRequest]) -> bool:
+        """Ask for a short time; whether everybody in `wanted` has all trials now."""
         with self.learning():
-            self._ask_some(requests)
+            self._ask_some(wanted)
             with self._lock:
-                return not self._ledger.hand_out_pending(requests)
+                return not self._ledger.hand_out_pending(wanted)
 
-    def trials_of(self, request: AskRequest) -> list[Trial]:
-        """What the worker of this `request` was given by `ask_turn` so far."""
-        return [self._trial(record) for record in request.found.values()]
+    def trials_of(self, wanted: AskRequest) -> list[Trial]:
+        """What the worker in `wanted` was given by `ask_turn` so far."""
+        return [self._trial(record) for record in wanted.found.values()]
 
     def tell(self, trial: Trial | int, values: Any, played: Any = None) -> None:
         """The result of a pending `trial` (or its number).
