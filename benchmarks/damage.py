@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from causalarms.errors import StudyError
 from causalarms.study import Study
-from causalarms.study.repair import recover, verify_file
-from causalarms.study.sqlite import SqliteStore
+from causalarms.study.repair import recover, verify
+from causalarms.study.store import SqliteStore
 from shared import run_part
 
 SECTOR = 512
@@ -351,7 +351,7 @@ def judge(folder: Path, content: bytes, right: Results, events: int) -> tuple[st
     path.write_bytes(content)
     saved.unlink(missing_ok=True)
     try:
-        verdict = verify_file(path)
+        verdict = verify(path)
         if verdict.ok:
             return ("harmless" if results(path) == right else "SILENT LOSS"), events
     except StudyError:

@@ -32,8 +32,9 @@ from causalarms.service.app import Options
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.server import serve
 from causalarms.service.threads import warm_up as warm_up_service
-from causalarms.study.log import ROOT, Event, chain, encode
+from causalarms.study.log import Event, chain, encode
 from causalarms.study.records import Trial
+from causalarms.study.store import ROOT
 from shared import run_part
 
 SEM = random_sem(4, seed=3)

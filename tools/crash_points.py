@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from causalarms import Study
 from causalarms.errors import StudyError, StudyFileError
-from causalarms.study.repair import backup, recover, verify_file
+from causalarms.study.repair import backup, recover, verify
 
 KILLER = r"""
 #define _GNU_SOURCE
@@ -92,7 +92,7 @@ MAKING = ("create", "backup", "recover")  # a new file, and leave the study alon
 
 def texts(path: Path) -> list[str]:
     """All events, once the study has passed `verify`."""
-    verdict = verify_file(path)
+    verdict = verify(path)
     assert verdict.ok, verdict.message
     with Study.open(path) as study:
         return [entry.text for entry in study.store.entries()]

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from causalarms.errors import StudyError
-from causalarms.study.sqlite import SqliteStore
-from causalarms.study.store import Entry, MemoryStore, Store
+from causalarms.study.store import ROOT, Entry, MemoryStore, SqliteStore, Store
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -35,7 +34,7 @@ def write(store: Store, *entries: Entry) -> None:
 
 def test_empty(store: Store) -> None:
     assert store.entries() == []
-    assert store.head() == (0, b"")
+    assert store.head() == (0, ROOT)
 
 
 def test_what_is_appended_is_there_in_order(store: Store) -> None:
@@ -59,7 +58,8 @@ def test_a_transaction_that_ends_without_a_commit_leaves_nothing(store: Store) -
 
 
 @pytest.mark.parametrize("numbers", [[2], [1, 3], [0], [1, 1]])
-def test_a_gap_is_refused_and_nothing_is_written(store: Store, numbers: list[int]) -> None:
+def test_a_gap_is_refused_and_nothing_is_written(tmp_path: Path, numbers: list[int]) -> None:
+    store = SqliteStore.create(tmp_path / "s.db")
     with pytest.raises(StudyError, match="cannot follow"):
         write(store, *[entry(number) for number in numbers])
     assert store.entries() == []

@@ -18,7 +18,8 @@ from causalarms.service.api import OPERATIONS, PREFIX
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.wire import URN
 from causalarms.study import Study
-from causalarms.study.log import ROOT, Event, chain, encode
+from causalarms.study.log import Event, chain, encode
+from causalarms.study.store import ROOT
 
 NODES = ["heat", "stir", "yield"]
 VALUES = {"heat": 1.0, "stir": 2.0, "yield": 3.0}

@@ -16,7 +16,7 @@ from causalarms.policies.base import Suggestion
 from causalarms.service import handlers
 from causalarms.service.remote import RemoteStudy
 from causalarms.study import Study
-from causalarms.study.learner import Learner
+from causalarms.study.learner import StudyPolicy
 
 NODES = ["heat", "stir", "yield"]
 VALUES = {"heat": 1.0, "stir": 2.0, "yield": 3.0}
@@ -47,16 +47,16 @@ def test_others_tell_and_ask_while_somebody_asks_for_many(
 ) -> None:
     """Every choice after the tenth waits until another worker has got its trial."""
     choosing, go_on = threading.Event(), threading.Event()
-    ordinary = Learner.choose
+    ordinary = StudyPolicy.choose
 
-    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
+    def choose(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
         if trial == 13:
             choosing.set()
             assert go_on.wait(LATE)
         return ordinary(learner, trial, pending)
 
-    monkeypatch.setattr(Learner, "choose", choose)
-    monkeypatch.setattr("causalarms.study.asking.SLICE_SECONDS", 0.0)  # one trial at a time
+    monkeypatch.setattr(StudyPolicy, "choose", choose)
+    monkeypatch.setattr("causalarms.study.study.SLICE_SECONDS", 0.0)  # one trial at a time
     with ThreadPoolExecutor(2) as apart:
         many = apart.submit(ask, site, "many", 40)
         assert choosing.wait(LATE)

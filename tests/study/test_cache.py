@@ -17,7 +17,7 @@ from causalarms import Study
 from causalarms.errors import DataError
 from causalarms.study import cache, learner
 from causalarms.study.cache import pack, unpack
-from causalarms.study.learner import Learner
+from causalarms.study.learner import StudyPolicy
 
 ROUNDS = 45
 TOLD: dict[str, Any] = {"policy_settings": {}, "noise_mean": 1.0, "horizon": 200}
@@ -59,14 +59,14 @@ def path(folder: Path, tmp_path: Path) -> Path:
 def rounds_learned(path: Path, act: Callable[[Study], object] = state_of) -> int:
     """How many rounds the policy learns when somebody opens the study and looks."""
     learned: list[int] = []
-    original = Learner._learn
+    original = StudyPolicy._learn
 
-    def counted(self: Learner, record: Any) -> None:
+    def counted(self: StudyPolicy, record: Any) -> None:
         learned.append(record.number)
         original(self, record)
 
     with pytest.MonkeyPatch.context() as patch, Study.open(path, read_only=True) as study:
-        patch.setattr(Learner, "_learn", counted)
+        patch.setattr(StudyPolicy, "_learn", counted)
         act(study)
     return len(learned)
 

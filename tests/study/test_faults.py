@@ -15,7 +15,7 @@ from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
 from causalarms.errors import CorruptStudyError, StudyError
-from causalarms.study.repair import recover, verify_file
+from causalarms.study.repair import recover, verify
 
 EVENTS = 81  # created, and 40 rounds
 
@@ -120,7 +120,7 @@ def test_a_changed_event_is_named_and_all_others_saved(
     connection.execute(f"UPDATE events SET {column} = ? WHERE number = {event}", (changed,))
     connection.commit()
     connection.close()
-    verdict = verify_file(path)
+    verdict = verify(path)
     assert not verdict.ok
     assert (verdict.first_bad, verdict.events) == (event, event - 1)
     with pytest.raises(CorruptStudyError, match=f"event {event} is damaged"):
@@ -147,7 +147,7 @@ def test_removed_events_are_missed(path: Path, kept: int) -> None:
     connection.execute(f"DELETE FROM events WHERE number > {kept}")
     connection.commit()
     connection.close()
-    assert verify_file(path).first_bad == kept + 1
+    assert verify(path).first_bad == kept + 1
     with pytest.raises(CorruptStudyError, match=f"event {kept + 1} is missing"):
         Study.open(path)
 

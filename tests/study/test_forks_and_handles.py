@@ -21,8 +21,8 @@ from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, StudyError
-from causalarms.study import sqlite
-from causalarms.study.repair import verify_file
+from causalarms.study import store
+from causalarms.study.repair import verify
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -300,7 +300,7 @@ def test_what_cannot_be_read_back_is_not_acknowledged(
     study = Study.create(path, **CHEAP)
     trial = study.ask()
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite, "_insert", lambda *_: None)  # a disk that lies
+        patch.setattr(store, "_insert", lambda *_: None)  # a disk that lies
         with pytest.raises(ChangedStudyError, match="cannot be read back"):
             study.tell(trial, result(trial))
     assert told_in(path) == []
@@ -334,7 +334,7 @@ def test_a_program_that_writes_with_sqlite_alone_is_noticed(path: Path) -> None:
     connection.execute("UPDATE events SET text = 'x' WHERE number = 5")
     connection.commit()
     connection.close()
-    assert verify_file(path).first_bad == 5
+    assert verify(path).first_bad == 5
 
 
 def test_a_reader_without_the_right_to_write_follows(path: Path) -> None:

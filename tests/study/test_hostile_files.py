@@ -16,8 +16,8 @@ from study_rounds import SETTINGS, play
 from causalarms import Study
 from causalarms.errors import CausalArmsError, StudyError
 from causalarms.study.exchange import FORMAT
-from causalarms.study.log import ROOT, chain
-from causalarms.study.store import Entry, MemoryStore
+from causalarms.study.log import chain
+from causalarms.study.store import ROOT, Entry, MemoryStore
 
 SOURCE = Path(__file__).parents[2] / "src" / "causalarms" / "study"
 

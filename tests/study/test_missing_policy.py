@@ -18,7 +18,7 @@ from causalarms.policies.registry import REGISTRY, make_policy
 from causalarms.policies.stopping import StopRule
 from causalarms.study import learner
 from causalarms.study.learner import MissingPolicyError
-from causalarms.study.repair import recover, verify_file
+from causalarms.study.repair import recover, verify
 
 NAME = "policy-of-another-package"
 
@@ -43,7 +43,7 @@ def test_it_is_read_checked_and_saved(path: Path, tmp_path: Path) -> None:
         study.export(tmp_path / "trials.csv")
         study.export(tmp_path / "log.json")
         assert study.far_values() == []
-    assert verify_file(path).ok
+    assert verify(path).ok
     assert recover(path, tmp_path / "saved.db").verdict.ok
     with Study.import_from(tmp_path / "log.json", tmp_path / "again.db") as again:
         assert len(again.ledger().trials) == 13

@@ -13,7 +13,7 @@ from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, StudyError, StudyFileError
-from causalarms.study.repair import backup, recover, verify_file
+from causalarms.study.repair import backup, recover, verify
 
 CHEAP = SETTINGS | {"policy": "random"}
 ROUNDS = 20
@@ -100,11 +100,11 @@ def test_damage_beyond_the_events_is_found_by_sqlite(path: Path) -> None:
     connection.execute("UPDATE head SET number = ?, hash = ?", (EVENTS, hash_))
     connection.commit()
     connection.close()
-    assert verify_file(path).ok
+    assert verify(path).ok
     content = bytearray(path.read_bytes())
     content[36:40] = (999).to_bytes(4, "big")  # how many pages are free
     path.write_bytes(content)
-    verdict = verify_file(path)
+    verdict = verify(path)
     assert (verdict.ok, verdict.first_bad, verdict.events) == (False, None, EVENTS)
     assert "every event is whole, but the file is not" in verdict.message
 
@@ -195,9 +195,8 @@ def test_a_symbolic_link_is_the_study_it_points_to(path: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("format_", [2, None])
 def test_settings_of_another_format_are_refused(path: Path, format_: int | None) -> None:
-    from causalarms.study.log import ROOT, chain
-    from causalarms.study.sqlite import SqliteStore
-    from causalarms.study.store import Entry
+    from causalarms.study.log import chain
+    from causalarms.study.store import ROOT, Entry, SqliteStore
 
     event = json.loads(texts(path)[0])
     event["data"]["format"] = format_

@@ -22,10 +22,9 @@ from causalarms import Study
 from causalarms.errors import StudyError
 from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.policies.base import Policy, Suggestion
-from causalarms.study import asking
 from causalarms.study import study as study_module
 from causalarms.study import suspects as far
-from causalarms.study.learner import Learner
+from causalarms.study.learner import StudyPolicy
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import Event, canonical, canonical_rows, encode
 
@@ -43,16 +42,16 @@ class Gate:
     @contextmanager
     def before(self, number: int, patch: pytest.MonkeyPatch) -> Iterator[None]:
         """The choice of this trial waits, the first time it is made."""
-        ordinary = Learner.choose
+        ordinary = StudyPolicy.choose
 
-        def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
+        def choose(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
             if trial == number and not self.choosing.is_set():
                 self.choosing.set()
                 assert self.open.wait(LATE)
             return ordinary(learner, trial, pending)
 
         with patch.context() as patched:
-            patched.setattr(Learner, "choose", choose)
+            patched.setattr(StudyPolicy, "choose", choose)
             try:
                 yield
             finally:
@@ -111,13 +110,13 @@ def test_another_process_tells_while_one_asks_for_many(
         "    time.sleep(0.02)\n"
         "print(max(waits))\n"
     )
-    ordinary = Learner.choose
+    ordinary = StudyPolicy.choose
 
-    def slow(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
+    def slow(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
         time.sleep(0.1)
         return ordinary(learner, trial, pending)
 
-    monkeypatch.setattr(Learner, "choose", slow)
+    monkeypatch.setattr(StudyPolicy, "choose", slow)
     with subprocess.Popen(
         [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True
     ) as teller:
@@ -136,14 +135,14 @@ def test_another_process_tells_while_one_asks_for_many(
 def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
     path: Path, results: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "SLICE_SECONDS", 0.0)  # one round at a time
+    monkeypatch.setattr(study_module, "SLICE_SECONDS", 0.0)  # one round at a time
     study = Study.create(path, **SETTINGS)
     play(study, 3)
     mine = iter(study.ask(40, worker="teller"))
     other = Study.open(path)
-    ordinary, held = Learner.choose, list[bool]()
+    ordinary, held = StudyPolicy.choose, list[bool]()
 
-    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
+    def choose(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
         locked = study.store._writer is not None  # type: ignore[attr-defined]
         held.append(locked)
         if not locked:  # results come in whenever a trial is chosen
@@ -151,7 +150,7 @@ def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
                 other.tell(told, result(told))
         return ordinary(learner, trial, pending)
 
-    monkeypatch.setattr(Learner, "choose", choose)
+    monkeypatch.setattr(StudyPolicy, "choose", choose)
     asked = study.ask(4, worker="asker")
     monkeypatch.undo()
     assert [trial.number for trial in asked] == [43, 44, 45, 46]
@@ -163,13 +162,13 @@ def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
 def test_who_asks_comes_to_an_end_though_results_come_in_faster_than_they_are_learned_from(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "SLICE_SECONDS", 0.01)
+    monkeypatch.setattr(study_module, "SLICE_SECONDS", 0.01)
     study = Study.create(path, **SETTINGS)
     mine = study.ask(100, worker="teller")
     other, told = Study.open(path), iter(mine)
-    ordinary = Learner._learn
+    ordinary = StudyPolicy._learn
 
-    def learn(learner: Learner, record: Record) -> None:
+    def learn(learner: StudyPolicy, record: Record) -> None:
         if study.store._writer is None:  # type: ignore[attr-defined]
             for trial in islice(told, 2):
                 other.tell(trial, result(trial))
@@ -178,7 +177,7 @@ def test_who_asks_comes_to_an_end_though_results_come_in_faster_than_they_are_le
 
     for trial in islice(told, 3):
         other.tell(trial, result(trial))
-    monkeypatch.setattr(Learner, "_learn", learn)
+    monkeypatch.setattr(StudyPolicy, "_learn", learn)
     assert study.ask(worker="asker").number == 100
     assert len(list(told)) > 50  # it did not have to wait until all results were in
     monkeypatch.undo()
@@ -206,20 +205,20 @@ def test_two_who_ask_for_one_worker_get_the_same_trials(path: Path) -> None:
 def test_trials_of_an_interrupted_ask_come_first_at_the_next(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "SLICE_SECONDS", 0.0)  # one trial at a time
+    monkeypatch.setattr(study_module, "SLICE_SECONDS", 0.0)  # one trial at a time
     study = Study.create(path, **SETTINGS)
     play(study, 5)
-    ordinary = Learner.choose
+    ordinary = StudyPolicy.choose
 
-    def choose(learner: Learner, trial: int, pending: Sequence[Any]) -> Suggestion:
+    def choose(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
         if trial == 8:
             raise KeyboardInterrupt
         return ordinary(learner, trial, pending)
 
-    monkeypatch.setattr(Learner, "choose", choose)
+    monkeypatch.setattr(StudyPolicy, "choose", choose)
     with pytest.raises(KeyboardInterrupt):
         study.ask(10, worker="w")
-    monkeypatch.setattr(Learner, "choose", ordinary)
+    monkeypatch.setattr(StudyPolicy, "choose", ordinary)
     assert list(Study.open(path).ledger().pending) == [5, 6, 7]
     assert [trial.number for trial in study.ask(2, worker="w")] == [5, 6]
     assert [trial.number for trial in study.ask(4, worker="w")] == [5, 6, 7, 8]

@@ -253,8 +253,8 @@ def verify(file: StudyPlace, replay: bool, as_json: bool) -> None:
             verdict = study.verify(replay=replay)
     else:
         # By its full name: only a replay imports the policies.
-        learner = import_module("causalarms.study.learner").Learner if replay else None
-        verdict = repair.verify_file(file, replay=learner)
+        learner = import_module("causalarms.study.learner").StudyPolicy if replay else None
+        verdict = repair.verify(file, replay=learner)
     lines = [
         f"{'ok' if verdict.ok else 'DAMAGED'}: {verdict.message}; {verdict.events} events, "
         f"{verdict.trials} trials, {verdict.told} told",

@@ -17,9 +17,9 @@ from causalarms.policies.stopping import StopRule
 from causalarms.sem.factors import Level
 from causalarms.service import records
 from causalarms.service.wire import Wire
-from causalarms.study.asking import Wanted
 from causalarms.study.explain import rounds_known
 from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_interventions, as_values
+from causalarms.study.ledger import TrialRequest
 from causalarms.study.log import Event, encode
 from causalarms.study.reader import trial_number
 from causalarms.study.records import Best, Certainty, Explanation, SuspectValue, Trial
@@ -72,7 +72,7 @@ class RemoteStudy(Study):
         if worker == DEFAULT_WORKER and self.caller_name:
             # A worker's token asks under its own name only.
             worker = self.caller_name
-        n = Wanted(worker, n).n
+        n = TrialRequest(worker, n).n
         # Pending trials come first, so each request asks for a larger total, not for more on top.
         for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
             wanted = records.AskRequest(worker, count)

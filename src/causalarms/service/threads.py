@@ -32,12 +32,11 @@ from causalarms.service.views import (
     compute_views,
 )
 from causalarms.study import Study, log
-from causalarms.study.asking import Wanted
 from causalarms.study.explain import explain, explain_by, rounds_known
 from causalarms.study.inputs import Ending
-from causalarms.study.learner import Learner, policy_of
-from causalarms.study.ledger import Ledger
-from causalarms.study.reader import Moment
+from causalarms.study.learner import StudyPolicy, policy_of
+from causalarms.study.ledger import Ledger, TrialRequest
+from causalarms.study.reader import Snapshot
 from causalarms.study.records import Explanation, Trial
 from causalarms.study.settings import FORMAT
 from causalarms.study.store import MemoryStore
@@ -106,7 +105,7 @@ class StudyThreads:
             return self._compute_views({})
 
     async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
-        return await self._asks.run(Wanted(worker, n))
+        return await self._asks.run(TrialRequest(worker, n))
 
     async def finish(self, ending: Ending) -> WriteResult[list[str]]:
         """What there is to say to the person who ended the trial."""
@@ -143,7 +142,7 @@ class StudyThreads:
             return explain_by(beliefs, study.ledger(), number, remarks)
 
         def again() -> Explanation:
-            return explain(ledger, number, Learner(ledger.settings).after(ledger, rounds))
+            return explain(ledger, number, StudyPolicy(ledger.settings).after(ledger, rounds))
 
         believed = len(views.beliefs.values)
         if rounds == believed and ledger.revision == views.ledger.revision:
@@ -171,7 +170,7 @@ class StudyThreads:
         self._followed.close()
 
     def _ask_turn(
-        self, wanted: Sequence[Wanted]
+        self, wanted: Sequence[TrialRequest]
     ) -> list[tuple[list[Trial], int] | Exception | NotYet]:
         """One slice of time: a worker that asks for many does not block one that asks for one."""
         # Trials are written slice by slice, so that tells get their turn in between.
@@ -231,9 +230,9 @@ class FollowedStudy(Study):
     def seen(self) -> int:
         return self._snapshot.number
 
-    def _moment_now(self) -> Moment:
+    def _snapshot_now(self) -> Snapshot:
         snapshot = self._snapshot
-        return Moment(snapshot.number, bytes.fromhex(snapshot.hash), snapshot.ledger)
+        return Snapshot(snapshot.number, bytes.fromhex(snapshot.hash), snapshot.ledger)
 
 
 def warm_up(study: Study) -> None:

@@ -87,6 +87,7 @@ def made_by() -> str:
 
 def cache_folder() -> Path:
     """Where states are kept; RuntimeError if there is no cache."""
+    # Empty is not missing: it is how a user says that nothing is to be kept.
     given = os.environ.get(FOLDER_VARIABLE)
     if given == "":
         raise RuntimeError(f"{FOLDER_VARIABLE} is empty")

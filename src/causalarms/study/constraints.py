@@ -33,6 +33,7 @@ def constraints_of(
             at_most=at_most,
             cost=_level_costs(costs, named),
         )
+    # The search numbers the rules; people gave them in words.
     except InfeasibleError as error:
         culprits = [
             said[number][0] if kind == "forbidden" else f"max_interventions {at_most}"
@@ -47,6 +48,7 @@ def refuse_unreachable(allowed: Constraints, named: NamedFactors, movable: set[s
         if factor.name not in movable:
             continue
         for number, level in enumerate(factor.levels):
+            # Only this level of the factor, and all levels of the others.
             domain = np.ones_like(allowed.rules.domain)
             domain[at] = np.arange(domain.shape[1]) == number
             if allowed.narrowed(domain) is None:
@@ -55,6 +57,20 @@ def refuse_unreachable(allowed: Constraints, named: NamedFactors, movable: set[s
                 raise StudyError(
                     f"the constraints never allow level {shown(level)} of {factor.name!r}"
                 )
+
+
+def as_sequence(given: Any, said: str) -> Sequence[Any]:
+    """A list or tuple; else StudyError, whose message begins with what is `said`."""
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
+        raise StudyError(f"{said} {shown(given)}")
+    return given
+
+
+def as_mapping(given: Any, said: str) -> Mapping[Any, Any]:
+    """As above, of names with values."""
+    if not isinstance(given, Mapping):
+        raise StudyError(f"{said} {shown(given)}")
+    return given
 
 
 def checked_movable(given: Any, named: NamedFactors) -> tuple[str, ...] | None:
@@ -70,15 +86,12 @@ def checked_movable(given: Any, named: NamedFactors) -> tuple[str, ...] | None:
 
 def checked_forbidden(given: Any, named: NamedFactors) -> tuple[Any, ...]:
     """Lists of factors not to be moved together, or {factor: level or levels} never all at once."""
-    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise StudyError(f"forbidden is a list of combinations, not {shown(given)}")
     found: list[Any] = []
-    for group in given:
+    for group in as_sequence(given, "forbidden is a list of combinations, not"):
         if isinstance(group, Mapping):
             found.append(_checked_levels("forbidden", group, named))
             continue
-        if isinstance(group, str) or not isinstance(group, Sequence):
-            raise StudyError(f"forbidden is a list of lists of names, not of {shown(group)}")
+        group = as_sequence(group, "forbidden is a list of lists of names, not of")
         names = tuple(named.names[named.factor(_name(name, named))] for name in group)
         if len(set(names)) < 2:
             raise StudyError(
@@ -91,12 +104,9 @@ def checked_forbidden(given: Any, named: NamedFactors) -> tuple[Any, ...]:
 
 def checked_required(given: Any, named: NamedFactors) -> tuple[dict[str, Any], ...]:
     """{factor: level}, set all together or not at all."""
-    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise StudyError(f"required is a list of {{factor: level}}, not {shown(given)}")
     found = []
-    for group in given:
-        if not isinstance(group, Mapping):
-            raise StudyError(f"required is a list of {{factor: level}}, not of {shown(group)}")
+    for group in as_sequence(given, "required is a list of {factor: level}, not"):
+        group = as_mapping(group, "required is a list of {factor: level}, not of")
         levels = _checked_levels("required", group, named)
         if len(levels) < 2:
             raise StudyError(f"required {dict(group)}: name at least two factors to join")
@@ -109,14 +119,13 @@ def checked_required(given: Any, named: NamedFactors) -> tuple[dict[str, Any], .
 
 def checked_costs(given: Any, named: NamedFactors) -> dict[str, Any]:
     """{factor: cost of leaving its first level} or {factor: {level: cost}}, from 0 on."""
-    if not isinstance(given, Mapping):
-        raise StudyError(f"costs are names with numbers, not {shown(given)}")
     found: dict[str, Any] = {}
-    for name, cost in given.items():
+    for name, cost in as_mapping(given, "costs are names with numbers, not").items():
         at = named.factor(_name(name, named))
         factor = named.factors[at]
         if isinstance(cost, Mapping):
             found[factor.name] = {
+                # Keys of JSON are text; `Factor.number` finds the level by its text again.
                 str(factor.levels[factor.number(level)]): _cost(
                     value, f"level {shown(level)} of {shown(name)}"
                 )
@@ -174,6 +183,7 @@ def _combinations(
     sizes = [len(factor.levels) for factor in named.factors]
     for at, name in enumerate(named.names):
         if movable is not None and name not in movable:
+            # A factor that stays at its first level is one whose other levels are all forbidden.
             yield f"intervenable without {shown(name)}", {at: list(range(1, sizes[at]))}
     for group in forbidden:
         if isinstance(group, Mapping):
@@ -203,5 +213,6 @@ def _level_costs(costs: Mapping[str, Any], named: NamedFactors) -> list[list[flo
             of_level = {factor.number(level): float(value) for level, value in cost.items()}
             found.append([of_level.get(at, 0.0) for at in range(len(factor.levels))])
         else:
+            # Costs are those of leaving the first level: staying there is free.
             found.append([0.0, *[float(cost)] * (len(factor.levels) - 1)])
     return found

@@ -14,8 +14,7 @@ from causalarms.files import Mark, read_text, write_output
 from causalarms.limits import LOG_BYTES
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Log
-from causalarms.study.sqlite import SqliteStore
-from causalarms.study.store import Entry, MemoryStore, Store
+from causalarms.study.store import Entry, MemoryStore, SqliteStore, Store
 from causalarms.tables.write import FIRST, columns_text, parquet_bytes
 
 FORMAT = "causalarms.study/1"
@@ -39,15 +38,14 @@ def export(
         raise StudyError(
             f"{path.name}: unknown ending {path.suffix!r}; there are {', '.join(MARKS)}"
         )
-    mark = MARKS[path.suffix]
     content: str | bytes
     if path.suffix == ".json":
         content = log_text(store)
+    elif path.suffix == ".csv":
+        content = columns_text(columns)
     else:
-        content = (
-            columns_text(columns) if path.suffix == ".csv" else parquet_bytes(columns, MADE_BY)
-        )
-    return write_output(path, content, mark, force=force)
+        content = parquet_bytes(columns, MADE_BY)
+    return write_output(path, content, MARKS[path.suffix], force=force)
 
 
 def log_text(store: Store) -> str:
@@ -66,6 +64,7 @@ def import_log(source: str | Path, path: str | Path) -> None:
     records = [_record(line, number, source) for number, line in enumerate(lines)]
     if not records or records[0].get("format") != FORMAT:
         raise StudyError(f"{source} is not an exported study")
+    # Hashes are not trusted here: the log compares them below.
     entries: list[Entry] = []
     for number, record in enumerate(records[1:], start=1):
         digest = str(record.get("hash"))

@@ -28,7 +28,7 @@ from causalarms.errors import (
 from causalarms.sem.factors import ON, NamedFactors
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
-from causalarms.study.log import ABANDONED, FAILED, TOLD, canonical_rows, key_entry
+from causalarms.study.log import ABANDONED, FAILED, TOLD, as_text, canonical_rows, key_entry
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
 from causalarms.study.suspects import far_values, in_words
@@ -36,8 +36,6 @@ from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import TableRounds, rounds_of
 
 Values = list[float | None]
-
-MAX_TEXT_LENGTH = 10_000
 
 
 class PastRounds(NamedTuple):
@@ -184,6 +182,7 @@ def _mapping(given: Any) -> dict[str, Any] | None:
 def _number(value: Any, node: str) -> float | None:
     if value is None:
         return None
+    # `float` takes True for 1 and reads text; as measured values both are mistakes.
     if isinstance(value, bool | np.bool_ | str | bytes | complex):
         raise NodeValueError(f"node {shown(node)} is {shown(value)}, not a number", node)
     try:
@@ -301,14 +300,3 @@ def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[W
             text = f"trial {first} is kept and left out of learning: {node!r} not measured"
         found.append((text, LearningWarning))
     return found + [(text, FarValueWarning) for text in in_words(far_values(ledger, numbers))]
-
-
-def as_text(given: Any, what: str, *, empty: bool = False) -> str:
-    """A text that can be stored; `what` it is, for the message."""
-    if not isinstance(given, str) or len(given) > MAX_TEXT_LENGTH or not (empty or given.strip()):
-        raise StudyError(f"{what} must be a text, not {shown(given)}")
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise StudyError(f"{what} holds characters that cannot be stored") from None
-    return given

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from causalarms.rng import stream
 from causalarms.sem.regimes import all_two
 from causalarms.study.cache import CachedState, made_by
 from causalarms.study.ledger import Ledger, Record
-from causalarms.study.settings import MASKS, Settings
+from causalarms.study.settings import MASKS, Settings, refusals
 
 KEEP_AFTER_SECONDS = 0.2  # of learning that reopening would have to repeat
 KEEP_AFTER_ROUNDS = 500
@@ -50,8 +51,11 @@ class Problem(NamedTuple):
     message: str
 
 
-class Learner:
-    """Feeds told rounds to the policy when somebody needs to know what it believes."""
+class StudyPolicy:
+    """The policy of a study, brought up to the log when somebody needs to know what it believes.
+
+    `problem`: why the round that was learned last could not be used, if it could not.
+    """
 
     def __init__(self, settings: Settings, revision: int = 0) -> None:
         self.problem: Problem | None = None  # of the round learned last
@@ -62,6 +66,7 @@ class Learner:
 
     def follow(self, ledger: Ledger, until: float = float("inf")) -> Policy:
         """The policy after all results of the ledger, or after those learned `until` then."""
+        # A correction or other settings: what was learned before them does not hold any more.
         if ledger.revision != self._revision:
             self._start_over(ledger.settings, ledger.revision)
         began = time.perf_counter()
@@ -86,6 +91,7 @@ class Learner:
 
     def after(self, ledger: Ledger, rounds: int) -> Policy:
         """The policy after the first so many rounds it learns from."""
+        # Rounds are counted as the policy counts them: without those it cannot learn from.
         for record in ledger.learnable(self.policy.learns_from_gaps)[:rounds]:
             self._learn(record)
         return self.policy
@@ -95,6 +101,33 @@ class Learner:
         # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
         return self.policy.suggest(rng, pending=pending)
+
+    def propose(self, ledger: Ledger, workers: Sequence[str], until: float) -> list[dict[str, Any]]:
+        """The data of new trials' events: at least one, and no further one after `until`."""
+        pending, chosen = self.pending(ledger), list[dict[str, Any]]()
+        for number, worker in enumerate(workers, start=len(ledger.trials)):
+            if chosen and time.perf_counter() > until:
+                break
+            suggestion = self.choose(number, pending)
+            # The next one takes it into account, as if another worker had asked before.
+            pending.append(suggestion.intervention)
+            data: dict[str, Any] = {
+                "trial": number,
+                "worker": worker,
+                "intervention": suggestion.intervention.tolist(),
+                "reason": suggestion.reason,
+                "learned": self.policy.n_told,
+            }
+            if suggestion.why is not None:
+                data["why"] = suggestion.why.in_words(self.settings.named.moved_by)
+            mean = self.settings.sign * suggestion.mean
+            for name, value in (("mean", mean), ("width", suggestion.width)):
+                if isfinite(value):  # exploring policies predict nothing, and JSON has no nan
+                    data[name] = float(value)
+            if self.problem is not None:
+                data["problem"] = f"trial {self.problem.trial}: {self.problem.message}"
+            chosen.append(data)
+        return chosen
 
     def pending(self, ledger: Ledger) -> list[Interventions]:
         """Interventions without a result, oldest first."""
@@ -188,28 +221,18 @@ def policy_of(settings: Settings) -> Policy:
             "policy_settings={}). The log is whole: history, export, verify and backup work "
             "without it"
         )
-    try:
-        return _made(settings)
-    except StudyError:
-        raise
-    except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise StudyError(f"the settings are refused: {error}") from error
-    except MemoryError as error:
-        raise StudyError(
-            f"a study of {settings.n_nodes:,} nodes does not fit into memory: {error}"
-        ) from error
+    with refusals(settings.nodes):
+        return _untaught(settings)
 
 
-def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> Learner:
+def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> StudyPolicy:
     """A learner of settings that are not in a log yet; an error before there is anything to lose.
 
     `changes`: the policy must watch for changes of mechanisms.
     """
-    try:
+    with refusals(settings.nodes):
         policy_factory(settings.policy)  # says which names are near
-    except CausalArmsError as error:
-        raise StudyError(f"the settings are refused: {error}") from error
-    learner = Learner(settings)
+    learner = StudyPolicy(settings)
     if changes and not learner.policy.watches:
         raise StudyError(
             f"policy {shown(settings.policy)} cannot watch for changes; 'posterior-cd' does"
@@ -237,7 +260,7 @@ def played(record: Record) -> Interventions:
     return np.array(record.intervention, dtype=np.uint8)
 
 
-def _made(settings: Settings) -> Policy:
+def _untaught(settings: Settings) -> Policy:
     known = settings.known_edges
     if known and not _uses_knowledge(settings.policy):
         able = [name for name in policy_names() if _uses_knowledge(name)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import isfinite
+from operator import itemgetter
 from sys import intern
 from types import MappingProxyType
 from typing import Any
@@ -20,8 +21,9 @@ from causalarms.errors import (
     UnknownTrialError,
     shown,
 )
+from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.study import log as kinds
-from causalarms.study.log import Event, Keys, record_key
+from causalarms.study.log import Event, Keys, as_text, record_key
 from causalarms.study.records import Note
 from causalarms.study.settings import FORMAT, Settings
 
@@ -77,6 +79,27 @@ class Record:
         return self.complete or (gaps and self.measured)
 
 
+class TrialRequest:
+    """How many trials a worker wants, and those it has: pending ones, then new ones.
+
+    A trial that somebody ends while others are still being chosen counts: asking comes to an end.
+    """
+
+    def __init__(self, worker: str, n: int) -> None:
+        self.worker = as_text(worker, "the worker")
+        if type(n) is not int or not 1 <= n <= MAX_PENDING_TRIALS:
+            raise StudyError(
+                f"worker {shown(worker)} may have at most {MAX_PENDING_TRIALS} pending trials: ask "
+                f"for 1 to {MAX_PENDING_TRIALS}, not {shown(n)}"
+            )
+        self.n = n
+        self.found: dict[int, Record] = {}
+
+    @property
+    def missing(self) -> int:
+        return self.n - len(self.found)
+
+
 class Ledger:
     """All trials, and what else the log says. `revision` grows when the past is corrected."""
 
@@ -100,6 +123,7 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """The trials as they are now, whatever happens to them later."""
+        # Records are never changed, only replaced: copies of the lists are enough.
         twin = Ledger()
         twin._settings, twin.revision = self._settings, self.revision
         twin.trials, twin.order = self.trials.copy(), self.order.copy()
@@ -110,6 +134,7 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Take in one event; CorruptStudyError if it cannot follow those before it."""
+        # Every other event is checked against the settings, so `created` comes first and once.
         if (self._settings is None) != (event.kind == kinds.CREATED):
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
         try:
@@ -127,8 +152,17 @@ class Ledger:
             )
         return self.trials[number]
 
-    def pending_of(self, worker: str) -> list[Record]:
-        return [self.trials[n] for n in self.pending if self.trials[n].worker == worker]
+    def hand_out_pending(self, requests: Sequence[TrialRequest]) -> list[str]:
+        """Give workers their pending trials; whose are still to be made, a name per trial.
+
+        Workers take turns: who wants many does not come first.
+        """
+        for request in requests:
+            for record in map(self.trials.__getitem__, self.pending):
+                if record.worker == request.worker and request.missing:
+                    request.found.setdefault(record.number, record)
+        turns = [(turn, r.worker) for r in requests for turn in range(r.missing)]
+        return [worker for _, worker in sorted(turns, key=itemgetter(0))]
 
     def with_values(self) -> list[Record]:
         """Trials with a result, in the order their results came in."""
@@ -156,11 +190,8 @@ class Ledger:
         self._settings = Settings.from_dict(event.data["settings"])
 
     def _asked(self, event: Event) -> None:
-        data = event.data
-        if data["trial"] != len(self.trials):
-            raise StudyError(f"trial {data['trial']} instead of {len(self.trials)}")
+        data, number = event.data, self._next(event.data["trial"])
         bits = self._bits(data["intervention"])
-        number = data["trial"]
         # A log repeats the same few names and reasons in every event.
         asked = {
             intern(name): intern(value) if type(value) is str else value
@@ -173,34 +204,33 @@ class Ledger:
         )
         self.pending[number] = None
 
+    def _next(self, given: Any) -> int:
+        """The number of a new trial, which the event must agree on."""
+        if given != len(self.trials):
+            raise StudyError(f"trial {given} instead of {len(self.trials)}")
+        return len(self.trials)
+
     def _told(self, event: Event) -> None:
         values = self._values(event.data["values"])
-        number = self._close(event, kinds.TOLD, values)
+        number = self._ended(event, values)
         self.trials[number] = self._played(self.trials[number], event)
         self.order.append(number)
 
-    def _failed(self, event: Event) -> None:
-        self._close(event, kinds.FAILED)
-
-    def _abandoned(self, event: Event) -> None:
-        self._close(event, kinds.ABANDONED)
-
-    def _close(self, event: Event, state: str, values: Values | None = None) -> int:
+    def _ended(self, event: Event, values: Values | None = None) -> int:
+        """The kinds of events that end a trial are the states in which they leave it."""
         record = self.check_open(event.data["trial"])
         reason = str(event.data.get("reason", ""))
         self.trials[record.number] = replace(
-            record, state=state, values=values, done_at=intern(event.at), reason=reason
+            record, state=event.kind, values=values, done_at=intern(event.at), reason=reason
         )
         del self.pending[record.number]
         return record.number
 
     def _imported(self, event: Event) -> None:
-        data = event.data
-        if data["first"] != len(self.trials):
-            raise StudyError(f"first trial {data['first']} instead of {len(self.trials)}")
+        data, begin = event.data, self._next(event.data["first"])
         interventions = self._all_bits(data["interventions"])
         values = self._all_values(data["values"])
-        source, begin = str(data.get("source", "")), len(self.trials)
+        source = str(data.get("source", ""))
         self.trials += [
             Record(number, kinds.IMPORTED, bits, "", row, NOT_ASKED, "", event.at, source)
             for number, (bits, row) in enumerate(zip(interventions, values, strict=True), begin)
@@ -219,6 +249,7 @@ class Ledger:
             corrected=True,
             reason=str(event.data.get("reason", "")),
         )
+        # No policy can unlearn a round: it learns the log again when the revision changes.
         self.revision = event.number
 
     def _played(self, record: Record, event: Event) -> Record:
@@ -239,14 +270,13 @@ class Ledger:
         self.notes.append(Note(event.number, event.at, trial, text))
 
     def _lost(self, event: Event) -> None:
-        if event.data["trial"] != len(self.trials):
-            raise StudyError(f"trial {event.data['trial']} instead of {len(self.trials)}")
-        bits = (0,) * self.settings.n_nodes
-        self.trials.append(Record(len(self.trials), kinds.LOST, bits, done_at=event.at))
+        # Nobody knows what was played; nothing is learned from it, because it has no result.
+        number, bits = self._next(event.data["trial"]), (0,) * self.settings.n_nodes
+        self.trials.append(Record(number, kinds.LOST, bits, done_at=event.at))
 
     def _recovered(self, event: Event) -> None:
         self.recoveries.append(event.data)
-        self.notes.append(Note(event.number, event.at, None, str(event.data["text"])))
+        self._note(event)
 
     def _bits(self, given: Any) -> Bits:
         counts = self.settings.named.regimes.tolist()
@@ -287,12 +317,12 @@ class Ledger:
         return values
 
 
-_APPLY = {
+_APPLY: dict[str, Callable[[Ledger, Event], object]] = {
     kinds.CREATED: Ledger._created,
     kinds.ASKED: Ledger._asked,
     kinds.TOLD: Ledger._told,
-    kinds.FAILED: Ledger._failed,
-    kinds.ABANDONED: Ledger._abandoned,
+    kinds.FAILED: Ledger._ended,
+    kinds.ABANDONED: Ledger._ended,
     kinds.IMPORTED: Ledger._imported,
     kinds.CORRECTED: Ledger._corrected,
     kinds.CHANGED: Ledger._changed,

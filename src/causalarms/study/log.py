@@ -15,24 +15,25 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from causalarms.errors import ChangedStudyError, CorruptStudyError, RepeatedKeyError, StudyError
-from causalarms.study.store import Entry, Store
+from causalarms.errors import (
+    ChangedStudyError,
+    CorruptStudyError,
+    RepeatedKeyError,
+    StudyError,
+    shown,
+)
+from causalarms.study.store import ROOT, Entry, Store
 
 CREATED, ASKED, TOLD, FAILED, ABANDONED = "created", "asked", "told", "failed", "abandoned"
 IMPORTED, ACKNOWLEDGED, CHANGED = "imported", "alarm acknowledged", "settings changed"
 NOTE, CORRECTED = "note", "corrected"
 LOST, RECOVERED = "lost", "recovered"  # written by `recover` only
-KINDS = (
-    CREATED, ASKED, TOLD, FAILED, ABANDONED, IMPORTED, ACKNOWLEDGED, CHANGED, NOTE, CORRECTED,
-    LOST, RECOVERED,
-)  # fmt: skip
-
-ROOT = hashlib.sha256(b"causalarms study 1").digest()  # what the first event is chained to
 
 ROWS_PER_STEP = 1000
 
 KEY_ENTRY = "once"  # of an event's data: the key of the request that wrote it, and its digest
 MAX_KEY_LENGTH = 200
+MAX_TEXT_LENGTH = 10_000
 
 Keys = dict[str, tuple[int, str]]  # key -> event and digest
 Clock = Callable[[], datetime]
@@ -59,14 +60,14 @@ class Log:
         store: Store,
         apply: Callable[[Event], None],
         clock: Clock = now,
-        forget: Callable[[], None] = lambda: None,
+        start_over: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
         self.number = 0  # of the last event applied
         self.hash = ROOT
         self.first_hash = ROOT  # of event 1, which names a study
         self._apply_to_owner = apply
-        self._forget = forget  # all that was applied
+        self._start_over = start_over  # with nothing applied
         self._applying = False
         self._clock = clock
         self._written: list[tuple[Event, Entry]] = []  # in the transaction under way
@@ -77,15 +78,16 @@ class Log:
         A file may have been replaced by another study, or by an older copy of the same one.
         """
         if self._applying:  # Ctrl+C came in between: nobody knows what was applied
-            self._forget()
+            self._start_over()
             self.number, self.hash, self._applying = 0, ROOT, False
         # The note of the last event also shows events that were cut off the end of the log.
         head, head_hash = self.store.head()
-        if head == self.number and (head == 0 or head_hash == self.hash):
+        if (head, head_hash) == (self.number, self.hash):
             return
         with _no_garbage():
             for entry in self._after_known(head):
-                self._take(entry)
+                hash_ = check(entry, self.number, self.hash)
+                self._apply(decode(entry.text, entry.number), hash_)
                 if entry.number == head and entry.hash != head_hash:
                     raise CorruptStudyError(f"event {head} is not the one noted as the last", head)
         if self.number < head:
@@ -94,17 +96,15 @@ class Log:
 
     def _after_known(self, head: int) -> list[Entry]:
         """Events that are new here, once the last known one is still what it was."""
-        if not self.number:
-            return self.store.entries()
         # One event more than is needed: if it is another one, the file was replaced meanwhile.
-        found = self.store.entries(self.number - 1)
-        if not found or (found[0].number, found[0].hash) != (self.number, self.hash):
+        found = self.store.entries(max(self.number - 1, 0))
+        if self.number and (not found or found[0][::2] != (self.number, self.hash)):
             raise ChangedStudyError(
                 f"the study has another history than the one read here before: event {self.number} "
                 + ("is another one" if found else f"is gone, its last one is {head}")
                 + ". Its file was replaced; open the study again"
             )
-        return found[1:]
+        return found[1:] if self.number else found
 
     def writing(self) -> _Writing:
         """Exclusive and up to date; what is written inside is applied once it is on the disk.
@@ -122,10 +122,6 @@ class Log:
         event = Event(self.number + len(self._written) + 1, kind, at, data)
         # It waits here until the end: SQLite's journal exists for moments only.
         self._written.append((event, entry_of(event, previous, encoded)))
-
-    def _take(self, entry: Entry) -> None:
-        hash_ = check(entry, self.number, self.hash)
-        self._apply(decode(entry.text, entry.number), hash_)
 
     def _apply(self, event: Event, hash_: bytes) -> None:
         self._applying = True
@@ -162,7 +158,7 @@ class _Writing:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         log = self._log
         try:
-            if kind is None:
+            if kind is None and log._written:
                 log.store.commit([entry for _, entry in log._written])
             log.store.end()
         except BaseException:  # Ctrl+C may have come in the middle of `end`
@@ -243,6 +239,17 @@ def encode(event: Event, encoded: Mapping[str, str] | None = None) -> str:
     return text
 
 
+def as_text(given: Any, what: str, *, empty: bool = False) -> str:
+    """A text that can be stored; `what` it is, for the message."""
+    if not isinstance(given, str) or len(given) > MAX_TEXT_LENGTH or not (empty or given.strip()):
+        raise StudyError(f"{what} must be a text, not {shown(given)}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{what} holds characters that cannot be stored") from None
+    return given
+
+
 def entry_of(event: Event, previous: bytes, encoded: Mapping[str, str] | None = None) -> Entry:
     """The event as it is stored after one with the hash `previous`; `encoded` as above."""
     text = encode(event, encoded)
@@ -259,7 +266,7 @@ def decode(text: str, number: int) -> Event:
         isinstance(record, dict)
         and set(record) == set(Event._fields)
         and record["number"] == number
-        and record["kind"] in KINDS
+        and isinstance(record["kind"], str)  # the ledger knows which kinds there are
         and isinstance(record["at"], str)
         and isinstance(record["data"], dict)
     ):

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from causalarms.errors import StudyError, shown
@@ -16,7 +15,7 @@ from causalarms.policies.stopping import StopRule
 from causalarms.study import cache, exchange, repair, report
 from causalarms.study.explain import explain, rounds_known
 from causalarms.study.inputs import as_interventions
-from causalarms.study.learner import Learner, policy_of
+from causalarms.study.learner import StudyPolicy, policy_of
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Clock, Log, now
 from causalarms.study.records import Best, SuspectValue, Trial
@@ -25,7 +24,7 @@ from causalarms.study.store import Store
 from causalarms.study.suspects import far_values, left_out, suspects
 
 
-class Moment(NamedTuple):
+class Snapshot(NamedTuple):
     """The log up to event `number`; later events do not change it."""
 
     number: int
@@ -44,10 +43,10 @@ class Reader:
     def __init__(self, store: Store, clock: Clock = now) -> None:
         self.store = store
         self._ledger = Ledger()
-        self._moment: Moment | None = None  # the newest that somebody looked at
-        self._log = Log(store, lambda event: self._ledger.apply(event), clock, self._forget)
+        self._newest: Snapshot | None = None  # the newest that somebody looked at
+        self._log = Log(store, lambda event: self._ledger.apply(event), clock, self._start_over)
         self._learning = threading.RLock()  # taken before `_lock`, never inside it
-        self._learner: Learner | None = None
+        self._learner: StudyPolicy | None = None
         self._believed: tuple[Ledger, report.Beliefs] | None = None  # computed once per state
 
     @property
@@ -61,12 +60,7 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # -- the log: needs no policy ------------------------------------------------------------------
@@ -88,7 +82,7 @@ class Reader:
 
     def ledger(self) -> Ledger:
         """All trials as of now: a copy that later events do not change."""
-        return self._moment_now().ledger
+        return self._snapshot_now().ledger
 
     def history(self) -> Any:
         """One row per trial: a pandas or polars frame if installed, else a `PlainTable`."""
@@ -105,7 +99,7 @@ class Reader:
 
     def verify(self, *, replay: bool = False) -> repair.Verdict:
         """Check the whole log again; `replay`: also that it gives the same suggestions."""
-        return repair.verify_store(self.store, replay=Learner if replay else None)
+        return repair.verify(self.store, replay=StudyPolicy if replay else None)
 
     def backup(self, copy: str | Path) -> repair.Verdict:
         """Copy the study as it is now to the new file `copy`, also while others write to it.
@@ -127,7 +121,8 @@ class Reader:
     def policy(self) -> Policy:
         """A copy of the policy after everything told so far."""
         with self.learning():
-            learner = self._follow(self._moment_now())
+            learner = self._follow(self._snapshot_now())
+            # A copy: who plays with it must not change what the study learns from.
             twin = policy_of(learner.settings)
             twin.restore(learner.policy.state())
             return twin
@@ -136,14 +131,14 @@ class Reader:
     def problem(self) -> str | None:
         """Why the policy could not learn from the last round, if it could not."""
         with self.learning():
-            found = self._follow(self._moment_now()).problem
+            found = self._follow(self._snapshot_now()).problem
         return None if found is None else f"trial {found.trial}: {found.message}"
 
     @property
     def watches(self) -> bool:
         """Whether the policy looks for changes of mechanisms."""
         with self.learning():
-            return self._follow(self._moment_now()).policy.watches
+            return self._follow(self._snapshot_now()).policy.watches
 
     @property
     def weighs_graphs(self) -> bool:
@@ -180,8 +175,8 @@ class Reader:
     def alarms(self) -> list[dict[str, Any]]:
         """Mechanisms the policy believes to have changed."""
         with self.learning():
-            moment = self._moment_now()
-            found = report.alarms(moment.ledger, self._follow(moment).policy)
+            snapshot = self._snapshot_now()
+            found = report.alarms(snapshot.ledger, self._follow(snapshot).policy)
         return [alarm.as_dict() for alarm in found]
 
     def suspects(self) -> list[SuspectValue]:
@@ -194,27 +189,28 @@ class Reader:
     def left_out(self) -> list[SuspectValue]:
         """Probable typing errors, from whose trials nothing is learned for now."""
         with self.learning():
-            moment = self._moment_now()
-            return left_out(moment.ledger, self._follow(moment).policy)
+            snapshot = self._snapshot_now()
+            return left_out(snapshot.ledger, self._follow(snapshot).policy)
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         """Why this `trial` was asked: what was predicted, what it teaches, what matters."""
         number = trial_number(trial)
         with self.learning():
-            moment = self._moment_now()
-            rounds = rounds_known(moment.ledger, number)
-            policy = self._follow(moment).policy
+            snapshot = self._snapshot_now()
+            rounds = rounds_known(snapshot.ledger, number)
+            policy = self._follow(snapshot).policy
             if policy.n_told != rounds:
-                policy = Learner(moment.ledger.settings).after(moment.ledger, rounds)
-            return explain(moment.ledger, number, policy).as_dict()
+                policy = StudyPolicy(snapshot.ledger.settings).after(snapshot.ledger, rounds)
+            return explain(snapshot.ledger, number, policy).as_dict()
 
     def beliefs(self) -> report.Beliefs:
         """The mechanisms as the rounds so far show them."""
         with self.learning():
-            moment = self._moment_now()
-            if self._believed is None or self._believed[0] is not moment.ledger:
-                policy = self._follow(moment).policy
-                self._believed = (moment.ledger, report.believe(moment.ledger, policy))
+            snapshot = self._snapshot_now()
+            # The ledger is copied once per state of the log, so the same object is the same state.
+            if self._believed is None or self._believed[0] is not snapshot.ledger:
+                policy = self._follow(snapshot).policy
+                self._believed = (snapshot.ledger, report.believe(snapshot.ledger, policy))
             return self._believed[1]
 
     @contextmanager
@@ -228,43 +224,44 @@ class Reader:
         self._log.catch_up()
         _ = self.settings
 
-    def _moment_now(self) -> Moment:
+    def _snapshot_now(self) -> Snapshot:
         with self._lock:
             self._refresh()
             # Copying the ledger takes time that grows with the study: once per state of the log.
-            if self._moment is None or self._moment.number != self._log.number:
-                self._moment = Moment(self._log.number, self._log.hash, self._ledger.copy())
-            return self._moment
+            if self._newest is None or self._newest.number != self._log.number:
+                self._newest = Snapshot(self._log.number, self._log.hash, self._ledger.copy())
+            return self._newest
 
-    def _follow(self, moment: Moment, until: float = float("inf")) -> Learner:
-        """Learn the log up to a moment, or for so long; from a cached state the first time."""
+    def _follow(self, snapshot: Snapshot, until: float = float("inf")) -> StudyPolicy:
+        """Learn the log up to a snapshot, or for so long; from a cached state the first time."""
         learner = self._learner
         if learner is None:
-            learner = Learner(moment.ledger.settings, moment.ledger.revision)
-            self._resume(learner, moment)
+            learner = StudyPolicy(snapshot.ledger.settings, snapshot.ledger.revision)
+            self._resume(learner, snapshot)
             self._learner = learner
-        learner.follow(moment.ledger, until)
+        learner.follow(snapshot.ledger, until)
         # Readers keep it, too: `study best` in a shell is a new process every time.
-        if learner.worth_keeping and self._has_cache and not learner.behind(moment.ledger):
-            cache.keep(self._log.first_hash, learner.state(moment.number, moment.hash))
+        if learner.worth_keeping and self._has_cache and not learner.behind(snapshot.ledger):
+            cache.keep(self._log.first_hash, learner.state(snapshot.number, snapshot.hash))
         return learner
 
     @property
     def _has_cache(self) -> bool:
         return getattr(self.store, "path", None) is not None  # others do not outlive the process
 
-    def _resume(self, learner: Learner, moment: Moment) -> None:
+    def _resume(self, learner: StudyPolicy, snapshot: Snapshot) -> None:
         """Start from the cached state if this very log, up to its event, gave it."""
         cached = cache.load(self._log.first_hash) if self._has_cache else None
-        if cached is None or not moment.ledger.revision <= cached.event <= moment.number:
+        if cached is None or not snapshot.ledger.revision <= cached.event <= snapshot.number:
             return
+        # Copies of a study share their first event: the state may be of one that went on otherwise.
         found = self.store.entries(cached.event - 1, 1)
         if found and found[0].hash.hex() == cached.hash and cached.made_for == learner.made_for:
             learner.resume(cached)
 
-    def _forget(self) -> None:
-        """All that was read; the log gives it again."""
-        self._ledger, self._moment = Ledger(), None
+    def _start_over(self) -> None:
+        """Drop all that was read; the log gives it again."""
+        self._ledger, self._newest = Ledger(), None
 
 
 def trial_number(trial: Trial | int) -> int:

@@ -11,14 +11,23 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from causalarms.errors import CorruptStudyError, StudyError, StudyFileError
+from causalarms.errors import CorruptStudyError, StudyError
 from causalarms.files import SQLITE, Mark, write_output
 from causalarms.study import log as kinds
 from causalarms.study.ledger import Ledger
-from causalarms.study.log import ROOT, Event, canonical, chain, check, decode, entry_of, now
+from causalarms.study.log import Event, Log, canonical, chain, decode, entry_of, now
 from causalarms.study.settings import Settings
-from causalarms.study.sqlite import SqliteStore, connect, free_path, new_file, resolved
-from causalarms.study.store import Entry, Store
+from causalarms.study.store import (
+    ROOT,
+    Entry,
+    MemoryStore,
+    SqliteStore,
+    Store,
+    connect,
+    free_path,
+    new_file,
+    resolved,
+)
 
 MIN_EVENT_BYTES = 120  # in the file, with its hashes
 MAX_TRIALS = 10**7  # a number beyond is damaged
@@ -45,95 +54,91 @@ class Verdict:
         return asdict(self)
 
 
-Replay = Callable[[Settings], Any]  # `learner.Learner`, handed in: checking a log needs no policy
+Replay = Callable[
+    [Settings], Any
+]  # `learner.StudyPolicy`, handed in: checking a log needs no policy
 
 
-def verify_file(path: str | Path, *, replay: Replay | None = None) -> Verdict:
-    """As `verify_store`; a damaged file that cannot be opened gives a verdict as well."""
-    try:
-        store = SqliteStore(path, read_only=True)
-    except CorruptStudyError as error:
-        return _verdict(_beginning(resolved(path)), damage=error)
-    return verify_store(store, replay=replay)
+def verify(source: Store | str | Path, *, replay: Replay | None = None) -> Verdict:
+    """Every hash, every event and their order, and SQLite's pages, of a store or a file.
 
-
-def verify_store(store: Store, *, replay: Replay | None = None) -> Verdict:
-    """Every hash, every event and their order, and SQLite's pages.
-
-    With `replay` (`learner.Learner`) every suggestion is compared with what the log gives.
+    With `replay` (`StudyPolicy`) every suggestion is compared with what the log gives.
     """
-    path = getattr(store, "path", None)
+    found = _Verification(replay)
+    verdict, ledger = found.verdict, found.ledger
     try:
-        head = store.head()
-        verdict = _verdict(store.entries(), head, replay=replay)
-    except StudyFileError as error:
-        return _verdict(_beginning(path) if path else [], damage=error)
-    if verdict.ok and isinstance(store, SqliteStore):
-        try:
-            query = "PRAGMA integrity_check(1)"
-            (found,) = store.read(lambda connection: connection.execute(query).fetchone())
-        except CorruptStudyError as error:
-            found = str(error)
-        if found != "ok":
-            verdict.ok = False
-            verdict.message = f"every event is whole, but the file is not: {found}"
-    return verdict
-
-
-def _verdict(
-    entries: list[Entry],
-    head: tuple[int, bytes] = (0, b""),
-    *,
-    damage: StudyFileError | None = None,
-    replay: Replay | None = None,
-) -> Verdict:
-    """On events of which the last should be `head`; `damage`: why no more of them can be read."""
-    verdict, ledger = Verdict(), Ledger()
-    try:
-        _check_events(entries, verdict, ledger, replay)
-        if damage is not None:
-            raise CorruptStudyError(f"event {verdict.events + 1} cannot be read: {damage}")
-        if verdict.events < max(head[0], 1):
-            missing = f"event {verdict.events + 1} is missing: {head[0]} were written"
-            raise CorruptStudyError(missing)
-        if entries[head[0] - 1].hash != head[1]:
-            raise CorruptStudyError(f"event {head[0]} is not the one noted as the last", head[0])
+        found.check(source)
     except CorruptStudyError as error:
-        verdict.ok, verdict.message = False, str(error)
-        verdict.first_bad = error.event or verdict.events + 1
+        verdict.ok, verdict.message, verdict.first_bad = False, str(error), error.event
     if verdict.ok and ledger.recoveries:
         verdict.message = "every event fits the one before it, but this study is not unbroken"
-        verdict.remarks += [str(found["text"]) for found in ledger.recoveries]
+        verdict.remarks += [str(recovery["text"]) for recovery in ledger.recoveries]
     verdict.trials = len(ledger.trials)
     verdict.told = sum(record.state == kinds.TOLD for record in ledger.trials)
     verdict.last_told = ledger.order[-1] if ledger.order else None
     return verdict
 
 
-def _check_events(
-    entries: list[Entry], verdict: Verdict, ledger: Ledger, replay: Replay | None
-) -> None:
-    """Apply one by one; an error leaves the verdict at the last good one."""
-    recovered = [e.number for e in entries if f'"kind":"{kinds.RECOVERED}"' in e.text]
-    learner: Any = None
-    hash_, before = ROOT, ""
-    for entry in entries:
-        hash_ = check(entry, verdict.events, hash_)
-        event = decode(entry.text, entry.number)
-        # Suggestions before a recovery were made from results that are gone.
-        if replay and event.kind == kinds.ASKED and event.number > max(recovered, default=1):
-            learner = learner or replay(ledger.settings)
-            learner.follow(ledger)
-            trial = int(event.data["trial"])
-            choice = learner.choose(trial, learner.pending(ledger))
-            if verdict.ok and choice.intervention.tolist() != event.data["intervention"]:
-                verdict.ok, verdict.first_bad = False, event.number
-                verdict.message = f"trial {trial}: replaying the log suggests another intervention"
-        ledger.apply(event)
-        if event.at < before:
-            said = f"event {event.number}: the clock went back from {before} to {event.at}"
-            verdict.remarks.append(said)
-        before, verdict.events, verdict.head = event.at, event.number, hash_.hex()
+class _Verification:
+    """Reads a log as a study does, and compares its suggestions on the way."""
+
+    def __init__(self, replay: Replay | None) -> None:
+        self.verdict, self.ledger = Verdict(), Ledger()
+        self._replay, self._learner, self._before = replay, None, ""
+        self._otherwise: Event | None = None  # asked for another intervention than the log gives
+
+    def check(self, source: Store | str | Path) -> None:
+        """CorruptStudyError says what is wrong, and with which event if it is one."""
+        try:
+            store = source if isinstance(source, Store) else SqliteStore(source, read_only=True)
+            self._read(store)
+        except CorruptStudyError as error:
+            path = getattr(source, "path", None) if isinstance(source, Store) else resolved(source)
+            if self.verdict.events or error.event == 1 or path is None:
+                raise
+            # SQLite could not read them all at once: at least those before the damage.
+            self._read(MemoryStore(_beginning(path)))
+            number = self.verdict.events + 1
+            raise CorruptStudyError(f"event {number} cannot be read: {error}", number) from error
+        if not self.verdict.events:
+            raise CorruptStudyError("event 1 is missing: there is none", 1)
+        if self._otherwise is not None:
+            said = f"trial {self._otherwise.data['trial']}: replaying the log suggests another"
+            raise CorruptStudyError(f"{said} intervention", self._otherwise.number)
+        # Last: a damaged page says less than which event is gone.
+        if isinstance(store, SqliteStore):
+            try:
+                query = "PRAGMA integrity_check(1)"
+                (found,) = store.read(lambda connection: connection.execute(query).fetchone())
+            except CorruptStudyError as error:
+                found = str(error)
+            if found != "ok":
+                raise CorruptStudyError(f"every event is whole, but the file is not: {found}")
+
+    def _read(self, store: Store) -> None:
+        log = Log(store, self._apply)
+        try:
+            log.catch_up()
+        finally:
+            self.verdict.events, self.verdict.head = (
+                log.number,
+                log.hash.hex() if log.number else "",
+            )
+
+    def _apply(self, event: Event) -> None:
+        if event.kind == kinds.RECOVERED:
+            self._otherwise = None  # what was asked before came from results that are gone
+        elif self._replay and event.kind == kinds.ASKED and self._otherwise is None:
+            self._learner = learner = self._learner or self._replay(self.ledger.settings)
+            learner.follow(self.ledger)
+            choice = learner.choose(int(event.data["trial"]), learner.pending(self.ledger))
+            if choice.intervention.tolist() != event.data["intervention"]:
+                self._otherwise = event
+        self.ledger.apply(event)
+        if event.at < self._before:
+            said = f"event {event.number}: the clock went back from {self._before} to {event.at}"
+            self.verdict.remarks.append(said)
+        self._before = event.at
 
 
 def backup(source: Store | str | Path, copy: str | Path) -> Verdict:
@@ -145,7 +150,7 @@ def backup(source: Store | str | Path, copy: str | Path) -> Verdict:
     else:
         SqliteStore.create(copy, store.entries())
     # A backup is looked at when the original is gone; that it is whole must be known before.
-    verdict = verify_file(copy)
+    verdict = verify(copy)
     if not verdict.ok:
         resolved(copy).unlink()
         raise StudyError(f"the study is damaged and was not copied: {verdict.message}")
@@ -193,6 +198,7 @@ def recover(
             )
         found = {1: _first_event(settings_from, rows)} | found
     log = _NewLog()
+    # In the order of the damaged log, so that each finds what it refers to if that was saved.
     for event in found.values():
         log.take(event)
     last = max(stated, *whole)
@@ -214,7 +220,7 @@ def recover(
     }  # fmt: skip
     log.write(kinds.RECOVERED, now().isoformat(timespec="milliseconds"), data)
     SqliteStore.create(rescued, log.entries)
-    return rescue._replace(verdict=verify_file(rescued))
+    return rescue._replace(verdict=verify(rescued))
 
 
 class _Row(NamedTuple):
@@ -314,6 +320,7 @@ class _NewLog:
         key = {kinds.ASKED: "trial", kinds.IMPORTED: "first"}.get(event.kind, "")
         first = event.data.get(key)
         if isinstance(first, int):
+            # Trials keep their numbers: results and notes name them, also outside of the study.
             for number in range(len(self.ledger.trials), min(first, MAX_TRIALS)):
                 self.write(kinds.LOST, event.at, {"trial": number})
             self.asked_by[first] = event.number

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,8 @@ from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import as_name, checked_name, node_index, node_names
 from causalarms.study.constraints import (
+    as_mapping,
+    as_sequence,
     checked_costs,
     checked_forbidden,
     checked_movable,
@@ -103,6 +106,7 @@ class Settings:
 
         A node that a level sets has no parents in the regimes of that level.
         """
+        # The same knowledge in every regime, unless a level sets the node in it.
         set_nodes = self.named.set_regimes
         if not self.knowledge and not set_nodes.any():
             return {}
@@ -138,16 +142,24 @@ class Settings:
         for name in ("nodes", "reward", "policy", "factors"):
             if record.get(name) is None:
                 raise StudyError(f"{name} is missing in the settings")
-        try:
+        with refusals(record["nodes"]):
             return _checked(cls(**record))
-        except StudyError:
-            raise
-        except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise StudyError(f"the settings are refused: {error}") from error
-        except MemoryError as error:
-            raise StudyError(
-                f"a study of {len(record['nodes']):,} nodes does not fit into memory: {error}"
-            ) from error
+
+
+@contextmanager
+def refusals(nodes: Sequence[str]) -> Iterator[None]:
+    """What settings with these nodes run into, as StudyError."""
+    try:
+        yield
+    except StudyError:
+        raise
+    # Policies of other packages may check their settings in any way.
+    except (CausalArmsError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise StudyError(f"the settings are refused: {error}") from error
+    except MemoryError as error:
+        raise StudyError(
+            f"a study of {len(nodes):,} nodes does not fit into memory: {error}"
+        ) from error
 
 
 def refuse_odd_names(settings: Settings) -> None:
@@ -172,10 +184,11 @@ def refuse_odd_names(settings: Settings) -> None:
 def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
     """A factor off/on per node, of the intervenable ones if they are named."""
     try:
-        names = node_names(_names("nodes", nodes), len(nodes), as_name)
+        names = node_names(as_sequence(nodes, "nodes is a list of names, not"), len(nodes), as_name)
         if intervenable is None:
             return {node: {} for node in names}
-        chosen = {names[node_index(node, names)] for node in _names("intervenable", intervenable)}
+        given = as_sequence(intervenable, "intervenable is a list of names, not")
+        chosen = {names[node_index(node, names)] for node in given}
     except ModelError as error:
         raise StudyError(str(error)) from error
     if not chosen:
@@ -183,26 +196,21 @@ def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
     return {node: {} for node in names if node in chosen}
 
 
-def _names(what: str, given: Any) -> Sequence[Any]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise StudyError(f"{what} is a list of names, not {shown(given)}")
-    return given
-
-
 def checked_limits(constraints: Any) -> dict[str, Any]:
     """The `constraints` of a new study as settings."""
-    if constraints is not None and not isinstance(constraints, Mapping):
-        raise StudyError(f"constraints are names with values, not {shown(constraints)}")
-    for name in constraints or ():
+    given = {} if constraints is None else constraints
+    for name in as_mapping(given, "constraints are names with values, not"):
         if name not in CONSTRAINTS:
             raise StudyError(
                 f"there is no constraint {shown(name)}; there are {', '.join(CONSTRAINTS)}"
             )
-    return dict(constraints or {})
+    return dict(given)
 
 
 def _checked(given: Settings) -> Settings:
-    nodes = node_names(_names("nodes", given.nodes), len(given.nodes), as_name)
+    nodes = node_names(
+        as_sequence(given.nodes, "nodes is a list of names, not"), len(given.nodes), as_name
+    )
     if len(nodes) < 2:
         raise StudyError("a study needs at least two nodes")
     reward = nodes[node_index(given.reward, nodes)]
@@ -234,6 +242,7 @@ def _checked(given: Settings) -> Settings:
         noise_mean=None if mean is None else mean.tolist(),
         knowledge=_checked_knowledge(given.knowledge, nodes),
     )
+    # Levels that set a node take edges away, so this is asked of the settings as a whole.
     _ = settings.known_edges  # refuses knowledge that contradicts itself
     # A level that no rule allows is a slip in the rules: better said now than never played.
     movable = named.names if settings.intervenable is None else settings.intervenable
@@ -244,23 +253,15 @@ def _checked(given: Settings) -> Settings:
 def _checked_knowledge(given: Any, nodes: tuple[str, ...]) -> dict[str, list[list[str]]]:
     """By name and without empty entries; `Settings.known_edges` sees contradictions."""
     kinds = ", ".join(KNOWLEDGE_KINDS)
-    if not isinstance(given, Mapping):
-        raise StudyError(f"knowledge is {kinds} with lists of nodes, not {shown(given)}")
-    for kind in given:
+    for kind in as_mapping(given, f"knowledge is {kinds} with lists of nodes, not"):
         if kind not in KNOWLEDGE_KINDS:
             raise StudyError(f"there is no knowledge {shown(kind)}; there are {kinds}")
     plain: dict[str, list[list[str]]] = {}
     for kind in KNOWLEDGE_KINDS:
-        groups = given.get(kind)
-        groups = () if groups is None else groups
-        if isinstance(groups, str) or not isinstance(groups, Sequence):
-            raise StudyError(f"knowledge {kind!r} is a list of lists of nodes, not {shown(groups)}")
+        said = f"knowledge {kind!r} is a list of lists of nodes"
+        groups = as_sequence(() if given.get(kind) is None else given[kind], f"{said}, not")
         for group in groups:
-            if isinstance(group, str) or not isinstance(group, Sequence):
-                raise StudyError(
-                    f"knowledge {shown(kind)} is a list of lists of nodes, not of {shown(group)}"
-                )
-            if kind != "tiers" and len(group) != 2:
+            if len(as_sequence(group, f"{said}, not of")) != 2 and kind != "tiers":
                 raise StudyError(f"an edge is a pair [parent, child], not {shown(group)}")
         if groups:
             plain[kind] = [[nodes[node_index(node, nodes)] for node in group] for group in groups]
@@ -268,11 +269,10 @@ def _checked_knowledge(given: Any, nodes: tuple[str, ...]) -> dict[str, list[lis
 
 
 def _plain(settings: Any) -> dict[str, Any]:
-    if not isinstance(settings, Mapping):
-        raise StudyError(f"settings of a policy are names with values, not {shown(settings)}")
+    given = as_mapping(settings, "settings of a policy are names with values, not")
     plain = {
         str(name): value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-        for name, value in settings.items()
+        for name, value in given.items()
     }
     for name, value in plain.items():
         if name in ("noise_mean", "horizon", "n_nodes", "reward", "regimes"):

@@ -22,15 +22,13 @@ from causalarms.errors import (
     UnknownAlarmError,
     shown,
 )
-from causalarms.study import asking, exchange, log
-from causalarms.study.asking import Wanted
+from causalarms.study import exchange, log
 from causalarms.study.inputs import (
     Ending,
     Import,
     PastRounds,
     as_intervention,
     as_past_rounds,
-    as_text,
     as_values,
     checked,
     deviation,
@@ -40,8 +38,8 @@ from causalarms.study.inputs import (
     without_result,
 )
 from causalarms.study.learner import chosen_policy, refuse_what_cannot_run
-from causalarms.study.ledger import Record
-from causalarms.study.log import Clock, already_done, key_entry, now
+from causalarms.study.ledger import Record, TrialRequest
+from causalarms.study.log import Clock, already_done, as_text, key_entry, now
 from causalarms.study.reader import Reader, trial_number
 from causalarms.study.records import Trial
 from causalarms.study.settings import (
@@ -51,11 +49,13 @@ from causalarms.study.settings import (
     refuse_odd_names,
     switches,
 )
-from causalarms.study.sqlite import SqliteStore
-from causalarms.study.store import MemoryStore
+from causalarms.study.store import MemoryStore, SqliteStore
 
 PACKAGE = Path(__file__).parents[1]
 DEFAULT_WORKER = "main"  # who asks without a name
+SLICE_SECONDS = 0.2  # of learning or choosing before others get their turn
+MAX_UNLOCKED_ATTEMPTS = 3  # in which others wrote meanwhile
+TURN_SECONDS = 0.001  # for other threads to take a lock that was released
 FROZEN = ("nodes", "reward", "direction", "seed", "factors")  # results were measured under them
 
 
@@ -174,26 +174,24 @@ class Study(Reader):
         is interrupted (Ctrl+C, a kill), the trials written so far are pending: the worker gets them
         first when it asks again. A worker has at most `limits.MAX_PENDING_TRIALS` pending trials.
         """
-        trials = self.ask_for({as_text(worker, "the worker"): n})[worker]
+        trials = self._ask([TrialRequest(worker, n)])[0]
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
         """As `ask`, for several workers at once; `wanted` says how many trials each wants."""
         if not isinstance(wanted, Mapping):
             raise StudyError(f"say how many trials each worker wants, not {shown(wanted)}")
-        requests = [Wanted(worker, n) for worker, n in wanted.items()]
-        while not self.ask_turn(requests):
-            time.sleep(asking.TURN_SECONDS)
-        return {request.worker: self.trials_of(request) for request in requests}
+        found = self._ask([TrialRequest(worker, n) for worker, n in wanted.items()])
+        return dict(zip(wanted, found, strict=True))
 
-    def ask_turn(self, wanted: Sequence[Wanted]) -> bool:
+    def ask_turn(self, wanted: Sequence[TrialRequest]) -> bool:
         """Ask for a short time; whether everybody in `wanted` has all trials now."""
         with self.learning():
             self._ask_some(wanted)
             with self._lock:
-                return not asking.hand_out_pending(wanted, self._ledger)
+                return not self._ledger.hand_out_pending(wanted)
 
-    def trials_of(self, wanted: Wanted) -> list[Trial]:
+    def trials_of(self, wanted: TrialRequest) -> list[Trial]:
         """What the worker in `wanted` was given by `ask_turn` so far."""
         return [self._trial(record) for record in wanted.found.values()]
 
@@ -337,6 +335,7 @@ class Study(Reader):
             if name in changes:
                 raise StudyError(f"{name} cannot change: results were measured under it")
         new = Settings.from_dict(self.settings.as_dict() | changes)
+        # Before it is written: a log with settings that cannot run could not be asked any more.
         refuse_what_cannot_run(new)
         plain = {name: new.as_dict()[name] for name in changes}
         self._write(log.CHANGED, {"settings": plain})
@@ -370,32 +369,46 @@ class Study(Reader):
             log.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
         )
 
-    def _ask_some(self, wanted: Sequence[Wanted]) -> None:
-        """Learn for a slice of time; or choose for one, and write if nobody wrote meanwhile."""
-        moment = self._moment_now()
-        workers = asking.hand_out_pending(wanted, moment.ledger)
+    def _ask(self, requests: Sequence[TrialRequest]) -> list[list[Trial]]:
+        while not self.ask_turn(requests):
+            time.sleep(TURN_SECONDS)
+        return [self.trials_of(request) for request in requests]
+
+    def _ask_some(self, requests: Sequence[TrialRequest]) -> None:
+        """One turn of asking, in which others may tell.
+
+        1. Read the log and learn from it for at most a slice of time. If results are left over, the
+           turn ends here, and others may write.
+        2. Choose trials from the log as it was read, for at most a slice of time.
+        3. Take the writer lock. If nobody wrote meanwhile, write the trials.
+        4. If somebody did, what was chosen is dropped: a collision. The next slice is half as long.
+        5. After several collisions, one trial is chosen while the lock is held, so that asking
+           comes to an end even if others write all the time. Then it is their turn again.
+        """
+        snapshot = self._snapshot_now()
+        workers = snapshot.ledger.hand_out_pending(requests)
         if not workers:
             return
-        learner = self._follow(moment, time.perf_counter() + asking.SLICE_SECONDS)
-        locked = self._collisions >= asking.MAX_UNLOCKED_ATTEMPTS
-        backlog, before = learner.behind(moment.ledger), self._backlog
+        policy = self._follow(snapshot, time.perf_counter() + SLICE_SECONDS)
+        locked = self._collisions >= MAX_UNLOCKED_ATTEMPTS
+        backlog, before = policy.behind(snapshot.ledger), self._backlog
         self._backlog = backlog
         if backlog and not locked:
             if 0 < before <= backlog:  # results come in faster than they are learned from
                 self._collisions += 1
             return
         # Each collision halves the slice: who writes often is given more turns.
-        until = time.perf_counter() + asking.SLICE_SECONDS / 2**self._collisions
-        chosen = [] if locked else asking.choose(learner, moment.ledger, workers, until)
+        until = time.perf_counter() + SLICE_SECONDS / 2**self._collisions
+        chosen = [] if locked else policy.propose(snapshot.ledger, workers, until)
         with self._lock, self._log.writing():
             if locked:
-                learner.follow(self._ledger, until)
-                if learner.behind(self._ledger):
+                policy.follow(self._ledger, until)
+                if policy.behind(self._ledger):
                     return
-                workers = asking.hand_out_pending(wanted, self._ledger)[:1]
-                chosen = asking.choose(learner, self._ledger, workers, until)
+                workers = self._ledger.hand_out_pending(requests)[:1]
+                chosen = policy.propose(self._ledger, workers, until)
             # A suggestion must be what the log before it gives, or no replay could check it.
-            elif self._log.number != moment.number:
+            elif self._log.number != snapshot.number:
                 self._collisions += 1
                 return
             for data in chosen:
