@@ -362,7 +362,8 @@ def measured(worlds: list[LinearSEM], at_most: int | None) -> list[str]:
     below: dict[int, list[float]] = {starts: [] for starts in ASCENTS}
     for sem in worlds:
         start = process_time()
-        best = sem.best_arm(Constraints(at_most=at_most))
+        rules = None if at_most is None else Constraints(max_interventions=at_most)
+        best = sem.best_arm(rules)
         times.append(process_time() - start)
         proven += best.exact
         scale = max(best.value - sem.average_reward(), 1e-300)

@@ -7,9 +7,9 @@ their squares stay in the range of double precision.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +120,20 @@ def instance(name: str, value: object, kinds: type[Kind] | tuple[type[Kind], ...
     if not isinstance(value, kinds):
         names = [kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
         raise SettingError(f"{name} must be a {' or a '.join(names)}, not {shown(value)}")
+    return value
+
+
+def as_sequence(name: str, value: object, kind: str = "a list") -> Sequence[Any]:
+    """A list or a tuple, of this `kind`; text is a sequence of letters, which nobody means."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        raise SettingError(f"{name} must be {kind}, not {shown(value)}")
+    return value
+
+
+def as_mapping(name: str, value: object, kind: str = "names with values") -> Mapping[Any, Any]:
+    """A dict or another mapping, of this `kind`."""
+    if not isinstance(value, Mapping):
+        raise SettingError(f"{name} must be {kind}, not {shown(value)}")
     return value
 
 

@@ -244,7 +244,7 @@ def test_wrong_settings_are_refused_without_a_file(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     cases: list[tuple[dict[str, object], str]] = [
         ({"reward": "yeild"}, "did you mean 'yield'"),
-        ({"direction": "up"}, "direction is"),
+        ({"direction": "up"}, "direction must be one of maximize, minimize"),
         ({"policy": "csl-ubc"}, "did you mean 'csl-ucb'"),
         ({"policy": "oracle"}, "knows the truth"),
         ({"policy_settings": {"jont": True}}, "did you mean 'joint'"),
@@ -253,11 +253,11 @@ def test_wrong_settings_are_refused_without_a_file(tmp_path: Path) -> None:
         ({"nodes": "abc"}, "list of names"),
         ({"nodes": ["yield"]}, "at least two nodes"),
         ({"nodes": ["yield", "yield"]}, "used twice"),
-        ({"seed": -1}, "an integer from 0 on"),
+        ({"seed": -1}, "seed must be an integer from 0"),
         ({"noise_mean": float("nan")}, "not finite"),
         ({"intervenable": ["hat"]}, "did you mean 'heat'"),
         ({"intervenable": []}, "nothing to try"),
-        ({"constraints": {"budget": 3}}, "no constraint 'budget'"),
+        ({"constraints": {"budget": 3}}, "a constraint must be one of .*, not 'budget'"),
     ]
     for change, message in cases:
         with pytest.raises(StudyError, match=message):

@@ -134,7 +134,10 @@ def test_constraints_and_costs_in_levels() -> None:
         ({"constraints": {"forbidden": {"catalyst": "new"}}}, "list of combinations"),
         ({"constraints": {"forbidden": [{"catalyst": []}]}}, "no level of 'catalyst' is named"),
         ({"constraints": {"forbidden": [{"catalyst": "new"}]}}, "never allow level 'new'"),
-        ({"constraints": {"required": [["catalyst", "heat"]]}}, "list of {factor: level}"),
+        (
+            {"constraints": {"required": [["catalyst", "heat"]]}},
+            "must be {factor: level}",
+        ),
         ({"constraints": {"required": [{"heat": 1}]}}, "at least two factors"),
         ({"constraints": {"required": [{"heat": 1, "catalyst": ["new"]}]}}, "name one level"),
         (

@@ -78,13 +78,13 @@ def test_policies_that_cannot_use_it_are_refused_by_name(policy: str, tmp_path: 
         (KNOWN | {"required": [["stir", "heat"]]}, "stir -> heat is required and forbidden"),
         ({"forbidden": [["het", "stir"]]}, "no node 'het'; did you mean 'heat'"),
         ({"forbidden": [["heat"]]}, r"a pair \[parent, child\], not \['heat'\]"),
-        ({"forbidden": ["heat:stir"]}, "a list of lists of nodes, not of 'heat:stir'"),
+        ({"forbidden": ["heat:stir"]}, "must be a list of nodes, not 'heat:stir'"),
         ({"forbidden": "heat"}, "a list of lists of nodes, not 'heat'"),
         ({"required": [["heat", "heat"]]}, "cannot be its own parent"),
         ({"tiers": [["heat"], ["heat"]]}, "stands in two tiers"),
-        ({"tiers": 3}, "'tiers' is a list of lists"),
+        ({"tiers": 3}, "'tiers' must be a list of lists"),
         ({"tier": [["heat"]]}, "no knowledge 'tier'; there are tiers, forbidden, required"),
-        ([], r"knowledge is tiers, forbidden, required with lists of nodes, not \[\]"),
+        ([], r"knowledge must be tiers, forbidden, required with lists of nodes, not \[\]"),
     ],
 )
 def test_what_contradicts_itself_is_refused(knowledge: Any, message: str) -> None:

@@ -104,9 +104,15 @@ def test_costs_make_idle_switches_disappear() -> None:
             "cannot keep",
         ),
         ({"policy": "ga-lcb", "noise_mean": 0.0, "intervenable": ["a"]}, "needs two of every node"),
-        ({"constraints": {"max_interventions": 0}}, "from 1 on"),
+        (
+            {"constraints": {"max_interventions": 0}},
+            "must be an integer of at least 1",
+        ),
         ({"constraints": {"forbidden": [["a"]]}}, "at least two factors"),
-        ({"constraints": {"forbidden": ["ab"]}}, "list of lists"),
+        (
+            {"constraints": {"forbidden": ["ab"]}},
+            "must be a list of factors",
+        ),
         ({"costs": {"a": -1.0}}, "from 0 on"),
         ({"costs": {"z": 1.0}}, "no factor 'z'"),
     ],

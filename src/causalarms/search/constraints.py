@@ -287,26 +287,6 @@ class Constraints:
         return boxes
 
 
-def all_or_none(
-    setting: Mapping[int, Collection[int]], sizes: Sequence[int]
-) -> list[dict[int, list[int]]]:
-    """Forbidden combinations: each factor is at one of these levels, or none is.
-
-    setting   levels of each factor
-    sizes     how many levels every factor has, (F,)
-
-    >>> all_or_none({0: [1], 2: [2]}, [2, 2, 3])
-    [{0: [1], 2: [0, 1]}, {2: [2], 0: [0]}]
-    """
-    ring, found = list(setting.items()), []
-    # a ring of implications is enough: each factor forbids the next one its other levels
-    for (one, levels), (other, wanted) in zip(ring, ring[1:] + ring[:1], strict=True):
-        rest = [level for level in range(sizes[other]) if level not in wanted]
-        if rest:
-            found.append({one: list(levels), other: rest})
-    return found
-
-
 @lru_cache(maxsize=256)
 def unconstrained(regimes: tuple[int, ...]) -> Constraints:
     """Everything is allowed and free."""

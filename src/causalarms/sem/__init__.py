@@ -1,5 +1,6 @@
 """The mathematics of a linear SEM with soft interventions (Sec. II of the paper)."""
 
+from causalarms.sem.constraints import Constraints
 from causalarms.sem.convert import (
     from_causal_learn,
     from_lingam,
@@ -9,7 +10,6 @@ from causalarms.sem.convert import (
     to_networkx,
 )
 from causalarms.sem.ensembles import Ensemble, Regeneration, random_sem, regenerate
-from causalarms.sem.factors import Constraints
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.rewards import all_interventions
 

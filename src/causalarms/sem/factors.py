@@ -1,4 +1,4 @@
-"""Factors, levels and constraints by name; the search itself knows numbers only.
+"""Factors and levels by name; the search itself knows numbers only.
 
 A factor has named levels and acts on one or several nodes; its level l puts each of them into its
 l-th regime. A node on which two factors act has a regime per combination, a node on which none acts
@@ -11,30 +11,25 @@ translates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray
+from causalarms.arrays import BoolArray
 from causalarms.checks import as_float, usable
-from causalarms.errors import InfeasibleError, ModelError, shown
+from causalarms.errors import ModelError, shown
 from causalarms.limits import MAX_REGIMES
-from causalarms.search.constraints import Constraints as NumberedConstraints
-from causalarms.search.constraints import all_or_none
 from causalarms.search.factors import Factors
 from causalarms.sem.regimes import (
     REGIME_NAMES,
     Counts,
-    GivenRegimes,
     as_name,
     existing,
     node_index,
-    regimes_of,
 )
 
 Level = str | int | float
@@ -343,108 +338,3 @@ def _same(given: object, level: Level) -> bool:
     if isinstance(given, int | float | np.number) and isinstance(level, str):
         return False
     return bool(given == level) if isinstance(given, str | int | float | np.number) else False
-
-
-# -- constraints by the names of nodes -------------------------------------------------------------
-
-Node = str | int
-Combination = Mapping[Node, int]
-Setting = dict[int, list[int]]  # regimes of nodes
-
-
-@dataclass(frozen=True)
-class Constraints:
-    """Nodes by name or number, each natural (0) or intervened on (1, or another of its regimes).
-
-    `forbidden` and `required` are combinations {node: regime}: of a forbidden one the regimes never
-    all occur; of a required one they occur all together or not at all. `cost` is subtracted from
-    the expected reward for each node intervened on: a number, one per node, or {node: cost}.
-
-    >>> Constraints(never_on=["x0"], at_most=3, forbidden=[{"x1": 1, "x2": 1}]).at_most
-    3
-    """
-
-    never_on: Sequence[Node] = ()
-    always_on: Sequence[Node] = ()
-    at_most: int | None = None
-    cost: npt.ArrayLike | Mapping[Node, float] = 0.0
-    forbidden: Sequence[Combination] = ()
-    required: Sequence[Combination] = ()
-
-    def over(
-        self, nodes: Sequence[str], regimes: GivenRegimes | None = None
-    ) -> NumberedConstraints:
-        """The constraints of the search; refuses those that no intervention satisfies.
-
-        `regimes` (N,) says how many each node has (two).
-        """
-        names = tuple(nodes)
-        counts = regimes_of(regimes, len(names)).key
-        allowed: dict[int, set[int]] = {}
-        said = {("at_most", 0): [f"at_most {self.at_most}"]}  # by part, for messages
-        for setting, on in (("never_on", False), ("always_on", True)):
-            for node in getattr(self, setting):
-                i = node_index(node, names)
-                every = range(counts[i])
-                allowed[i] = allowed.get(i, set(every)) & set(every[1:] if on else every[:1])
-                said.setdefault(("allowed", i), []).append(f"{setting} {names[i]!r}")
-        combinations = list(self._combinations(names, counts))
-        said |= {("forbidden", n): [words] for n, (words, _) in enumerate(combinations)}
-        try:
-            return NumberedConstraints(
-                counts,
-                allowed=allowed,
-                forbidden=[combination for _, combination in combinations],
-                at_most=self.at_most,
-                cost=[
-                    [0.0] + [cost] * (count - 1)
-                    for count, cost in zip(counts, self._cost(names), strict=True)
-                ],
-            )
-        except InfeasibleError as error:
-            # a required combination is several forbidden ones, and is named once
-            culprits = dict.fromkeys(words for part in error.conflict for words in said[part])
-            words = ", ".join(culprits)
-            raise InfeasibleError(f"no intervention satisfies {words}", error.conflict) from None
-
-    def _combinations(
-        self, nodes: tuple[str, ...], counts: tuple[int, ...]
-    ) -> Iterator[tuple[str, Setting]]:
-        """Forbidden combinations by number, each with the words it comes from."""
-        for given in self.forbidden:
-            yield _checked("forbidden", given, nodes, counts)
-        for given in self.required:
-            words, joined = _checked("required", given, nodes, counts)
-            if len(joined) == 1:
-                raise ModelError(f"{words} joins one node to nothing; use always_on or never_on")
-            yield from ((words, combination) for combination in all_or_none(joined, counts))
-
-    def _cost(self, nodes: tuple[str, ...]) -> FloatArray:
-        cost = np.zeros(len(nodes))
-        if isinstance(self.cost, Mapping):
-            for node, value in self.cost.items():
-                cost[node_index(node, nodes)] = value
-        else:
-            given = np.asarray(self.cost, dtype=float)
-            if given.shape not in ((), cost.shape):
-                raise ModelError(f"cost must have shape {cost.shape}, not {given.shape}")
-            cost[:] = given
-        if not np.isfinite(cost).all():
-            node = int(np.argmin(np.isfinite(cost)))
-            raise ModelError(f"cost of node {nodes[node]!r} is {cost[node]}")
-        return cost
-
-
-def _checked(
-    kind: str, given: Mapping[Any, int], nodes: tuple[str, ...], counts: tuple[int, ...]
-) -> tuple[str, Setting]:
-    """The regimes by number, and the words for them in messages."""
-    literals = {node_index(node, nodes): regime for node, regime in given.items()}
-    shown = ", ".join(f"{nodes[i]}={regime}" for i, regime in literals.items())
-    for i, regime in literals.items():
-        if regime not in range(counts[i]):
-            known = "neither 0 nor 1" if counts[i] == 2 else f"not one of its {counts[i]}"
-            raise ModelError(f"{kind} {{{shown}}}: the regime of {nodes[i]!r} is {known}")
-    if not literals:
-        raise ModelError(f"a {kind} combination is empty")
-    return f"{kind} {{{shown}}}", {i: [int(regime)] for i, regime in literals.items()}

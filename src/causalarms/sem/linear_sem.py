@@ -25,7 +25,8 @@ from causalarms.search import Best, best_intervention, best_interventions
 from causalarms.search import Constraints as NumberedConstraints
 from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
-from causalarms.sem.factors import Constraints
+from causalarms.sem.constraints import Constraints
+from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import (
     Counts,
     Regimes,
@@ -198,7 +199,7 @@ class LinearSEM:
         nodes of its tree.
 
         >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]], [[0, -1.0], [0, 0]]], noise_mean=1.0)
-        >>> best = sem.best_arm(Constraints(always_on=["x1"]))
+        >>> best = sem.best_arm(Constraints(forbidden=[{"x1": "off"}]))
         >>> best.intervention.tolist(), best.value, best.exact
         ([0, 1], 0.0, True)
         """
@@ -227,7 +228,11 @@ class LinearSEM:
     def _allowed(self, constraints: Constraints | None) -> NumberedConstraints:
         if constraints is None:
             return within(self._regimes)
-        return constraints.over(self.nodes, self._regimes)
+        # What can be set in a system without factors is the regime of each node that has several.
+        counts = zip(self.nodes, self.regimes.tolist(), strict=True)
+        given = {node: {} if n == 2 else {"levels": range(n)} for node, n in counts if n > 1}
+        named = NamedFactors.of(given, self.nodes)
+        return constraints.checked(named).over(named)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
         """One sample of all nodes per row of `interventions`, (n, N); the noise is from `rng`."""

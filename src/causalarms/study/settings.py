@@ -16,21 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from causalarms.checks import as_mapping, as_sequence, choice, integer
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean, edge_constraints
-from causalarms.search.constraints import Constraints
+from causalarms.search.constraints import Constraints as NumberedConstraints
+from causalarms.sem.constraints import NAMES, Constraints, refuse_unreachable
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import as_name, checked_name, node_index, node_names
-from causalarms.study.constraints import (
-    as_mapping,
-    as_sequence,
-    checked_costs,
-    checked_forbidden,
-    checked_movable,
-    checked_required,
-    constraints_of,
-    refuse_unreachable,
-)
 from causalarms.study.log import canonical
 from causalarms.tables.write import PREFIX
 
@@ -38,8 +30,10 @@ FORMAT = 1  # of the `created` event
 DIRECTIONS = ("maximize", "minimize")
 KNOWLEDGE_KINDS = ("tiers", "forbidden", "required")
 MASKS = ("allowed", "required")  # settings of a policy that can use knowledge
-CONSTRAINTS = ("max_interventions", "forbidden", "required")
-MIN_HORIZON = 500
+CONSTRAINTS = ("max_interventions", "forbidden", "required")  # as people give them together
+LIMITS = ("intervenable", *CONSTRAINTS, "costs")  # fields of `Constraints`
+MIN_HORIZON, MAX_HORIZON = 500, 10**9
+MAX_SEED = 2**63 - 1
 ROUNDS_PER_NODE = 100  # csl-ucb at N = 10 settles within 1000 rounds (docs/baselines.md)
 
 
@@ -89,16 +83,9 @@ class Settings:
         )
 
     @cached_property
-    def constraints(self) -> Constraints:
+    def constraints(self) -> NumberedConstraints:
         """What may be played."""
-        return constraints_of(
-            self.named,
-            movable=self.intervenable,
-            forbidden=self.forbidden,
-            required=self.required,
-            at_most=self.max_interventions,
-            costs=self.costs,
-        )
+        return _limits(self).over(self.named)
 
     @property
     def known_edges(self) -> dict[str, Any]:
@@ -183,14 +170,12 @@ def refuse_odd_names(settings: Settings) -> None:
 
 def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
     """A factor off/on per node, of the intervenable ones if they are named."""
-    try:
-        names = node_names(as_sequence(nodes, "nodes is a list of names, not"), len(nodes), as_name)
+    with refusals(nodes):
+        names = node_names(as_sequence("nodes", nodes, NAMES), len(nodes), as_name)
         if intervenable is None:
             return {node: {} for node in names}
-        given = as_sequence(intervenable, "intervenable is a list of names, not")
+        given = as_sequence("intervenable", intervenable, NAMES)
         chosen = {names[node_index(node, names)] for node in given}
-    except ModelError as error:
-        raise StudyError(str(error)) from error
     if not chosen:
         raise StudyError("intervenable is empty: there would be nothing to try")
     return {node: {} for node in names if node in chosen}
@@ -198,31 +183,21 @@ def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
 
 def checked_limits(constraints: Any) -> dict[str, Any]:
     """The `constraints` of a new study as settings."""
-    given = {} if constraints is None else constraints
-    for name in as_mapping(given, "constraints are names with values, not"):
-        if name not in CONSTRAINTS:
-            raise StudyError(
-                f"there is no constraint {shown(name)}; there are {', '.join(CONSTRAINTS)}"
-            )
+    with refusals(()):
+        given = as_mapping("constraints", {} if constraints is None else constraints)
+        for name in given:
+            choice("a constraint", name, CONSTRAINTS)
     return dict(given)
 
 
 def _checked(given: Settings) -> Settings:
-    nodes = node_names(
-        as_sequence(given.nodes, "nodes is a list of names, not"), len(given.nodes), as_name
-    )
+    nodes = node_names(as_sequence("nodes", given.nodes, NAMES), len(given.nodes), as_name)
     if len(nodes) < 2:
         raise StudyError("a study needs at least two nodes")
     reward = nodes[node_index(given.reward, nodes)]
-    if given.direction not in DIRECTIONS:
-        raise StudyError(f"direction is {' or '.join(DIRECTIONS)}, not {shown(given.direction)}")
     horizon = given.horizon
     if horizon is None:
         horizon = max(MIN_HORIZON, ROUNDS_PER_NODE * len(nodes))
-    if type(horizon) is not int or not 1 <= horizon <= 10**9:
-        raise StudyError(f"horizon is a number of rounds, not {shown(horizon)}")
-    if type(given.seed) is not int or not 0 <= given.seed < 2**63:
-        raise StudyError(f"seed is an integer from 0 on, not {shown(given.seed)}")
     if not isinstance(given.policy, str) or given.policy == "oracle":
         raise StudyError(f"policy {shown(given.policy)} cannot run a study: it knows the truth")
     named = NamedFactors.of(given.factors, nodes)
@@ -231,14 +206,12 @@ def _checked(given: Settings) -> Settings:
         given,
         nodes=nodes,
         reward=reward,
-        horizon=horizon,
+        direction=choice("direction", given.direction, DIRECTIONS),
+        horizon=integer("horizon", horizon, minimum=1, maximum=MAX_HORIZON),
+        seed=integer("seed", given.seed, minimum=0, maximum=MAX_SEED),
         policy_settings=_plain(given.policy_settings),
         factors=named.as_list(),
-        intervenable=checked_movable(given.intervenable, named),
-        max_interventions=_limit(given.max_interventions),
-        forbidden=checked_forbidden(given.forbidden, named),
-        required=checked_required(given.required, named),
-        costs=checked_costs(given.costs, named),
+        **vars(_limits(given).checked(named)),
         noise_mean=None if mean is None else mean.tolist(),
         knowledge=_checked_knowledge(given.knowledge, nodes),
     )
@@ -246,22 +219,27 @@ def _checked(given: Settings) -> Settings:
     _ = settings.known_edges  # refuses knowledge that contradicts itself
     # A level that no rule allows is a slip in the rules: better said now than never played.
     movable = named.names if settings.intervenable is None else settings.intervenable
-    refuse_unreachable(settings.constraints, named, set(movable))
+    refuse_unreachable(settings.constraints, named, movable)
     return settings
+
+
+def _limits(given: Settings) -> Constraints:
+    return Constraints(**{name: getattr(given, name) for name in LIMITS})
 
 
 def _checked_knowledge(given: Any, nodes: tuple[str, ...]) -> dict[str, list[list[str]]]:
     """By name and without empty entries; `Settings.known_edges` sees contradictions."""
     kinds = ", ".join(KNOWLEDGE_KINDS)
-    for kind in as_mapping(given, f"knowledge is {kinds} with lists of nodes, not"):
+    for kind in as_mapping("knowledge", given, f"{kinds} with lists of nodes"):
         if kind not in KNOWLEDGE_KINDS:
             raise StudyError(f"there is no knowledge {shown(kind)}; there are {kinds}")
     plain: dict[str, list[list[str]]] = {}
     for kind in KNOWLEDGE_KINDS:
-        said = f"knowledge {kind!r} is a list of lists of nodes"
-        groups = as_sequence(() if given.get(kind) is None else given[kind], f"{said}, not")
+        entry, given_groups = f"knowledge {kind!r}", () if given.get(kind) is None else given[kind]
+        groups = as_sequence(entry, given_groups, "a list of lists of nodes")
         for group in groups:
-            if len(as_sequence(group, f"{said}, not of")) != 2 and kind != "tiers":
+            members = as_sequence(f"every entry of {entry}", group, "a list of nodes")
+            if len(members) != 2 and kind != "tiers":
                 raise StudyError(f"an edge is a pair [parent, child], not {shown(group)}")
         if groups:
             plain[kind] = [[nodes[node_index(node, nodes)] for node in group] for group in groups]
@@ -269,7 +247,7 @@ def _checked_knowledge(given: Any, nodes: tuple[str, ...]) -> dict[str, list[lis
 
 
 def _plain(settings: Any) -> dict[str, Any]:
-    given = as_mapping(settings, "settings of a policy are names with values, not")
+    given = as_mapping("policy_settings", settings)
     plain = {
         str(name): value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         for name, value in given.items()
@@ -287,9 +265,3 @@ def _plain(settings: Any) -> dict[str, Any]:
                 f"file, not {shown(value)}"
             ) from None
     return plain
-
-
-def _limit(given: Any) -> int | None:
-    if given is not None and (type(given) is not int or not 1 <= given < 2**63):
-        raise StudyError(f"max_interventions is a number from 1 on, not {shown(given)}")
-    return given
