@@ -202,7 +202,9 @@ def test_a_window_of_nothing_is_refused() -> None:
 
 def test_the_posterior_keeps_rounds_after_the_change_only() -> None:
     policy = played(policy_with("posterior", Timetable(3, {90: [(ANY, ANY)]})), 90)
-    assert policy.state()["counts"].sum() == 3 * 3  # three rounds of three nodes
+    assert (
+        policy.state()["system.rounds.moments.counts"].sum() == 3 * 3
+    )  # three rounds of three nodes
     belief = policy.belief()
     assert belief is not None
     assert (belief.starts == 87).all()

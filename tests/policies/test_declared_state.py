@@ -11,7 +11,7 @@ import pytest
 from causalarms.arrays import FloatArray, IntArray
 from causalarms.errors import DataError
 from causalarms.policies import make_policy
-from causalarms.policies.state import Declared, restore_state, state_of
+from causalarms.state import Declared, restore_state, state_of
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from causalarms.arrays import FloatArray, IntArray, Interventions
 from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
 from causalarms.checks import choice, number
 from causalarms.kernels import kernel
-from causalarms.statistics.dataset import ArrayState
+from causalarms.state import HasState, arrays
 
 # Enough that the outermost rank is worth log(6000) = 8.7 nats, and few enough to compare in every
 # round.
@@ -297,7 +297,7 @@ def normal_mass(low: float, high: float) -> float:
     return 0.5 * (math.erfc(-high * math.sqrt(0.5)) - math.erfc(-low * math.sqrt(0.5)))
 
 
-class PastScores(ArrayState):
+class PastScores(HasState):
     """Scores by their rank among earlier ones: standard normal whatever the noise's distribution.
 
     Until something changes, scores of all mechanisms are taken to have about the same distribution,
@@ -319,7 +319,7 @@ class PastScores(ArrayState):
     Rounds are held in a ring, with a score per node that is nan if its mechanism was not tested.
     """
 
-    STATE = ("scores", "regimes", "rounds")
+    learned = arrays("_scores", "_regimes", "_rounds")
 
     def __init__(self, n_nodes: int) -> None:
         size = YOUNGEST_ROUNDS + -(-POOL_SCORES // n_nodes)

@@ -26,19 +26,19 @@ from causalarms.checks import fraction, integer, number
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import existing
-from causalarms.statistics.dataset import ArrayState
+from causalarms.state import HasState, arrays
 
 LONGEST_WINDOW = 100_000  # all of it is looked at in every round
 
 
-class MechanismGLR(ArrayState, Detector):
+class MechanismGLR(HasState, Detector):
     """Alarm where max over s of Psi(s) reaches `threshold` + `per_sample` * samples after s.
 
     `n_regimes` is the most that a node has.
     """
 
     needs = (MODEL,)
-    STATE = ("residuals", "rounds", "counts")
+    learned = arrays("_residuals", "_rounds", "_counts")
 
     def __init__(
         self,

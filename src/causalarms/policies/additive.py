@@ -29,7 +29,7 @@ from causalarms.checks import fraction, number
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_LEVELS
 from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Policy, Reason, Suggestion
-from causalarms.policies.state import Declared
+from causalarms.state import Declared
 
 
 class Additive(Policy):

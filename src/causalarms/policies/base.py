@@ -20,11 +20,11 @@ from causalarms.changes.registry import as_detector
 from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
-from causalarms.policies.state import Declared, restore_state, state_of
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints, unconstrained
 from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
 from causalarms.sem.rewards import within
+from causalarms.state import Declared, restore_state, state_of
 
 EXPLORE, EXPLOIT = "explore", "exploit"
 Pending: TypeAlias = Sequence[Intervention]  # being played, their results not yet told

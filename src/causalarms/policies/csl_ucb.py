@@ -48,10 +48,10 @@ from causalarms.policies.base import (
     Suggestion,
 )
 from causalarms.policies.simple import random_intervention
-from causalarms.policies.state import Declared
 from causalarms.posterior.prior import edge_masks
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import find_cycle
+from causalarms.state import Declared
 from causalarms.statistics.dataset import Dataset, Moments, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
 

@@ -33,8 +33,8 @@ from causalarms.policies.base import (
     Reason,
     Suggestion,
 )
-from causalarms.policies.state import Declared
 from causalarms.sem.regimes import topological_order
+from causalarms.state import Declared
 from causalarms.statistics.dataset import gram_matrix
 from causalarms.statistics.units import estimated_units
 

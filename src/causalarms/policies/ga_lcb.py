@@ -33,9 +33,9 @@ from causalarms.policies.base import (
     Reason,
     Suggestion,
 )
-from causalarms.policies.state import Declared
 from causalarms.sem.regimes import ancestors, topological_order
 from causalarms.sem.rewards import all_interventions, check_enumerable
+from causalarms.state import Declared
 from causalarms.statistics.dataset import Moments
 from causalarms.statistics.units import NOISE_FRACTION, Units
 

@@ -22,10 +22,10 @@ from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.models.belief import Belief
 from causalarms.policies.base import EXPLOIT, Pending, Policy, Reason, Suggestion
-from causalarms.policies.state import Declared
 from causalarms.posterior.base import Draws
 from causalarms.search.best import best_intervention
 from causalarms.sem.regimes import Regimes, topological_order
+from causalarms.state import Declared
 from causalarms.statistics.dataset import Moments
 from causalarms.statistics.normal_equations import (
     cholesky,

@@ -33,8 +33,8 @@ from causalarms.models.optimism import (
 )
 from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Reason, Suggestion
 from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
-from causalarms.policies.state import Declared
 from causalarms.sem.rewards import allowed_arms, intervention_of
+from causalarms.state import Declared
 from causalarms.statistics.normal_equations import cholesky, normal_equations, regressors_of
 
 THEORY = "theory"

@@ -14,12 +14,12 @@ from causalarms.checks import instance, integer, number, optional
 from causalarms.errors import SettingError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Policy, Reason, Suggestion
-from causalarms.policies.state import Declared
 from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import regimes_of
 from causalarms.sem.rewards import allowed_arms, check_enumerable, index_of, intervention_of
+from causalarms.state import Declared
 
 MAX_ARMS_IN_LIST = 2**MAX_TABLE_NODES  # more are drawn by their factors
 DRAWN_ARMS = 100

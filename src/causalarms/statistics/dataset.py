@@ -15,7 +15,7 @@ rounds as they are: a policy that keeps only these costs the same however many r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from causalarms.checks import choice, integer, optional
 from causalarms.errors import DataError
 from causalarms.kernels import kernel
 from causalarms.sem.regimes import as_interventions, existing, node_names, regime_counts
+from causalarms.state import HasState, arrays
 from causalarms.statistics.units import Units
 
 KEPT = ("oldest", "newest")
@@ -178,31 +179,16 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
-class ArrayState:
-    """The state of an object that is a few arrays of fixed shapes, declared by name."""
-
-    STATE: ClassVar[tuple[str, ...]] = ()  # attributes, without their underscore
-
-    def state(self) -> dict[str, Any]:
-        """Copies of all arrays."""
-        return {name: getattr(self, f"_{name}").copy() for name in self.STATE}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue where `state` was exported, in an object built with the same arguments."""
-        for name in self.STATE:
-            getattr(self, f"_{name}")[:] = state[name]
-
-
 # -- the last rounds only --------------------------------------------------------------------------
 
 
-class RecentRounds(ArrayState):
+class RecentRounds(HasState):
     """What a mechanism keeps when it forgets all from before its change.
 
     A ring of `size` rounds of N values, however many were played.
     """
 
-    STATE = ("values", "regimes", "rounds", "made")
+    learned = arrays("_values", "_regimes", "_rounds", "_made")
 
     def __init__(self, n_nodes: int, size: int = 100) -> None:
         self._values = np.zeros((size, n_nodes))

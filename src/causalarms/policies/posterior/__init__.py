@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, Intervention
-from causalarms.changes.detector import PREDICTION, starts_after
+from causalarms.changes.detector import PREDICTION, Detector, starts_after
 from causalarms.errors import SettingError, TooEarlyError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.models.belief import Belief, Recommendation, most_optimistic, recommend
@@ -70,12 +70,12 @@ from causalarms.policies.posterior.system import (
     n_draws,
 )
 from causalarms.policies.simple import nearest_allowed, random_intervention
-from causalarms.policies.state import nested, unnested
 from causalarms.posterior.base import Posterior
 from causalarms.posterior.dag import likely_edges
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts, n_interventions
 from causalarms.sem.rewards import allowed_arms
+from causalarms.state import Declared
 
 MAX_PENDING = 8  # results that are sampled before a candidate's own
 RECENT_ROUNDS = 20  # whose usual intervention is kept unless another is clearly better
@@ -110,6 +110,9 @@ class PosteriorPolicy(Policy):
     """
 
     offers = (PREDICTION,)
+    learned: ClassVar[Declared] = {
+        "_system": LearnedSystem, "detector": Detector, "_refreshed": int, "_probes_left": int
+    }  # fmt: skip
     __signature__: ClassVar[inspect.Signature] = _signature()
 
     def __init__(
@@ -291,20 +294,9 @@ class PosteriorPolicy(Policy):
             if predicts and (alarms or due):
                 system.judge_predictors()
 
-    def own_state(self) -> dict[str, Any]:
-        return {
-            **self._system.state(),
-            **nested("detector", self.detector.state()),
-            "refreshed": self._refreshed,
-            "probes_left": self._probes_left,
-        }
-
     def restore_own(self, state: dict[str, Any]) -> None:
-        self._system.restore(state)
-        self.detector.restore(unnested("detector", state))
+        super().restore_own(state)
         self._starts = starts_after(self.alarms, self.regimes)
-        self._refreshed = int(state["refreshed"])
-        self._probes_left = int(state["probes_left"])
 
 
 def looks_ahead(decide: str, method: str, regimes: Counts) -> bool:

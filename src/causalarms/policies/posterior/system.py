@@ -7,8 +7,9 @@ it was predicted from the rounds before it (`PredictiveView`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,18 +28,19 @@ from causalarms.policies.posterior.rounds import (
     show_units,
     units_shown_by,
 )
-from causalarms.policies.state import nested, unnested
 from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.prior import MechanismPrior, edge_masks, per_mechanism
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
+from causalarms.state import Declared, HasState, arrays, restore_state
 from causalarms.statistics.dataset import Moments
 from causalarms.statistics.units import Units
 
 AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
-QUANTILE, LOOKAHEAD, AUTO = DECIDE = ("quantile", "lookahead", "auto")
+QUANTILE, LOOKAHEAD = "quantile", "lookahead"
+DECIDE = (QUANTILE, LOOKAHEAD, AUTO)
 LEARN, DROP = GAPS = ("learn", "drop")
 KEPT, LEFT_OUT = TYPING_ERRORS = ("kept", "left out")
 MAX_DRAWS = 10_000
@@ -126,13 +128,23 @@ def n_draws(value: object) -> int:
     return integer("draws", value, minimum=1, maximum=MAX_DRAWS)
 
 
-class LearnedSystem:
+UNITS: Declared = {"units": Units | None}
+
+
+class LearnedSystem(HasState):
     """Rounds, the units estimated from them (None until then), and the posterior.
 
     config    the settings
     regimes   how many regimes each node has, (N,)
     nodes     names of the nodes
     """
+
+    learned: ClassVar[Declared] = {
+        **arrays("predictors", "tested"),
+        **UNITS,
+        "rounds": ToldRounds,
+        "posterior": Posterior,
+    }
 
     def __init__(self, config: PosteriorConfig, regimes: Counts, nodes: tuple[str, ...]) -> None:
         n, most = len(nodes), int(regimes.max())
@@ -272,44 +284,12 @@ class LearnedSystem:
             *self._known_noise,
         )
 
-    @property
-    def _holds_gaps(self) -> bool:
-        return self.config.gaps == LEARN
-
-    def state(self) -> dict[str, Any]:
-        """Plain arrays and scalars."""
-        rounds, units = self.rounds, self.units
-        state = {
-            **rounds.moments.state(),
-            **nested("posterior", self.posterior.state()),
-            **nested("recent", rounds.recent.state()),
-            "scale": np.zeros(0) if units is None else units.scale,
-            "shift": np.zeros(0) if units is None else units.shift,
-            "origin": rounds.origin.copy(),
-            "began": rounds.began.copy(),
-            "predictors": self.predictors.copy(),
-            "settled": self.tested.copy(),
-        }
-        if rounds.outliers is not None:
-            state |= nested("suspects", rounds.outliers.state())
-        return state | (nested("gaps", rounds.gaps.state()) if self._holds_gaps else {})
-
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Into a system made with the same settings that knows nothing yet."""
-        rounds = self.rounds
-        rounds.moments.restore(state)
-        rounds.origin = np.array(state["origin"])
-        scale, shift = np.array(state["scale"]), np.array(state["shift"])
-        self._use(Units(shift=shift, scale=scale) if len(scale) else None)
-        self.posterior.restore(unnested("posterior", state))
-        rounds.recent.restore(unnested("recent", state))
-        if self._holds_gaps:
-            rounds.gaps.restore(unnested("gaps", state))
-        rounds.began = np.array(state["began"])
-        if rounds.outliers is not None:
-            rounds.outliers.restore(unnested("suspects", state))
-        self.predictors = np.array(state["predictors"])
-        self.tested = np.array(state["settled"])
+        # Units first: they are those of the posterior, which is made before it is restored.
+        restore_state(self, UNITS, state)
+        self._use(self.units)
+        super().restore(state)
 
     def forget(self, alarm: Alarm, last: int, made: int) -> int:
         """Forget the rounds before a change, except what they say about the order of the nodes.

@@ -1,4 +1,4 @@
-"""States by declaration: what a policy or a part of one has learned, as names and types.
+"""States by declaration: what a policy, or a part of one, has learned, as names and types.
 
 A state is flat: arrays and numbers by name. The names of a part, or of the fields of a record, have
 the name of the whole and a dot in front.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from types import UnionType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,25 @@ from causalarms.errors import DataError
 # By the name of the attribute, its type: `np.ndarray`, `int`, `float` or `bool`, a dataclass of
 # arrays, or a part with `state` and `restore`. `X | None` is what may not have been learned yet.
 Declared: TypeAlias = dict[str, type | UnionType]
+
+
+class HasState:
+    """A part whose state is its declared attributes."""
+
+    learned: ClassVar[Declared] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Copies of all that was learned."""
+        return state_of(self, self.learned)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue where `state` was exported, in an object built with the same arguments."""
+        restore_state(self, self.learned, state)
+
+
+def arrays(*attributes: str) -> Declared:
+    """A declaration of attributes that are arrays."""
+    return dict.fromkeys(attributes, np.ndarray)
 
 
 def state_of(owner: object, declared: Declared) -> dict[str, Any]:
@@ -45,7 +64,9 @@ def restore_state(owner: object, declared: Declared, state: Mapping[str, Any]) -
         name, bare = attribute.removeprefix("_"), _bare(kind)
         value: Any
         if hasattr(bare, "restore"):
-            getattr(owner, attribute).restore(unnested(name, state))
+            part = getattr(owner, attribute)
+            if part is not None:  # by its settings the owner may have none
+                part.restore(unnested(name, state))
             continue
         if is_dataclass(bare):
             found = unnested(name, state)
