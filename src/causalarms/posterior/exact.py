@@ -1,19 +1,19 @@
 """`ExactPosterior`: the posterior over orders, parents and weights, summed over all orders.
 
-With an order of the nodes, parents P of node i in regime r, its samples D and the nodes S before it,
+With an order of the nodes, parents P of node i in regime r, its samples D and the set S before it,
 
     p(order, graphs | data)  ~  prod_i prod_r p(P_ri) p(D_ri | P_ri),    P_ri within S_i
 
-and, with X the parents, y the node, n samples, A = X'X + Lambda, S = y'y - y'X A^-1 X'y and a the
+and, with X the parents, y the node, n samples, A = X'X + Lambda, Q = y'y - y'X A^-1 X'y and a the
 shape of the noise (`prior.py` has the prior), the score of a parent set is log p(P) plus
 
     log p(D | P) = lgamma(a + n/2) - lgamma(a) + a log a - n/2 log 2 pi + 1/2 log det Lambda
-                   - 1/2 log det A - (a + n/2) log(a + S/2).
+                   - 1/2 log det A - (a + n/2) log(a + Q/2).
 
 `mechanism.py` computes it for all P (`score_by_size`: what depends on |P| only; `fit_score`: the
 last term) and sums over the subsets of every set: local(i, S) = sum_r log sum_{P in S} exp(score).
-`orders.py` sums over orders by F(S) = log sum_{i in S} exp(F(S - i) + local(i, S - i)) (Koivisto and
-Sood, 2004). Time and memory double with every node, at least. A mechanism with new moments is
+`orders.py` sums over orders by F(S) = log sum_{i in S} exp(F(S - i) + local(i, S - i)) (Koivisto
+and Sood, 2004). Time and memory double with every node, at least. A mechanism with new moments is
 scored again; the others keep their scores.
 """
 

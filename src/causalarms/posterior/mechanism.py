@@ -1,8 +1,8 @@
 """What the Gram matrix of a mechanism says: how likely each parent set is, and weights given one.
 
 The score of a parent set is its log marginal likelihood plus log prior (the formula: `exact.py`);
-`score_mechanisms` computes those of all sets of all mechanisms in one compiled call. Given its parents, a mechanism's weights,
-intercept and noise are normal-inverse-gamma, exactly.
+`score_mechanisms` computes those of all sets of all mechanisms in one compiled call. Given its
+parents, a mechanism's weights, intercept and noise are normal-inverse-gamma, exactly.
 """
 
 from __future__ import annotations
