@@ -1,13 +1,13 @@
-"""How `posterior` decides, by "lookahead" and by "quantile", next to `linsem-ts`; paired.
+"""How `posterior` decides, by "knowledge-gradient" and by "quantile", next to `linsem-ts`; paired.
 
 `python benchmarks/knowledge_gradient.py [NAME ...] [--rounds 1500] [--runs 100] [--first 20100]
 [--nodes 10]
 [--told nothing|means|units|both] [--weights separated|uniform] [--degree D] [--regimes 2]
 [--results FILE]`, all contestants but the last without a name, plays random_sem(N, seed=first + i);
 a file of results is continued. `linsem-ts` is always told the graph and the noise means,
-`csl-ucb` the means unless nothing or only the units are told. `lookahead-graph` is `lookahead` that
-is told the graph as well: what is left is the price of everything else. The constants of the
-lookahead were chosen on seeds from 10_000. Regret is in units of best minus average reward, but for
+`csl-ucb` the means unless nothing or only the units are told. `knowledge-gradient-graph` is
+`knowledge-gradient` that is told the graph as well: what is left is the price of everything else.
+Its constants were chosen on seeds from 10_000. Regret is in units of best minus average reward, but for
 the last columns.
 """
 
@@ -36,12 +36,12 @@ FloatArray = npt.NDArray[np.float64]
 FIRST_SEED = 20_100  # seeds before were looked at when constants were chosen
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "quantile": ("posterior", {"decide": "quantile"}),
-    "lookahead": ("posterior", {"decide": "lookahead"}),
+    "knowledge-gradient": ("posterior", {"decide": "knowledge-gradient"}),
     "csl-ucb": ("csl-ucb", {}),
     "linsem-ts": ("linsem-ts", {}),
-    "lookahead-graph": ("posterior", {"decide": "lookahead"}),
+    "knowledge-gradient-graph": ("posterior", {"decide": "knowledge-gradient"}),
 }
-TOLD_GRAPH = "lookahead-graph"
+TOLD_GRAPH = "knowledge-gradient-graph"
 MARKS = (20, 60, 300, 1500)
 MEANS, UNITS = ("means", "both"), ("units", "both")
 LAST = 100  # rounds; a run in which fewer than half of them are optimal is locked

@@ -87,7 +87,9 @@ def sizes() -> Table:
     ):  # fmt: skip
         sem = random_sem(n_nodes, seed=0, expected_degree=degree)
         system = "dense" if degree is None else f"degree {degree}"
-        for decide in ("quantile", "lookahead") if n_nodes <= MAX_TABLE_NODES else ("quantile",):
+        for decide in (
+            ("quantile", "knowledge-gradient") if n_nodes <= MAX_TABLE_NODES else ("quantile",)
+        ):
             timed(sem, decide, 3)  # once to compile
             asks, tells, gap = timed(sem, decide, rounds)
             spans = (asks[:EARLY], tells[:EARLY], asks[-LATE:], tells[-LATE:])

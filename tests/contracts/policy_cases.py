@@ -63,9 +63,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "posterior looking ahead": (
         "posterior",
-        TOLD | {"decide": "lookahead", "noise_mean": None, "noise_scale": "estimate"},
+        TOLD | {"decide": "knowledge-gradient", "noise_mean": None, "noise_scale": "estimate"},
     ),
-    "posterior-cd looking ahead": ("posterior-cd", TOLD_CD | {"decide": "lookahead"}),
+    "posterior-cd looking ahead": ("posterior-cd", TOLD_CD | {"decide": "knowledge-gradient"}),
     "linsem-ts restarted": ("linsem-ts", {"restarts": [(220, WORLD.systems[1].adjacency)]}),
     "linsem-ucb of the theorem": ("linsem-ucb", {"beta": "theory"}),
     "robust-linsem restarted": (

@@ -163,7 +163,7 @@ def test_too_few_samples_by_setting_say_so(settings: dict[str, Any], message: st
         ("csl-ucb", {"horizon": 40}, "a horizon of 40 rounds"),
         ("csl-ucb", {"max_samples": 19}, "max_samples is 19"),
         ("csl-ucb", {"required": np.ones((3, 3)) - np.eye(3) > 0}, "required edges"),
-        ("posterior", {"decide": "lookahead", "method": "sampled"}, "decide='quantile'"),
+        ("posterior", {"decide": "knowledge-gradient", "method": "sampled"}, "decide='quantile'"),
         ("posterior", {"memory_limit": 5}, "memory_limit"),
         ("ga-lcb", {"noise_mean": None}, "noise_mean"),
         ("ga-lcb", {"horizon": 40}, "horizon"),

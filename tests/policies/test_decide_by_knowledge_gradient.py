@@ -28,7 +28,7 @@ def looking(sem: LinearSEM = SEM, **settings: Any) -> PosteriorPolicy:
         "n_nodes": 5, "noise_mean": sem.noise_mean, "noise_scale": 1.0, "regimes": sem.regimes,
         "typing_errors": "kept",
     }  # fmt: skip
-    made = make_policy("posterior", **(told | {"decide": "lookahead"} | settings))
+    made = make_policy("posterior", **(told | {"decide": "knowledge-gradient"} | settings))
     assert isinstance(made, PosteriorPolicy)
     return made
 

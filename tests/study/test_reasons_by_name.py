@@ -15,7 +15,7 @@ def test_a_test_is_explained_with_the_names_of_nodes() -> None:
     nodes = ["heat", "flow", "acid", "yield"]
     study = Study.create(
         None, nodes=nodes, reward="yield", policy="posterior",
-        policy_settings={"decide": "lookahead"},
+        policy_settings={"decide": "knowledge-gradient"},
     )  # fmt: skip
     said = []
     for _ in range(12):

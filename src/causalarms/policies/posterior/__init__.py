@@ -63,8 +63,8 @@ from causalarms.policies.posterior.rounds import FIRST_ROUNDS, Round
 from causalarms.policies.posterior.system import (
     AUTO,
     EXACT,
+    KNOWLEDGE_GRADIENT,
     LEARN,
-    LOOKAHEAD,
     LearnedSystem,
     PosteriorConfig,
     n_draws,
@@ -309,9 +309,9 @@ def looks_ahead(decide: str, method: str, regimes: Counts) -> bool:
             f"compares all interventions, at most 2^{MAX_TABLE_NODES} = {2**MAX_TABLE_NODES}, "
             f"and these {len(regimes)} nodes have {n_interventions(regimes)}"
         )
-    if decide == LOOKAHEAD and obstacle:
-        raise SettingError(f"decide='lookahead' {obstacle}; take decide='quantile'")
-    return decide in (LOOKAHEAD, AUTO) and not obstacle
+    if decide == KNOWLEDGE_GRADIENT and obstacle:
+        raise SettingError(f"decide='knowledge-gradient' {obstacle}; take decide='quantile'")
+    return decide in (KNOWLEDGE_GRADIENT, AUTO) and not obstacle
 
 
 def reason_of(chosen: Chosen, scale: float) -> Reason:

@@ -39,8 +39,8 @@ from causalarms.statistics.dataset import Moments
 from causalarms.statistics.units import Units
 
 AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
-QUANTILE, LOOKAHEAD = "quantile", "lookahead"
-DECIDE = (QUANTILE, LOOKAHEAD, AUTO)
+QUANTILE, KNOWLEDGE_GRADIENT = "quantile", "knowledge-gradient"
+DECIDE = (QUANTILE, KNOWLEDGE_GRADIENT, AUTO)
 LEARN, DROP = GAPS = ("learn", "drop")
 KEPT, LEFT_OUT = TYPING_ERRORS = ("kept", "left out")
 MAX_DRAWS = 10_000
@@ -66,10 +66,10 @@ class PosteriorConfig:
     quantile: float = 0.9
     """The upper value of an intervention is this quantile of its reward over the draws."""
     decide: str = AUTO
-    """ "quantile": the intervention of the highest upper value. "lookahead": the one whose reward
+    """ "quantile": the intervention of the highest upper value. "knowledge-gradient": the one whose reward
     and whose result together are worth most to the rounds that follow
     (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions. "auto":
-    "lookahead" if it can."""
+    "knowledge-gradient" if it can."""
     refresh: int = 5
     """After 300 rounds the posterior learns rounds in groups of this size."""
     edge_probability: float | str = 0.5
