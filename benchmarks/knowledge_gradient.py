@@ -7,8 +7,8 @@
 a file of results is continued. `linsem-ts` is always told the graph and the noise means,
 `csl-ucb` the means unless nothing or only the units are told. `knowledge-gradient-graph` is
 `knowledge-gradient` that is told the graph as well: what is left is the price of everything else.
-Its constants were chosen on seeds from 10_000. Regret is in units of best minus average reward, but for
-the last columns.
+Its constants were chosen on seeds from 10_000. Regret is in units of best minus average reward, but
+for the last columns.
 """
 
 from __future__ import annotations

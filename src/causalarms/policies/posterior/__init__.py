@@ -230,7 +230,8 @@ class PosteriorPolicy(Policy):
         """Computed once for all rounds in which the posterior is the same."""
         posterior, as_of = self._system.posterior, self._refreshed
         if self._average is None or self._average[0] is not posterior or self._average[1] != as_of:
-            # a stream of its own: the result must not depend on which round asks first
+            # A stream of its own: the result must not depend on which round asks first. Its name
+            # is part of the random numbers and stays.
             rng = stream(0, "lookahead", as_of)
             found = average_rewards(posterior, rng, self.reward, settings)
             self._average = posterior, as_of, found

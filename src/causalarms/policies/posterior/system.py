@@ -66,8 +66,8 @@ class PosteriorConfig:
     quantile: float = 0.9
     """The upper value of an intervention is this quantile of its reward over the draws."""
     decide: str = AUTO
-    """ "quantile": the intervention of the highest upper value. "knowledge-gradient": the one whose reward
-    and whose result together are worth most to the rounds that follow
+    """ "quantile": the intervention of the highest upper value. "knowledge-gradient": the one whose
+    reward and whose result together are worth most to the rounds that follow
     (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions. "auto":
     "knowledge-gradient" if it can."""
     refresh: int = 5
