@@ -62,7 +62,7 @@ def test_what_a_study_writes_down_is_what_the_policy_does_by_itself() -> None:
         plain, told = (make_policy(name, n_nodes=3, **s) for s in ({}, preset.defaults))
         assert isinstance(plain, PosteriorPolicy)
         assert isinstance(told, PosteriorPolicy)
-        assert plain.watches == told.watches == preset.watches
+        assert plain.watches == told.watches == (preset.watching is None)
         for field in ("noise_scale", "gaps", "typing_errors", "decide"):
             assert getattr(plain.config, field) == getattr(told.config, field)
     assert GraphPosterior().noise_scale == PRESETS["posterior"].defaults["noise_scale"]

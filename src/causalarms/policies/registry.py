@@ -129,7 +129,7 @@ class Preset(NamedTuple):
     factory: Factory
     # Settings that studies write down, so that a study stays what it was if a default changes.
     defaults: Mapping[str, Any] = {}
-    watches: bool = False  # for changes of mechanisms
+    watching: str | None = None  # the variant that watches for changes of mechanisms
 
 
 def _defaults_of(factory: Factory, *names: str) -> dict[str, Any]:
@@ -140,11 +140,11 @@ def _defaults_of(factory: Factory, *names: str) -> dict[str, Any]:
 POSTERIOR = _defaults_of(PosteriorPolicy, "noise_scale", "gaps", "typing_errors", "decide")
 
 PRESETS: dict[str, Preset] = {
-    "csl-ucb": Preset(CSLUCB),
-    "csl-ucb-cd": Preset(csl_ucb_cd, watches=True),
+    "csl-ucb": Preset(CSLUCB, watching="csl-ucb-cd"),
+    "csl-ucb-cd": Preset(csl_ucb_cd),
     "ucb": Preset(UCB),
-    "golem-mab": Preset(golem_mab),
-    "golem-mab-cd": Preset(golem_mab_cd, watches=True),
+    "golem-mab": Preset(golem_mab, watching="golem-mab-cd"),
+    "golem-mab-cd": Preset(golem_mab_cd),
     "dagma-mab": Preset(dagma_mab),
     "explore-then-commit": Preset(ExploreThenCommit),
     "linsem-ts": Preset(LinSEMTS),
@@ -152,10 +152,8 @@ PRESETS: dict[str, Preset] = {
     "robust-linsem": Preset(RobustLinSEM),
     "additive": Preset(Additive),
     "ga-lcb": Preset(GALCB),
-    "posterior": Preset(PosteriorPolicy, POSTERIOR),
-    "posterior-cd": Preset(
-        posterior_cd, POSTERIOR | _defaults_of(posterior_cd, "noise"), watches=True
-    ),
+    "posterior": Preset(PosteriorPolicy, POSTERIOR, watching="posterior-cd"),
+    "posterior-cd": Preset(posterior_cd, POSTERIOR | _defaults_of(posterior_cd, "noise")),
     "random": Preset(RandomPolicy),
     "oracle": Preset(Oracle),
 }

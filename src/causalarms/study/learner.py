@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from causalarms.arrays import Interventions
 from causalarms.errors import CausalArmsError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean
-from causalarms.policies.base import Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
 from causalarms.policies.registry import (
     PRESETS,
     accepted_settings,
@@ -100,7 +101,31 @@ class StudyPolicy:
         """What to play in a new trial; the same whoever asks and however often."""
         # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
-        return self.policy.suggest(rng, pending=pending)
+        suggestion = self.policy.suggest(rng, pending=pending)
+        self._refuse_odd(suggestion)
+        return suggestion
+
+    def _refuse_odd(self, given: Any) -> None:
+        """Policies of other packages may err, and an invalid event must never reach the log."""
+        who = f"policy {shown(self.settings.policy)}"
+        if not isinstance(given, Suggestion):
+            raise StudyError(f"{who} must suggest a Suggestion, got {shown(given)}")
+        row = given.intervention
+        if not (
+            isinstance(row, np.ndarray)
+            and row.dtype.kind in "bui"
+            and row.shape == (self.settings.n_nodes,)
+            and self.settings.constraints.allows(row[None])[0]
+        ):
+            raise StudyError(
+                f"{who} suggests {shown(row)}, which is not an allowed regime of every node; "
+                "nothing was written"
+            )
+        if given.reason not in (EXPLORE, EXPLOIT):
+            raise StudyError(f"{who}: the reason is explore or exploit, not {shown(given.reason)}")
+        for value in (given.mean, given.width):
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise StudyError(f"{who} predicts {shown(value)}; nan says that nothing is known")
 
     def propose(self, ledger: Ledger, workers: Sequence[str], until: float) -> list[dict[str, Any]]:
         """The data of new trials' events: at least one, and no further one after `until`."""
@@ -202,10 +227,11 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
     if type(changes) is not bool:
         raise StudyError(f"changes is True or False, not {shown(changes)}")
     name = DEFAULT_POLICY if name is None else name
-    if changes and isinstance(name, str) and f"{name}-cd" in PRESETS:
-        name = f"{name}-cd"
+    known = isinstance(name, str) and name in PRESETS
+    if known and changes:
+        name = PRESETS[name].watching or name
     settings = {} if settings is None else settings
-    if isinstance(name, str) and name in PRESETS and isinstance(settings, Mapping):
+    if known and isinstance(settings, Mapping):
         settings = {**PRESETS[name].defaults, **settings}
     return name, settings
 
