@@ -110,12 +110,13 @@ class StudyPolicy:
         who = f"policy {shown(self.settings.policy)}"
         if not isinstance(given, Suggestion):
             raise StudyError(f"{who} must suggest a Suggestion, got {shown(given)}")
-        row = given.intervention
+        row, named, allowed = given.intervention, self.settings.named, self.settings.constraints
         if not (
             isinstance(row, np.ndarray)
             and row.dtype.kind in "bui"
             and row.shape == (self.settings.n_nodes,)
-            and self.settings.constraints.allows(row[None])[0]
+            and named.numbers_of(row.tolist()) is not None
+            and (allowed.free or allowed.allows(row[None])[0])
         ):
             raise StudyError(
                 f"{who} suggests {shown(row)}, which is not an allowed regime of every node; "
