@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from causalarms.extras import require_extra
+from causalarms.files import refuse_output
 from causalarms.limits import MAX_NODES
 from causalarms.registry import part_of
 
@@ -267,6 +269,16 @@ def refuse_given(names: Iterable[str], why: str) -> None:
     for name in names:
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
             raise click.UsageError(f"--{name.replace('_', '-')} is {why}")
+
+
+def refuse_picture(path: Path, made_by: str, inputs: Iterable[Path] = (), *, force: bool) -> None:
+    """Before the work whose picture it is: that may take hours, and would be lost."""
+    require_extra("plot", f"the picture {path}")
+    # Imported here: the module imports matplotlib, which most commands do without.
+    from causalarms.pictures.style import checked_ending, picture_mark
+
+    checked_ending(path)
+    refuse_output(path, picture_mark(path, made_by), inputs=inputs, force=force)
 
 
 def integers(text: str | None, option: str, of: str) -> tuple[int, ...]:
