@@ -24,7 +24,6 @@ from causalarms.errors import CausalArmsWarning
 from causalarms.files import aligned, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
     from causalarms.simulation.monte_carlo import OnResult
@@ -75,13 +74,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         click.echo(line)
 
 
-def err() -> Console:
-    """Standard error: progress and warnings."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False)
-
-
 def progress(*parts: str, keep: bool = False) -> Progress:
     """Bars or clocks on standard error while something takes long; silent off a terminal.
 
@@ -89,6 +81,7 @@ def progress(*parts: str, keep: bool = False) -> Progress:
     keep    leave the lines there at the end
     """
     from rich import progress as rich
+    from rich.console import Console
 
     kinds: dict[str, Callable[[], ProgressColumn]] = {
         "bar": rich.BarColumn,
@@ -98,7 +91,8 @@ def progress(*parts: str, keep: bool = False) -> Progress:
         "time spent": rich.TimeElapsedColumn,
     }
     columns = [kinds[part]() if part in kinds else rich.TextColumn(part) for part in parts]
-    console = err()
+    console = Console(stderr=True, highlight=False)
+    # In a file or a pipe the codes that move a bar would only be noise.
     hidden = not console.is_terminal
     return rich.Progress(*columns, console=console, transient=not keep, disable=hidden)
 
