@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from causalarms.cli.options import (
 from causalarms.cli.terminal import collected_warnings, print_json, print_table, progress, say
 from causalarms.errors import CausalArmsError, DataError, IdentifiabilityWarning
 from causalarms.files import refuse_output
-from causalarms.graphs.diagnostics import check_mechanisms, open_directions
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, open_directions
 from causalarms.graphs.graph import MARKS, Graph, varsortability
 from causalarms.graphs.inputs import Rounds, checked_rounds
 from causalarms.graphs.registry import make_learner
@@ -293,7 +293,7 @@ def _record(graph: Graph, rounds: Rounds, table: TableRounds, method: str) -> di
         "order": None if graph.order is None else list(graph.order),
         "edges": graph.edges(),
         "unknown": [{"regime": r, "node": node} for r, node in graph.unknown()],
-        "checks": [check._asdict() for check in checks],
+        "checks": checks,
         "varsortability": varsortability(graph.adjacency.any(axis=0), rounds.values.var(axis=0)),
     }
 
@@ -326,7 +326,8 @@ def _print_record(record: dict[str, Any], measures: list[str], n_intervened: int
     else:
         say("order: " + ", ".join(record["order"]))
     if record["unknown"]:
-        say("unknown, for lack of data: " + _mechanisms(record["unknown"]))
+        unknown = ((one["node"], one["regime"]) for one in record["unknown"])
+        say("unknown, for lack of data: " + _mechanisms(unknown))
     _print_checks(record["checks"])
     if not np.isnan(record["varsortability"]):
         say(
@@ -335,25 +336,26 @@ def _print_record(record: dict[str, Any], measures: list[str], n_intervened: int
         )
 
 
-def _print_checks(checks: list[dict[str, Any]]) -> None:
+def _print_checks(checks: list[MechanismCheck]) -> None:
     doubted = False
     for name, words in (
         ("gaussian_p", "residuals are not Gaussian"),
         ("linear_p", "the relation to the parents bends"),
     ):
-        bad = [check for check in checks if check[name] < BAD_FIT_P_VALUE]
+        bad = [check for check in checks if getattr(check, name) < BAD_FIT_P_VALUE]
         if bad:
             doubted = True
+            where = _mechanisms((check.node, check.regime) for check in bad)
             say(
                 f"model check: in {len(bad)} of {len(checks)} mechanisms {words} "
-                f"(p < {BAD_FIT_P_VALUE:g}): {_mechanisms(bad)}"
+                f"(p < {BAD_FIT_P_VALUE:g}): {where}"
             )
     if doubted:
         say("The linear Gaussian model is an approximation here; read edges as hypotheses.")
 
 
-def _mechanisms(found: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{one['node']} ({one['regime']})" for one in found)
+def _mechanisms(found: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{node} ({regime})" for node, regime in found)
 
 
 def _refuse(path: Path, inputs: list[Path], force: bool) -> None:

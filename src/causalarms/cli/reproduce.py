@@ -102,7 +102,7 @@ def reproduce(
                         "what": h.what,
                         "paper": h.paper,
                         "unit": h.unit,
-                        "measured": h.measured._asdict(),
+                        "measured": h.measured,
                         "agrees": h.agrees,
                         "beside": h.beside,
                     }

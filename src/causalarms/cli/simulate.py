@@ -183,7 +183,7 @@ def print_comparison(
         {
             "settings": experiment.settings(),
             "runs": runs,
-            compared: [row.as_dict() for row in rows],
+            compared: rows,
             "files": [str(path) for path in written],
         }
     )

@@ -46,7 +46,7 @@ def print_data(text: str) -> None:
 
 
 def print_json(record: Any) -> None:
-    """Strict JSON: a number that is not finite becomes null."""
+    """Strict JSON, records by the names of their fields; a number that is not finite is null."""
     # NaN is not JSON: most readers would refuse the whole document.
     click.echo(json.dumps(_finite(record), indent=1, allow_nan=False))
 
@@ -166,6 +166,8 @@ def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
 def _finite(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         return _finite(msgspec.to_builtins(value))
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # a NamedTuple
+        return _finite(value._asdict())
     if isinstance(value, dict):
         return {key: _finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
