@@ -217,8 +217,8 @@ def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> No
             e["parent"],
             e["child"],
             f"{e['weight']:+.3f}",
-            _number(e["standard_error"]),
-            _number(e.get("probability")),
+            _number(e["standard_error"], ".3f"),
+            _number(e.get("probability"), ".3f"),
         ]
         for e in edges(found, named)
     ]
@@ -288,7 +288,7 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
             r.state,
             r.worker,
             _switched(r, settings.named),
-            _cell(r.values[settings.reward_index] if r.values else None),
+            _number(r.values[settings.reward_index] if r.values else None, ".5g"),
             r.done_at or r.asked_at,
             r.reason,
         ]
@@ -412,11 +412,5 @@ def _switched(record: Record, named: NamedFactors) -> str:
     return played if played == asked else f"{played} (asked: {asked})"
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

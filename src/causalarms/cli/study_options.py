@@ -117,18 +117,23 @@ def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
     """`node=value ...` from the command line, or `-` for a JSON object on standard input."""
     if pairs == ("-",):
         return json_object(_standard_input())
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        # From the right: the name of a node may hold "=", a number does not.
-        name, equals, text = pair.rpartition("=")
-        if not equals or not name:
-            raise click.UsageError(f"{pair!r} is not of the form node=value")
-        if name in values:
-            raise StudyError(f"node {name!r} is given twice")
-        values[name] = number(text, name)
-    if not values:
+    if not pairs:
         raise click.UsageError("give node=value for every node, or - and JSON on standard input")
-    return values
+    return _once("node", map(_pair, pairs))
+
+
+def _pair(text: str) -> tuple[str, float | None]:
+    """`node=value`; nothing or `null` is a value that was not measured."""
+    # From the right: the name of a node may hold "=", a number does not.
+    name, equals, value = text.rpartition("=")
+    if not equals or not name:
+        raise click.UsageError(f"{text!r} is not of the form node=value")
+    if value.strip() in ("", "null"):
+        return name, None
+    try:
+        return name, float(value)
+    except ValueError:
+        raise StudyError(f"node {name!r} is {value!r}, not a number") from None
 
 
 def _standard_input() -> str:
@@ -152,16 +157,6 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise StudyError("standard input must be a JSON object: node -> value")
     return record
-
-
-def number(text: str, name: str) -> float | None:
-    """A number; nothing or `null` is a value that was not measured."""
-    if text.strip() in ("", "null"):
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise StudyError(f"node {name!r} is {text!r}, not a number") from None
 
 
 def what_to_set(levels: dict[str, Any], switch: list[str], factors: list[dict[str, Any]]) -> str:
