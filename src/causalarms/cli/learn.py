@@ -53,9 +53,12 @@ CSL_METHODS: dict[str, dict[str, Any]] = {
 }
 CONTINUOUS = ("golem", "dagma")
 METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
-CSL_ONLY = ("max_samples", "bootstrap", "few_samples")
+# Options that are settings of one learner have its names for them.
+CSL_ONLY = ("max_samples", "n_bootstrap", "on_few_samples")
 KNOWLEDGE = ("forbid", "require", "tier")
-POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
+POSTERIOR_ONLY = (
+    "miss_probability_per_edge", "miss_probability_whole_graph", "noise_scale",
+)  # fmt: skip
 MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 
 
@@ -92,30 +95,35 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 @click.option("--max-samples", type=SAMPLES, help="csl: largest number of samples per mechanism.")
 @click.option(
     "--few-samples",
+    "on_few_samples",
     type=click.Choice(["raise", "unknown"]),
     default="raise",
     help="csl: what to do with mechanisms that have too few samples.",
 )
 @click.option(
     "--bootstrap",
+    "n_bootstrap",
     type=click.IntRange(0, 100_000),
     default=0,
     help="csl: number of refits on part of the rounds, for the stability of edges.",
 )
 @click.option(
     "--miss-per-edge",
+    "miss_probability_per_edge",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.5,
     help="posterior: leave out edges at most this probable.",
 )
 @click.option(
     "--miss-whole-graph",
+    "miss_probability_whole_graph",
     type=click.FloatRange(0, 1, max_open=True),
     help="posterior: instead, miss any edge at all with at most this probability.",
 )
 @click.option(
     "--noise-scale",
     default="estimate",
+    callback=lambda context, option, text: _noise_scale(text),
     metavar="NUMBER|estimate",
     help="posterior: about the standard deviation of the noise; estimated from any units.",
 )
@@ -145,17 +153,12 @@ def learn(
     forbid: tuple[str, ...],
     require: tuple[str, ...],
     tier: tuple[str, ...],
-    max_samples: int | None,
-    few_samples: str,
-    bootstrap: int,
-    miss_per_edge: float,
-    miss_whole_graph: float | None,
-    noise_scale: str,
     seed: int,
     jobs: int,
     outputs: tuple[Path, ...],
     force: bool,
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Learn who causes what from a table of rounds (CSV or Parquet).
 
@@ -190,21 +193,14 @@ def learn(
         _refuse_many_regimes(counts, found.nodes, method)
         learner: Any = make_learner(part_of("learner", method))
     elif method == "posterior":
-        learner = GraphPosterior(
-            miss_probability_per_edge=miss_per_edge,
-            miss_probability_whole_graph=miss_whole_graph,
-            noise_scale=_noise_scale(noise_scale),
-            random_state=seed,
-            **known,
-        )
+        own = {name: settings[name] for name in POSTERIOR_ONLY}
+        learner = GraphPosterior(**known, **own, random_state=seed)
     else:
         learner = make_learner(
             "csl",
             **CSL_METHODS[method],
             **known,
-            max_samples=max_samples,
-            on_few_samples=few_samples,
-            n_bootstrap=bootstrap,
+            **{name: settings[name] for name in CSL_ONLY},
             n_jobs=jobs,
             random_state=seed,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -263,12 +263,13 @@ def _function(name: str, text: str) -> Any:
     return part_of(name, text)
 
 
-def refuse_given(names: Iterable[str], why: str) -> None:
+def refuse_given(names: Collection[str], why: str) -> None:
     """UsageError if one of these options of the current command was given."""
     context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} is {why}")
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "")
+        if option.name in names and given is not click.core.ParameterSource.DEFAULT:
+            raise click.UsageError(f"{option.opts[0]} is {why}")
 
 
 def refuse_picture(path: Path, made_by: str, inputs: Iterable[Path] = (), *, force: bool) -> None:

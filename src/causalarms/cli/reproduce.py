@@ -16,6 +16,8 @@ from causalarms.simulation.monte_carlo import Engine
 if TYPE_CHECKING:
     from causalarms.paper.run import Part
 
+SHOWN = ("key", "what", "paper", "unit", "measured", "agrees", "beside")  # of a headline
+
 
 @click.command()
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
@@ -62,9 +64,8 @@ def reproduce(
     from causalarms.paper.run import reproduce as run
     from causalarms.paper.run import start_over
 
-    settings = Settings(weights=weights, seed=seed)
-    if sizes is not None:
-        settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))
+    graph_sizes = Settings.sizes if sizes is None else _sizes(sizes)
+    settings = Settings(weights=weights, seed=seed, sizes=graph_sizes)
     if overwrite:
         start_over(folder, settings)
     with progress("{task.description}", "bar", "count", "time left", keep=True) as bars:
@@ -97,16 +98,8 @@ def reproduce(
                 "settings": settings.as_dict(),
                 "runs": runs,
                 "headlines": [
-                    {
-                        "key": h.key,
-                        "what": h.what,
-                        "paper": h.paper,
-                        "unit": h.unit,
-                        "measured": h.measured,
-                        "agrees": h.agrees,
-                        "beside": h.beside,
-                    }
-                    for h in result.headlines
+                    {name: getattr(headline, name) for name in SHOWN}
+                    for headline in result.headlines
                 ],
                 "seconds": result.seconds,
                 "files": [str(path) for path in result.files],
