@@ -16,7 +16,6 @@ from causalarms.cli.study_options import (
     open_study,
     pairs_or_json,
     study_command,
-    switched,
     what_to_set,
     worker_of,
 )
@@ -54,7 +53,7 @@ def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None
         print_json(given)
         return
     for trial in trials:
-        words = switched(named.words(list(trial.intervention.values())))
+        words = what_to_set(named, trial.intervention.values())
         say(f"trial {trial.number}: switch {words}  ({trial.reason})")
 
 
@@ -140,11 +139,11 @@ def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
 def show(file: StudyPlace, as_json: bool) -> None:
     """Show the reward so far, the best intervention, learned edges and alarms."""
     with open_study(file, read_only=True) as study:
-        record = summary(study)
+        record, named = summary(study), study.settings.named
     if as_json:
         print_json(record)
     else:
-        _print_screen(record)
+        _print_screen(record, named)
 
 
 @study_command
@@ -155,8 +154,7 @@ def best(file: StudyPlace, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    words = settings.named.words(list(found.intervention.values()))
-    say(f"switch {switched(words)}")
+    say(f"switch {what_to_set(settings.named, found.intervention.values())}")
     interval = ""
     # nan: a policy without a model has a mean and no interval.
     if found.low == found.low:
@@ -247,11 +245,11 @@ def alarms(file: StudyPlace, as_json: bool) -> None:
 def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     """Say why a TRIAL was suggested."""
     with open_study(file, read_only=True) as study:
-        found, factors = study.explain(trial), study.settings.named.as_list()
+        found, named = study.explain(trial), study.settings.named
     if as_json:
         print_json(found)
         return
-    words = what_to_set(found["levels"], found["switch"], factors)
+    words = what_to_set(named, named.intervention(found["levels"]))
     say(f"trial {trial} ({found['state']}): switch {words}")
     say(found["text"])
     if found.get("edges"):
@@ -367,7 +365,7 @@ def sparkline(values: list[float]) -> str:
     return "".join(BARS[min(int(level * len(BARS)), len(BARS) - 1)] for level in scaled)
 
 
-def _print_screen(record: dict[str, Any]) -> None:
+def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
     counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
     say(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
     if record["rewards"]:
@@ -377,7 +375,7 @@ def _print_screen(record: dict[str, Any]) -> None:
         chance = best.probability
         sure = "" if chance != chance else f", best with probability {chance:.2f}"
         interval = "" if best.low != best.low else f" ({best.low:.4g} to {best.high:.4g})"
-        words = what_to_set(best.levels, best.switch, record["factors"])
+        words = what_to_set(named, best.intervention.values())
         say(f"best    switch {words}: {best.reward:.4g}{interval}{sure}")
     for edge in record["edges"][:SHOWN_EDGES]:
         say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {edge['weight']:+.2f}")
@@ -396,18 +394,15 @@ def _print_screen(record: dict[str, Any]) -> None:
     for out in record["left_out"]:
         say(f"left out {out.message}")
     for trial in record["pending"]:
-        say(
-            f"pending trial {trial['trial']} of {trial['worker']}: switch "
-            f"{what_to_set(trial['levels'], trial['switch'], record['factors'])}"
-        )
+        words = what_to_set(named, named.intervention(trial["levels"]))
+        say(f"pending trial {trial['trial']} of {trial['worker']}: switch {words}")
     if record["problem"]:
         say(f"problem {record['problem']}")
 
 
 def _switched(record: Record, named: NamedFactors) -> str:
     played, asked = (
-        switched(named.words(regimes))
-        for regimes in (record.intervention, record.asked_intervention)
+        what_to_set(named, regimes) for regimes in (record.intervention, record.asked_intervention)
     )
     return played if played == asked else f"{played} (asked: {asked})"
 

@@ -29,7 +29,7 @@ from causalarms.cli.study_options import (
     open_study,
     pairs_or_json,
     study_command,
-    switched,
+    what_to_set,
     with_set_levels,
 )
 from causalarms.cli.terminal import collected_warnings, emit, print_data
@@ -340,14 +340,14 @@ def simulate_on(
             a = np.array([list(trial.intervention.values())], dtype=np.uint8)
             # A stream per trial: the same results if the command is interrupted and run again.
             study.tell(trial, sem.sample(a, stream(noise_seed, "noise", trial.number))[0])
-        best, reward = study.best(), study.settings.reward
+        best, settings = study.best(), study.settings
     found = np.array([list(best.intervention.values())], dtype=np.uint8)
-    expected = float(sem.mean(found)[0, sem.nodes.index(reward)])
+    expected = float(sem.mean(found)[0, sem.nodes.index(settings.reward)])
     emit(
         as_json,
         {"rounds": rounds, "best": best, "true_reward_of_best": expected},
-        f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
-        f"true {expected:.3g}",
+        f"{rounds} rounds; best: switch {what_to_set(settings.named, best.intervention.values())}, "
+        f"predicted {best.reward:.3g}, true {expected:.3g}",
     )
 
 

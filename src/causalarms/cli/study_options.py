@@ -24,6 +24,7 @@ from causalarms.files import parse_json
 from causalarms.limits import STANDARD_INPUT_BYTES
 
 if TYPE_CHECKING:
+    from causalarms.sem.factors import NamedFactors
     from causalarms.study import Study
 
 TOKEN = "CAUSALARMS_TOKEN"  # in the environment: arguments of commands are seen by all users
@@ -159,16 +160,9 @@ def json_object(text: str) -> dict[str, Any]:
     return record
 
 
-def what_to_set(levels: dict[str, Any], switch: list[str], factors: list[dict[str, Any]]) -> str:
-    """The factors to set, those in `switch`, at their levels; of a switch without it."""
-    from causalarms.sem.factors import OFF_ON
-
-    switches = {f["name"] for f in factors if f["levels"] == list(OFF_ON)}
-    return switched([n if n in switches else f"{n}={levels[n]}" for n in switch])
-
-
-def switched(words: list[str]) -> str:
-    return ", ".join(words) if words else "nothing (all natural)"
+def what_to_set(named: NamedFactors, regimes: Iterable[int]) -> str:
+    """The factors to set at their levels; of a switch without its level."""
+    return ", ".join(named.words(list(regimes))) or "nothing (all natural)"
 
 
 def levels(text: str | None) -> dict[str, Any] | None:
