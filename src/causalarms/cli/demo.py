@@ -37,6 +37,7 @@ MADE_BY = "causalarms demo"
 NODES = ("feed", "heat", "stirring", "pressure", "catalyst", "cooling", "purity", "yield")
 PICTURES = ("regret.png", "optimal_share.png", "graph.png")
 TOLD = "linsem-ts"  # the means of the noise too: it cannot do without them
+# What a study takes if nobody chooses: the demo shows what its user would get.
 DEFAULT, ITS_SETTINGS = chosen_policy(None, None, changes=False)
 LAST_ROUNDS = 100  # of a run: enough to tell whether a policy has settled on the best
 CONTESTANTS = (
@@ -211,6 +212,7 @@ def _record(
 ) -> dict[str, Any]:
     """Everything that was found, next to the truth."""
     rows = all_interventions(sem.n_nodes, sem.regimes)
+    # No intervention of the demo costs anything.
     choice = belief.best(rows, sem.reward, np.zeros(len(rows)))
     found, best = rows[choice.row], sem.best_intervention()
     expected = sem.expected_reward(np.stack([found, best])).tolist()

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
 BAD_FIT_P_VALUE = 1e-3  # below this a mechanism is called a bad fit
+# The paper's CSL-nw, and CSL with the regimes apart, as the authors' program learns them.
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
     "csl-nw": {"edge_weighting": False},
@@ -259,7 +260,9 @@ def _fit_other(learner: Any, method: str, rounds: Rounds, noise_mean: Any) -> Gr
         raise DataError(
             f"learner {method!r} cannot learn from this: {type(error).__name__}: {error}"
         ) from error
+    # Two: more regimes were refused before it was made.
     shape = (2, len(nodes), len(nodes))
+    # Tables and pictures look both up by node: another shape would fail far from its cause.
     for name, found in (("adjacency_", adjacency), ("weights_", weights)):
         if found.shape != shape:
             raise DataError(f"learner {method!r} leaves {name} of shape {found.shape}, not {shape}")

@@ -16,6 +16,7 @@ from causalarms.registry import part_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
+# NumPy has no negative seeds.
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=2, max=MAX_NODES)
 SAMPLES = click.IntRange(min=1, max=10**9)
@@ -269,6 +270,7 @@ def refuse_given(names: Collection[str], why: str) -> None:
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "")
         if option.name in names and given is not click.core.ParameterSource.DEFAULT:
+            # By its first spelling: the name of the parameter may be that of a setting.
             raise click.UsageError(f"{option.opts[0]} is {why}")
 
 

@@ -91,6 +91,7 @@ def reproduce(
                 "from there",
                 err=True,
             )
+            # Again, so that the exit code is that of an interruption.
             raise
     if as_json:
         print_json(
@@ -106,6 +107,7 @@ def reproduce(
             }
         )
         return
+    # The second readings of the last column are sentences: the report has room for them.
     print_table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)])
     agreeing = sum(h.agrees for h in result.headlines)
     spent = ", ".join(f"{name} {value:.0f} s" for name, value in result.seconds.items())

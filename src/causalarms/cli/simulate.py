@@ -132,6 +132,7 @@ def simulate(
     experiment = Experiment(
         **worlds(**systems),
         horizon=horizon,
+        # A block or step longer than the run would be refused.
         block=min(100, horizon),
         step=min(10, horizon),
         changes=integers(changes, "--changes", "a list of rounds"),

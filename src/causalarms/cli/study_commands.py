@@ -50,6 +50,7 @@ def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None
         named = study.settings.named
     trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:
+        # As the library returns it: one trial for one, a list for several.
         print_json(given)
         return
     for trial in trials:
@@ -296,6 +297,7 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
 
 
 def _done(trial: int, state: str, as_json: bool, warnings: Sequence[str] = ()) -> None:
+    # On standard error: what a script reads from standard output stays the same.
     for message in () if as_json else warnings:
         say(f"warning: {message}", err=True)
     record = {"trial": trial, "state": state, "warnings": list(warnings)}
@@ -362,6 +364,7 @@ def sparkline(values: list[float]) -> str:
     means = np.array([block.mean() for block in blocks])
     span = means.max() - means.min()
     scaled = np.zeros(len(means)) if span == 0 else (means - means.min()) / span
+    # The largest mean has level 1, which is past the last bar.
     return "".join(BARS[min(int(level * len(BARS)), len(BARS) - 1)] for level in scaled)
 
 

@@ -296,6 +296,7 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
         with open_study(file) as study:
             verdict = study.backup(copy)
     else:
+        # The log alone: the policy of the study need not be installed.
         verdict = repair.backup(file, copy)
     emit(
         as_json,
@@ -342,6 +343,7 @@ def simulate_on(
             study.tell(trial, sem.sample(a, stream(noise_seed, "noise", trial.number))[0])
         best, settings = study.best(), study.settings
     found = np.array([list(best.intervention.values())], dtype=np.uint8)
+    # The mean, not one more sample: what the best would give in the long run.
     expected = float(sem.mean(found)[0, sem.nodes.index(settings.reward)])
     emit(
         as_json,

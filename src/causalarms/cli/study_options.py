@@ -38,6 +38,7 @@ class Address:
 
     @property
     def name(self) -> str:
+        # Without a name and password that stand before the host: this is printed.
         return urlsplit(self.url).netloc.rpartition("@")[2]
 
     def __str__(self) -> str:
@@ -54,6 +55,7 @@ class PlaceType(click.Path):
         super().__init__(dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        # Schemes of addresses are the same in any case.
         if str(value).lower().startswith(("http://", "https://")):
             return Address(str(value))
         return Path(str(super().convert(value, param, ctx)))

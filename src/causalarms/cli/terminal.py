@@ -104,6 +104,7 @@ def runs_bar(verb: str, total: int) -> Iterator[OnResult]:
         task = bar.add_task(verb, total=total)
 
         def on_result(done: int, total: int, record: dict[str, Any] | None) -> None:
+            # Nothing has finished at the start: there is no record to name.
             name = verb if record is None else printable(record["policy"])
             bar.update(task, completed=done, total=total, description=name)
 
@@ -115,6 +116,7 @@ def waiting(words: str) -> Iterator[None]:
     """Say what takes long, also off a terminal; the time that has passed only on one."""
     say(words, err=True)
     with progress("spinner", "{task.description}", "time spent") as clock:
+        # How long it takes nobody knows: no total, so a clock instead of a bar.
         clock.add_task("starting", total=None)
         yield
 
@@ -148,6 +150,7 @@ def compiling_shown() -> Iterator[None]:
 def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
     """Collect the package's warnings as text; `show` prints them afterwards."""
     with warnings.catch_warnings(record=True) as caught:
+        # By default Python shows a warning once per line of code, however often it is due.
         warnings.simplefilter("always", CausalArmsWarning)
         yield
     for warning in caught:
