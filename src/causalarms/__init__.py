@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from causalarms.extras import imported_on_use
 from causalarms.version import __version__
 
 if TYPE_CHECKING:
@@ -16,19 +16,22 @@ if TYPE_CHECKING:
     from causalarms.simulation.simulate import simulate
     from causalarms.study import Study
 
-# Loaded on first use, so that `causalarms --help` does not wait for compilers.
-_HOME = {
-    "CSL": "causalarms.graphs",
-    "DAGMA": "causalarms.graphs",
-    "GOLEM": "causalarms.graphs",
-    "GraphPosterior": "causalarms.posterior.estimator",
-    "LinearSEM": "causalarms.sem",
-    "RemoteStudy": "causalarms.service.remote",
-    "Study": "causalarms.study",
-    "make_policy": "causalarms.policies",
-    "random_sem": "causalarms.sem",
-    "simulate": "causalarms.simulation",
-}
+# Imported on use, so that `causalarms --help` does not wait for compilers.
+__getattr__ = imported_on_use(
+    __name__,
+    {
+        "CSL": "causalarms.graphs",
+        "DAGMA": "causalarms.graphs",
+        "GOLEM": "causalarms.graphs",
+        "GraphPosterior": "causalarms.posterior.estimator",
+        "LinearSEM": "causalarms.sem",
+        "RemoteStudy": "causalarms.service.remote",
+        "Study": "causalarms.study",
+        "make_policy": "causalarms.policies",
+        "random_sem": "causalarms.sem",
+        "simulate": "causalarms.simulation",
+    },
+)
 
 __all__ = [
     "CSL",
@@ -43,12 +46,6 @@ __all__ = [
     "random_sem",
     "simulate",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'causalarms' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

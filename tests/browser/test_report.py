@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from causalarms.cli.study_files import page as report
 from causalarms.service.report import PAGE
+from causalarms.service.report import page as report
 from causalarms.study import Study
 
 NODES = ["heat", "flow", "yield"]

@@ -14,8 +14,8 @@ from study_rounds import NODES, SETTINGS, play, result, state_of
 
 from causalarms import Study
 from causalarms.cli.main import study as command
-from causalarms.cli.study_files import page
 from causalarms.errors import CausalArmsWarning, FarValueWarning
+from causalarms.service.report import page
 from causalarms.study.ledger import Record
 from causalarms.study.suspects import MIN_NEIGHBOURS, MIN_OTHERS, WINDOW, far_from, far_values
 

@@ -13,9 +13,9 @@ from study_rounds import SETTINGS as CSL
 
 from causalarms import Study
 from causalarms.cli.study_commands import summary
-from causalarms.cli.study_files import page
 from causalarms.errors import LearningWarning
 from causalarms.rng import stream
+from causalarms.service.report import page
 from causalarms.study.records import Trial
 
 SETTINGS: dict[str, Any] = CSL | {"policy": None}

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import click
 import numpy as np
 
-from causalarms.arrays import Intervention
-from causalarms.cli.options import FORCE, JSON, PATH, SEED
-from causalarms.cli.terminal import err, print_json, print_table, say
+from causalarms.cli.options import FORCE, JSON, PATH, SEED, refuse_picture
+from causalarms.cli.terminal import print_json, print_table, progress, say
 from causalarms.errors import MissingExtraError
 from causalarms.extras import has_extra, require_extra
-from causalarms.files import Mark, refuse_output
+from causalarms.files import refuse_output
 from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph, graph_errors
-from causalarms.models.belief import Belief, Choice, likely_graph
+from causalarms.models.belief import Belief, likely_graph
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import MARK as SYSTEM
@@ -34,13 +33,13 @@ from causalarms.simulation.simulate import simulate as play
 from causalarms.simulation.world import World
 from causalarms.study.learner import chosen_policy
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 MADE_BY = "causalarms demo"
 NODES = ("feed", "heat", "stirring", "pressure", "catalyst", "cooling", "purity", "yield")
+PICTURES = ("regret.png", "optimal_share.png", "graph.png")
 TOLD = "linsem-ts"  # the means of the noise too: it cannot do without them
+# What a study takes if nobody chooses: the demo shows what its user would get.
 DEFAULT, ITS_SETTINGS = chosen_policy(None, None, changes=False)
+LAST_ROUNDS = 100  # of a run: enough to tell whether a policy has settled on the best
 CONTESTANTS = (
     Contestant(DEFAULT, f"{DEFAULT} (is told nothing)", ITS_SETTINGS),
     Contestant("csl-ucb", "CSL-UCB (is told nothing)"),
@@ -74,8 +73,10 @@ CONTESTANTS = (
 def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> None:
     """Find the best of 256 settings of an unknown 8-node system, and why it is the best."""
     # Refused before the policies play, which takes a minute the first time.
-    for path, mark in _marks(folder).items():
-        refuse_output(path, mark, force=force)
+    for name in PICTURES if has_extra("plot") else ():
+        refuse_picture(folder / name, MADE_BY, force=force)
+    refuse_output(folder / "graph.json", GRAPHS[".json"], force=force)
+    refuse_output(folder / "system.json", SYSTEM, force=force)
     sem = random_sem(len(NODES), seed=seed).replace(nodes=NODES, reward="yield")
     experiment = Experiment(n_nodes=len(NODES), horizon=rounds, seed=seed, contestants=CONTESTANTS)
     if not as_json:
@@ -86,24 +87,28 @@ def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> No
         say(f"{rounds} rounds each, compiled on first use:")
     world = World(sem)
     policies = fresh_policies(experiment, world)
-    traces = [
-        _play(policy, sem, rounds, seed, contestant.name, quiet=as_json)
-        for contestant, policy in zip(CONTESTANTS, policies, strict=True)
-    ]
+    traces = []
+    for contestant, policy in zip(CONTESTANTS, policies, strict=True):
+        traces.append(_play(policy, sem, rounds, seed, contestant.name))
+        if not as_json:
+            say(
+                f"  {contestant.name:31s} regret {traces[-1].regret[-1]:8.1f}, best intervention "
+                f"in {100 * _final_share(traces[-1]):3.0f} % of the last {LAST_ROUNDS} rounds"
+            )
     belief = policies[0].belief()
     assert belief is not None
-    found = _best(belief, sem)
     graph = likely_graph(belief, sem.nodes, sem.regimes)
     files = [
         graph.save(folder / "graph.json", force=force),
         sem.save(folder / "system.json", force=force),
     ]
     if has_extra("plot"):
-        files = _pictures(experiment, world, traces, graph, sem, folder, force) + files
+        files = _pictures(experiment, world, traces, graph, folder, force) + files
+    record = _record(sem, traces, belief, graph, files)
     if as_json:
-        print_json(_record(sem, traces, found, graph, files))
+        print_json(record)
     else:
-        _report(sem, found, graph, files)
+        _report(sem, record, graph)
     try:
         require_extra("plot", "drawing pictures")
     except MissingExtraError as error:
@@ -119,50 +124,24 @@ def fresh_policies(experiment: Experiment, world: World) -> list[Policy]:
     ]
 
 
-def _play(
-    policy: Policy, sem: LinearSEM, rounds: int, seed: int, name: str, *, quiet: bool
-) -> Trace:
+def _play(policy: Policy, sem: LinearSEM, rounds: int, seed: int, name: str) -> Trace:
     """One run with a line that moves on a terminal."""
-    console = err()
-    live = console.is_terminal and not quiet
-    total = 0.0
+    columns = "round {task.completed}, regret {task.fields[regret]:.1f}, {task.fields[reason]}"
+    with progress("  {task.description}", columns) as line:
+        task = line.add_task(f"{name:31s}", total=rounds, regret=0.0, reason="starting")
+        total = 0.0
 
-    def on_round(t: int, suggestion: Suggestion, gap: float) -> None:
-        nonlocal total
-        total += gap
-        if live and (t % 10 == 0 or t == rounds):
-            _line(console, name, t, total, suggestion.reason)
+        def on_round(t: int, suggestion: Suggestion, gap: float) -> None:
+            nonlocal total
+            total += gap
+            line.update(task, completed=t, regret=total, reason=suggestion.reason)
 
-    if live:
-        _line(console, name, 0, total, "starting")
-    trace = play(policy, sem, horizon=rounds, seed=seed, on_round=on_round)
-    if live:
-        console.file.write("\r\x1b[K")
-    if not quiet:
-        percent = 100 * trace.optimal[-100:].mean()
-        say(
-            f"  {name:31s} regret {trace.regret[-1]:8.1f}, best intervention in {percent:3.0f} % "
-            "of the last 100 rounds"
-        )
-    return trace
+        return play(policy, sem, horizon=rounds, seed=seed, on_round=on_round)
 
 
-def _line(console: Console, name: str, t: int, regret: float, reason: str) -> None:
-    console.file.write(f"\r\x1b[K  {name:31s} round {t:4d}, regret {regret:8.1f}, {reason}")
-    console.file.flush()
-
-
-class Found(NamedTuple):
-    """The intervention to settle on, and what is believed of it."""
-
-    intervention: Intervention
-    choice: Choice
-
-
-def _best(belief: Belief, sem: LinearSEM) -> Found:
-    rows = all_interventions(sem.n_nodes, sem.regimes)
-    choice = belief.best(rows, sem.reward, np.zeros(len(rows)))
-    return Found(rows[choice.row], choice)
+def _final_share(trace: Trace) -> float:
+    """How often the best intervention was played at the end of a run."""
+    return float(trace.optimal[-LAST_ROUNDS:].mean())
 
 
 def _pictures(
@@ -170,7 +149,6 @@ def _pictures(
     world: World,
     traces: list[Trace],
     graph: Graph,
-    sem: LinearSEM,
     folder: Path,
     force: bool,
 ) -> list[Path]:
@@ -180,40 +158,28 @@ def _pictures(
         trace_record(experiment, contestant, 0, world, trace)
         for contestant, trace in zip(experiment.contestants, traces, strict=True)
     ]
-    figures = {
-        "regret.png": draw_regret(experiment, records),
-        "optimal_share.png": draw_optimal_share(experiment, records),
-        "graph.png": draw_graph(graph, reward="yield", truth=sem.adjacency),
-    }
+    figures = (
+        draw_regret(experiment, records),
+        draw_optimal_share(experiment, records),
+        draw_graph(graph, reward="yield", truth=world.adjacency()),
+    )
     return [
         save_figure(figure, folder / name, made_by=MADE_BY, force=force)
-        for name, figure in figures.items()
+        for name, figure in zip(PICTURES, figures, strict=True)
     ]
 
 
-def _marks(folder: Path) -> dict[Path, Mark]:
-    """How the files of an earlier demo are recognised; pictures only if they can be drawn."""
-    data = {folder / "graph.json": GRAPHS[".json"], folder / "system.json": SYSTEM}
-    if not has_extra("plot"):
-        return data
-    from causalarms.pictures.style import picture_mark
-
-    pictures = [folder / name for name in ("regret.png", "optimal_share.png", "graph.png")]
-    return {path: picture_mark(path, MADE_BY) for path in pictures} | data
-
-
-def _report(sem: LinearSEM, found: Found, graph: Graph, files: list[Path]) -> None:
-    best = sem.best_intervention()
-    reward = sem.expected_reward(np.stack([found.intervention, best]))
+def _report(sem: LinearSEM, record: dict[str, Any], graph: Graph) -> None:
+    """The record in words, and the graph next to the truth."""
+    found, best = record["found"], record["best"]
     say()
-    predicted = found.choice.reward
-    say(f"Best intervention found by {DEFAULT}: {_names(sem, found.intervention)}")
+    say(f"Best intervention found by {DEFAULT}: {_names(sem, found['intervention'])}")
     say(
-        f"  predicted {sem.nodes[sem.reward]} {predicted.mean:.2f} ({predicted.low:.2f} to "
-        f"{predicted.high:.2f}), true {reward[0]:.2f}; the best with probability "
-        f"{found.choice.probability:.2f}"
+        f"  predicted {sem.nodes[sem.reward]} {found['predicted']:.2f} ({found['low']:.2f} to "
+        f"{found['high']:.2f}), true {found['expected']:.2f}; the best with probability "
+        f"{found['probability']:.2f}"
     )
-    say(f"  the true best: {_names(sem, best)}, {reward[1]:.2f}")
+    say(f"  the true best: {_names(sem, best['intervention'])}, {best['expected']:.2f}")
     rows = []
     for regime, name in enumerate(graph.regime_names):
         errors = graph_errors(sem.adjacency[regime], graph.adjacency[regime])
@@ -229,7 +195,7 @@ def _report(sem: LinearSEM, found: Found, graph: Graph, files: list[Path]) -> No
     say()
     say("The graph it learned on the way, next to the truth:")
     print_table(["regime", "true edges", "found", "precision", "recall"], rows)
-    for edge in graph.edges():
+    for edge in record["edges"]:
         if edge["child"] == sem.nodes[sem.reward]:
             regime = graph.regime_names.index(edge["regime"])
             true = sem.weights[regime, sem.nodes.index(edge["parent"]), sem.reward]
@@ -238,33 +204,37 @@ def _report(sem: LinearSEM, found: Found, graph: Graph, files: list[Path]) -> No
                 f"true {true:+.2f}, probability {edge['probability']:.2f}"
             )
     say()
-    say("wrote " + ", ".join(str(path) for path in files))
+    say("wrote " + ", ".join(record["files"]))
 
 
 def _record(
-    sem: LinearSEM, traces: list[Trace], found: Found, graph: Graph, files: list[Path]
+    sem: LinearSEM, traces: list[Trace], belief: Belief, graph: Graph, files: list[Path]
 ) -> dict[str, Any]:
-    best = sem.best_intervention()
-    reward = sem.expected_reward(np.stack([found.intervention, best]))
+    """Everything that was found, next to the truth."""
+    rows = all_interventions(sem.n_nodes, sem.regimes)
+    # No intervention of the demo costs anything.
+    choice = belief.best(rows, sem.reward, np.zeros(len(rows)))
+    found, best = rows[choice.row], sem.best_intervention()
+    expected = sem.expected_reward(np.stack([found, best])).tolist()
     return {
         "nodes": list(sem.nodes),
         "policies": [
             {
                 "policy": c.policy,
                 "regret": float(t.regret[-1]),
-                "final_optimal_share": float(t.optimal[-100:].mean()),
+                "final_optimal_share": _final_share(t),
             }
             for c, t in zip(CONTESTANTS, traces, strict=True)
         ],
         "found": {
-            "intervention": found.intervention.tolist(),
-            "predicted": float(found.choice.reward.mean),
-            "low": float(found.choice.reward.low),
-            "high": float(found.choice.reward.high),
-            "probability": found.choice.probability,
-            "expected": float(reward[0]),
+            "intervention": found.tolist(),
+            "predicted": float(choice.reward.mean),
+            "low": float(choice.reward.low),
+            "high": float(choice.reward.high),
+            "probability": choice.probability,
+            "expected": expected[0],
         },
-        "best": {"intervention": best.tolist(), "expected": float(reward[1])},
+        "best": {"intervention": best.tolist(), "expected": expected[1]},
         "edges": graph.edges(),
         "files": [str(path) for path in files],
     }

@@ -51,6 +51,7 @@ def examined() -> dict[str, Any]:
             f"compiled code cannot be kept in {cache['folder']}: every process compiles again, for "
             "a minute or two; set NUMBA_CACHE_DIR to a folder you may write to"
         )
+    # None: the code runs from a source tree and was never installed.
     if _version("causalarms") not in (None, __version__):
         problems.append(
             f"the installed package says {_version('causalarms')}, the code {__version__}: "

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -24,11 +24,11 @@ from causalarms.cli.options import (
     knowledge,
     names,
     refuse_given,
+    refuse_picture,
 )
 from causalarms.cli.terminal import collected_warnings, print_json, print_table, progress, say
 from causalarms.errors import CausalArmsError, DataError, IdentifiabilityWarning
-from causalarms.extras import require_extra
-from causalarms.files import Mark, refuse_output
+from causalarms.files import refuse_output
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, open_directions
 from causalarms.graphs.graph import MARKS, Graph, varsortability
 from causalarms.graphs.inputs import Rounds, checked_rounds
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
 BAD_FIT_P_VALUE = 1e-3  # below this a mechanism is called a bad fit
+# The paper's CSL-nw, and CSL with the regimes apart, as the authors' program learns them.
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
     "csl-nw": {"edge_weighting": False},
@@ -53,9 +54,12 @@ CSL_METHODS: dict[str, dict[str, Any]] = {
 }
 CONTINUOUS = ("golem", "dagma")
 METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
-CSL_ONLY = ("max_samples", "bootstrap", "few_samples")
+# Options that are settings of one learner have its names for them.
+CSL_ONLY = ("max_samples", "n_bootstrap", "on_few_samples")
 KNOWLEDGE = ("forbid", "require", "tier")
-POSTERIOR_ONLY = ("miss_per_edge", "miss_whole_graph", "noise_scale")
+POSTERIOR_ONLY = (
+    "miss_probability_per_edge", "miss_probability_whole_graph", "noise_scale",
+)  # fmt: skip
 MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 
 
@@ -92,30 +96,35 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 @click.option("--max-samples", type=SAMPLES, help="csl: largest number of samples per mechanism.")
 @click.option(
     "--few-samples",
+    "on_few_samples",
     type=click.Choice(["raise", "unknown"]),
     default="raise",
     help="csl: what to do with mechanisms that have too few samples.",
 )
 @click.option(
     "--bootstrap",
+    "n_bootstrap",
     type=click.IntRange(0, 100_000),
     default=0,
     help="csl: number of refits on part of the rounds, for the stability of edges.",
 )
 @click.option(
     "--miss-per-edge",
+    "miss_probability_per_edge",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.5,
     help="posterior: leave out edges at most this probable.",
 )
 @click.option(
     "--miss-whole-graph",
+    "miss_probability_whole_graph",
     type=click.FloatRange(0, 1, max_open=True),
     help="posterior: instead, miss any edge at all with at most this probability.",
 )
 @click.option(
     "--noise-scale",
     default="estimate",
+    callback=lambda context, option, text: _noise_scale(text),
     metavar="NUMBER|estimate",
     help="posterior: about the standard deviation of the noise; estimated from any units.",
 )
@@ -145,17 +154,12 @@ def learn(
     forbid: tuple[str, ...],
     require: tuple[str, ...],
     tier: tuple[str, ...],
-    max_samples: int | None,
-    few_samples: str,
-    bootstrap: int,
-    miss_per_edge: float,
-    miss_whole_graph: float | None,
-    noise_scale: str,
     seed: int,
     jobs: int,
     outputs: tuple[Path, ...],
     force: bool,
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Learn who causes what from a table of rounds (CSV or Parquet).
 
@@ -168,7 +172,7 @@ def learn(
     inputs = [path for path in (data, interventions) if path is not None]
     # Before anything is learned: that may take an hour, and would be lost.
     for path in outputs:
-        refuse_output(path, _mark(path), inputs=inputs, force=force)
+        _refuse(path, inputs, force)
     found = rounds_of(
         data,
         interventions,
@@ -190,25 +194,20 @@ def learn(
         _refuse_many_regimes(counts, found.nodes, method)
         learner: Any = make_learner(part_of("learner", method))
     elif method == "posterior":
-        learner = GraphPosterior(
-            miss_probability_per_edge=miss_per_edge,
-            miss_probability_whole_graph=miss_whole_graph,
-            noise_scale=_noise_scale(noise_scale),
-            random_state=seed,
-            **known,
-        )
+        own = {name: settings[name] for name in POSTERIOR_ONLY}
+        learner = GraphPosterior(**known, **own, random_state=seed)
     else:
         learner = make_learner(
             "csl",
             **CSL_METHODS[method],
             **known,
-            max_samples=max_samples,
-            on_few_samples=few_samples,
-            n_bootstrap=bootstrap,
+            **{name: settings[name] for name in CSL_ONLY},
             n_jobs=jobs,
             random_state=seed,
         )
     messages: list[str] = []
+    # Other learners know two regimes, and have no removals of edges to tell of.
+    told: dict[str, Any] = {} if method in CONTINUOUS else {"regimes": counts}
     with (
         collected_warnings(messages, show=not as_json),
         _live_line(len(rounds.nodes), counted=method in CSL_METHODS) as on_removal,
@@ -216,23 +215,18 @@ def learn(
         _warn_of_never_switched(rounds, counts)
         mean = _noise_mean(noise_mean)
         if method in CSL_METHODS:
-            learner.fit_rounds(rounds, mean, on_removal, counts)
-        elif isinstance(learner, GraphPosterior):
-            learner.fit_rounds(rounds, mean, counts)
-        elif method in CONTINUOUS:
-            learner.fit_rounds(rounds, mean)
-        graph = learner.result_ if method in METHODS else _fit_other(learner, method, rounds, mean)
-    checks = check_mechanisms(
-        *rounds, graph.adjacency, graph.weights, graph.known, graph.regime_names
-    )
-    sorted_by_variance = varsortability(graph.adjacency.any(axis=0), rounds.values.var(axis=0))
-    report = LearnReport(graph, rounds, found, method, checks, sorted_by_variance)
+            told["on_removal"] = on_removal
+        if method in METHODS:
+            graph = learner.fit_rounds(rounds, mean, **told).result_
+        else:
+            graph = _fit_other(learner, method, rounds, mean)
     for path in outputs:
         _write_graph(graph, path, inputs, force)
+    record = _record(graph, rounds, found, method)
     if as_json:
-        print_json(report.as_dict() | _posterior_summary(learner) | {"warnings": messages})
+        print_json(record | _posterior_summary(learner) | {"warnings": messages})
         return
-    report.print()
+    _print_record(record, list(graph.measures), int(rounds.regimes.any(axis=1).sum()))
     _print_posterior(learner)
     for path in outputs:
         say(f"wrote {path}")
@@ -266,7 +260,9 @@ def _fit_other(learner: Any, method: str, rounds: Rounds, noise_mean: Any) -> Gr
         raise DataError(
             f"learner {method!r} cannot learn from this: {type(error).__name__}: {error}"
         ) from error
+    # Two: more regimes were refused before it was made.
     shape = (2, len(nodes), len(nodes))
+    # Tables and pictures look both up by node: another shape would fail far from its cause.
     for name, found in (("adjacency_", adjacency), ("weights_", weights)):
         if found.shape != shape:
             raise DataError(f"learner {method!r} leaves {name} of shape {found.shape}, not {shape}")
@@ -281,104 +277,94 @@ def _fit_other(learner: Any, method: str, rounds: Rounds, noise_mean: Any) -> Gr
     )
 
 
-class LearnReport(NamedTuple):
+def _record(graph: Graph, rounds: Rounds, table: TableRounds, method: str) -> dict[str, Any]:
     """A graph, the data it came from, and how well the model fits them."""
+    checks = check_mechanisms(
+        *rounds, graph.adjacency, graph.weights, graph.known, graph.regime_names
+    )
+    return {
+        "method": method,
+        "n_rounds": len(rounds.values),
+        "nodes": list(graph.nodes),
+        "interventions": table.source,
+        "regimes": dict(zip(graph.nodes, graph.counts.tolist(), strict=True)),
+        "left_out": list(table.left_out),
+        "order": None if graph.order is None else list(graph.order),
+        "edges": graph.edges(),
+        "unknown": [{"regime": r, "node": node} for r, node in graph.unknown()],
+        "checks": checks,
+        "varsortability": varsortability(graph.adjacency.any(axis=0), rounds.values.var(axis=0)),
+    }
 
-    graph: Graph
-    rounds: Rounds
-    table: TableRounds
-    method: str
-    checks: list[MechanismCheck]
-    varsortability: float
 
-    def as_dict(self) -> dict[str, Any]:
-        order = self.graph.order
-        return {
-            "method": self.method,
-            "n_rounds": len(self.rounds.values),
-            "nodes": list(self.graph.nodes),
-            "interventions": self.table.source,
-            "regimes": dict(zip(self.graph.nodes, self.graph.counts.tolist(), strict=True)),
-            "left_out": list(self.table.left_out),
-            "order": None if order is None else list(order),
-            "edges": self.graph.edges(),
-            "unknown": [{"regime": r, "node": node} for r, node in self.graph.unknown()],
-            "checks": [check._asdict() for check in self.checks],
-            "varsortability": self.varsortability,
-        }
-
-    def print(self) -> None:
-        graph = self.graph
-        n_intervened = int(self.rounds.regimes.any(axis=1).sum())
+def _print_record(record: dict[str, Any], measures: list[str], n_intervened: int) -> None:
+    say(
+        f"{record['n_rounds']} rounds of {len(record['nodes'])} nodes, {n_intervened} with an "
+        f"intervention ({record['interventions']}); method {record['method']}"
+    )
+    for remark in record["left_out"]:
+        say(remark)
+    # Two regimes are the usual case: only nodes with more or fewer are worth a line.
+    more = [f"{node} {k}" for node, k in record["regimes"].items() if k > 2]
+    if more:
+        say("regimes: " + ", ".join(more))
+    fixed = [node for node, k in record["regimes"].items() if k == 1]
+    if fixed:
+        say("never switched, one mechanism each, learned from all rounds: " + ", ".join(fixed))
+    rows = [
+        [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]
+        + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
+        for e in record["edges"]
+    ]
+    print_table(["regime", "edge", "weight", *measures], rows)
+    if record["order"] is None:
         say(
-            f"{len(self.rounds.values)} rounds of {len(graph.nodes)} nodes, {n_intervened} with an "
-            f"intervention ({self.table.source}); method {self.method}"
+            "The regimes mix into a cycle: some interventions have no expected reward. "
+            "The posterior and --method csl learn one common order."
         )
-        for remark in self.table.left_out:
-            say(remark)
-        self._print_regimes()
-        measures = list(graph.measures)
-        rows = [
-            [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]
-            + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
-            for e in graph.edges()
-        ]
-        print_table(["regime", "edge", "weight", *measures], rows)
-        if graph.order is None:
+    else:
+        say("order: " + ", ".join(record["order"]))
+    if record["unknown"]:
+        unknown = ((one["node"], one["regime"]) for one in record["unknown"])
+        say("unknown, for lack of data: " + _mechanisms(unknown))
+    _print_checks(record["checks"])
+    if not np.isnan(record["varsortability"]):
+        say(
+            f"varsortability {record['varsortability']:.2f} "
+            "(near 1: the variances alone give the order away)"
+        )
+
+
+def _print_checks(checks: list[MechanismCheck]) -> None:
+    doubted = False
+    for name, words in (
+        ("gaussian_p", "residuals are not Gaussian"),
+        ("linear_p", "the relation to the parents bends"),
+    ):
+        bad = [check for check in checks if getattr(check, name) < BAD_FIT_P_VALUE]
+        if bad:
+            doubted = True
+            where = _mechanisms((check.node, check.regime) for check in bad)
             say(
-                "The regimes mix into a cycle: some interventions have no expected reward. "
-                "The posterior and --method csl learn one common order."
+                f"model check: in {len(bad)} of {len(checks)} mechanisms {words} "
+                f"(p < {BAD_FIT_P_VALUE:g}): {where}"
             )
-        else:
-            say("order: " + ", ".join(graph.order))
-        unknown = graph.unknown()
-        if unknown:
-            names = ", ".join(f"{node} ({regime})" for regime, node in unknown)
-            say("unknown, for lack of data: " + names)
-        self._print_checks()
-        if not np.isnan(self.varsortability):
-            say(
-                f"varsortability {self.varsortability:.2f} "
-                "(near 1: the variances alone give the order away)"
-            )
-
-    def _print_regimes(self) -> None:
-        """Only if not every node has two."""
-        nodes, counts = self.graph.nodes, self.graph.counts.tolist()
-        more = [f"{node} {k}" for node, k in zip(nodes, counts, strict=True) if k > 2]
-        if more:
-            say("regimes: " + ", ".join(more))
-        fixed = [node for node, k in zip(nodes, counts, strict=True) if k == 1]
-        if fixed:
-            say("never switched, one mechanism each, learned from all rounds: " + ", ".join(fixed))
-
-    def _print_checks(self) -> None:
-        for name, words in (
-            ("gaussian_p", "residuals are not Gaussian"),
-            ("linear_p", "the relation to the parents bends"),
-        ):
-            bad = [c for c in self.checks if getattr(c, name) < BAD_FIT_P_VALUE]
-            if bad:
-                names = ", ".join(f"{c.node} ({c.regime})" for c in bad)
-                say(
-                    f"model check: in {len(bad)} of {len(self.checks)} mechanisms {words} "
-                    f"(p < {BAD_FIT_P_VALUE:g}): {names}"
-                )
-        if any(min(c.gaussian_p, c.linear_p) < BAD_FIT_P_VALUE for c in self.checks):
-            say("The linear Gaussian model is an approximation here; read edges as hypotheses.")
+    if doubted:
+        say("The linear Gaussian model is an approximation here; read edges as hypotheses.")
 
 
-def _mark(path: Path) -> Mark:
-    """How an earlier graph is recognised, by the ending of its name."""
+def _mechanisms(found: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{node} ({regime})" for node, regime in found)
+
+
+def _refuse(path: Path, inputs: list[Path], force: bool) -> None:
     if path.suffix in MARKS:
-        return MARKS[path.suffix]
-    if path.suffix not in PICTURES:
+        refuse_output(path, MARKS[path.suffix], inputs=inputs, force=force)
+    elif path.suffix in PICTURES:
+        refuse_picture(path, MADE_BY, inputs, force=force)
+    else:
         endings = ", ".join((*MARKS, *PICTURES))
         raise click.BadParameter(f"{path}: unknown ending; there are {endings}", param_hint="--out")
-    require_extra("plot", f"the picture {path}")
-    from causalarms.pictures.style import picture_mark
-
-    return picture_mark(path, MADE_BY)
 
 
 def _write_graph(graph: Graph, path: Path, inputs: list[Path], force: bool) -> None:

@@ -23,6 +23,7 @@ COMMANDS = {  # name -> (module of causalarms.cli, what it is for)
     "simulate": ("simulate", "Compare policies on random systems."),
     "learners": ("simulate", "Compare learners of graphs on random systems."),
     "plot": ("simulate", "Draw a results file of simulate or learners."),
+    # A group of this module: its commands are imported one by one as well.
     "study": ("main", "Run a real experiment: ask, tell, lose nothing."),
     "serve": ("serve", "Serve a study on the network: a live page and an API."),
     "serve-token": ("serve", "Say who may use a served study."),
@@ -132,6 +133,7 @@ def _run() -> int:
         with warnings.catch_warnings():
             # Python would print the file and line of this package, which help nobody.
             warnings.showwarning = _warn
+            # Standalone, click would print errors and end the process past the handlers below.
             return int(cli(standalone_mode=False) or 0)  # click returns the codes of its own exits
     except click.ClickException as error:
         text = io.StringIO()

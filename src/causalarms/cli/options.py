@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from causalarms.extras import require_extra
+from causalarms.files import refuse_output
 from causalarms.limits import MAX_NODES
 from causalarms.registry import part_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
+# NumPy has no negative seeds.
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=2, max=MAX_NODES)
 SAMPLES = click.IntRange(min=1, max=10**9)
@@ -261,12 +264,24 @@ def _function(name: str, text: str) -> Any:
     return part_of(name, text)
 
 
-def refuse_given(names: Iterable[str], why: str) -> None:
+def refuse_given(names: Collection[str], why: str) -> None:
     """UsageError if one of these options of the current command was given."""
     context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} is {why}")
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "")
+        if option.name in names and given is not click.core.ParameterSource.DEFAULT:
+            # By its first spelling: the name of the parameter may be that of a setting.
+            raise click.UsageError(f"{option.opts[0]} is {why}")
+
+
+def refuse_picture(path: Path, made_by: str, inputs: Iterable[Path] = (), *, force: bool) -> None:
+    """Before the work whose picture it is: that may take hours, and would be lost."""
+    require_extra("plot", f"the picture {path}")
+    # Imported here: the module imports matplotlib, which most commands do without.
+    from causalarms.pictures.style import checked_ending, picture_mark
+
+    checked_ending(path)
+    refuse_output(path, picture_mark(path, made_by), inputs=inputs, force=force)
 
 
 def integers(text: str | None, option: str, of: str) -> tuple[int, ...]:

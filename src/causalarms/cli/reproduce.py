@@ -16,6 +16,8 @@ from causalarms.simulation.monte_carlo import Engine
 if TYPE_CHECKING:
     from causalarms.paper.run import Part
 
+SHOWN = ("key", "what", "paper", "unit", "measured", "agrees", "beside")  # of a headline
+
 
 @click.command()
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
@@ -62,9 +64,8 @@ def reproduce(
     from causalarms.paper.run import reproduce as run
     from causalarms.paper.run import start_over
 
-    settings = Settings(weights=weights, seed=seed)
-    if sizes is not None:
-        settings = Settings(weights=weights, seed=seed, sizes=_sizes(sizes))
+    graph_sizes = Settings.sizes if sizes is None else _sizes(sizes)
+    settings = Settings(weights=weights, seed=seed, sizes=graph_sizes)
     if overwrite:
         start_over(folder, settings)
     with progress("{task.description}", "bar", "count", "time left", keep=True) as bars:
@@ -90,6 +91,7 @@ def reproduce(
                 "from there",
                 err=True,
             )
+            # Again, so that the exit code is that of an interruption.
             raise
     if as_json:
         print_json(
@@ -97,22 +99,15 @@ def reproduce(
                 "settings": settings.as_dict(),
                 "runs": runs,
                 "headlines": [
-                    {
-                        "key": h.key,
-                        "what": h.what,
-                        "paper": h.paper,
-                        "unit": h.unit,
-                        "measured": h.measured._asdict(),
-                        "agrees": h.agrees,
-                        "beside": h.beside,
-                    }
-                    for h in result.headlines
+                    {name: getattr(headline, name) for name in SHOWN}
+                    for headline in result.headlines
                 ],
                 "seconds": result.seconds,
                 "files": [str(path) for path in result.files],
             }
         )
         return
+    # The second readings of the last column are sentences: the report has room for them.
     print_table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)])
     agreeing = sum(h.agrees for h in result.headlines)
     spent = ", ".join(f"{name} {value:.0f} s" for name, value in result.seconds.items())

@@ -205,11 +205,13 @@ class Player(RemoteStudy):
 def _play(url: str, token: str | None) -> None:
     wait = threading.Event()
     try:
+        # The service is in this process: if it does not answer soon, it has ended.
         with Player(url, token, patience=2.0) as study:
             while True:
                 trial = study.ask(worker=PLAYER)
                 wait.wait(PAUSE_SECONDS if trial.number >= FIRST_ROUNDS else 0.0)
                 a = np.array([list(trial.intervention.values())], dtype=np.uint8)
+                # A stream per trial: a demo that is continued meets the noise it would have met.
                 noise = stream(3, "noise", trial.number)
                 with suppress(ClosedTrialError):  # somebody else told it on the page
                     study.tell(trial, system(trial.number).sample(a, noise)[0])

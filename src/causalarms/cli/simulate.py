@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from causalarms.cli.options import (
     engine_options,
     integers,
     named_settings,
+    refuse_picture,
     stacked,
     systems_options,
     worlds,
 )
 from causalarms.cli.terminal import emit, print_json, print_table, runs_bar, say
-from causalarms.extras import require_extra
 from causalarms.files import Mark, refuse_output, write_output
 from causalarms.policies.stopping import StopRule
 from causalarms.simulation import (
@@ -31,11 +32,11 @@ from causalarms.simulation import (
     Experiment,
     LearnerContestant,
     LearnerExperiment,
-    compare_learners,
     monte_carlo,
     summarise,
     summarise_learners,
 )
+from causalarms.simulation.experiment import Comparison
 from causalarms.simulation.summary import Interval, LearnerSummary, PolicySummary
 from causalarms.tables.write import csv_text
 
@@ -46,6 +47,8 @@ CURVES = ("regret", "normalised-regret", "optimal-share")
 SUMMARY = (
     "policy", "runs", "regret", "regret_low", "regret_high", "median_regret", "final_optimal_share",
 )  # fmt: skip
+SUMMARY_MARK = Mark(f"`{SIMULATE}`", ",".join(SUMMARY).encode())
+PICTURES = ("regret.png", "optimal_share.png")
 
 RUNS = stacked(
     click.option(
@@ -129,54 +132,62 @@ def simulate(
     experiment = Experiment(
         **worlds(**systems),
         horizon=horizon,
+        # A block or step longer than the run would be refused.
         block=min(100, horizon),
         step=min(10, horizon),
         changes=integers(changes, "--changes", "a list of rounds"),
         n_changed=changed,
         batch=batch,
         stop=stop,
-        contestants=tuple(contestant(text) for text in policies or COMPARED_POLICIES),
+        contestants=tuple(
+            Contestant(*named_settings(text)) for text in policies or COMPARED_POLICIES
+        ),
     )
     inputs = [path for path in (results, *systems["files"]) if path is not None]
     # Refused before the runs: they may take hours.
-    for path, mark in {} if folder is None else marks(folder).items():
-        refuse_output(path, mark, inputs=inputs, force=force)
-    with runs_bar("simulating", runs * len(experiment.contestants)) as on_result:
-        records = monte_carlo(
-            experiment,
-            runs=runs,
-            path=results,
-            engine=engine,
-            n_jobs=jobs,
-            address=address,
-            on_result=on_result,
-        )
+    if folder is not None:
+        refuse_output(folder / "summary.csv", SUMMARY_MARK, inputs=inputs, force=force)
+        for name in PICTURES:
+            refuse_picture(folder / name, SIMULATE, inputs, force=force)
+    records = run(
+        experiment, "simulating", runs, results, engine=engine, n_jobs=jobs, address=address
+    )
     rows = summarise(experiment, records)
     written = []
     if folder is not None:
         written = write_outputs(experiment, records, rows, folder, inputs=inputs, force=force)
     if as_json:
-        print_json(
-            {
-                "settings": experiment.settings(),
-                "runs": runs,
-                "policies": [row.as_dict() for row in rows],
-                "files": [str(path) for path in written],
-            }
-        )
+        print_comparison(experiment, runs, rows, "policies", written)
         return
     print_summary(experiment, records, rows)
     for path in written:
         say(f"wrote {path}")
 
 
-def contestant(text: str) -> Contestant:
-    """`name,setting=value,...`; `label=` names the row.
+def run(
+    experiment: Comparison, verb: str, runs: int, results: Path | None, **engine: Any
+) -> list[dict[str, Any]]:
+    """The records of all units, with a bar while they are computed."""
+    with runs_bar(verb, runs * len(experiment.entries)) as on_result:
+        return monte_carlo(experiment, runs=runs, path=results, on_result=on_result, **engine)
 
-    >>> contestant("csl-ucb,joint=False,label=literal")
-    Contestant(policy='csl-ucb', label='literal', settings={'joint': False})
-    """
-    return Contestant(*named_settings(text))
+
+def print_comparison(
+    experiment: Comparison,
+    runs: int,
+    rows: Sequence[PolicySummary | LearnerSummary],
+    compared: str,
+    written: list[Path],
+) -> None:
+    """For machines: what was compared and found, and the files it is in."""
+    print_json(
+        {
+            "settings": experiment.settings(),
+            "runs": runs,
+            compared: rows,
+            "files": [str(path) for path in written],
+        }
+    )
 
 
 def print_summary(
@@ -245,32 +256,12 @@ def write_outputs(
         )
         for r in rows
     ]
-    summary = folder / "summary.csv"
-    text = csv_text(SUMMARY, cells)
-    write_output(summary, text, marks(folder)[summary], inputs=inputs, force=force)
-    pictures = {
-        "regret.png": draw_regret(experiment, records),
-        "optimal_share.png": draw_optimal_share(experiment, records),
-    }
-    return [
-        summary,
-        *(
-            save_figure(figure, folder / name, made_by=SIMULATE, inputs=inputs, force=force)
-            for name, figure in pictures.items()
-        ),
-    ]
-
-
-def marks(folder: Path) -> dict[Path, Mark]:
-    """How the files of an earlier run are recognised."""
-    require_extra("plot", f"`{SIMULATE} --out {folder}`")
-    from causalarms.pictures.style import picture_mark
-
-    pictures = [folder / "regret.png", folder / "optimal_share.png"]
-    return {
-        folder / "summary.csv": Mark(f"`{SIMULATE}`", ",".join(SUMMARY).encode()),
-        **{path: picture_mark(path, SIMULATE) for path in pictures},
-    }
+    text, summary = csv_text(SUMMARY, cells), folder / "summary.csv"
+    written = [write_output(summary, text, SUMMARY_MARK, inputs=inputs, force=force)]
+    for name, draw in zip(PICTURES, (draw_regret, draw_optimal_share), strict=True):
+        figure, path = draw(experiment, records), folder / name
+        written.append(save_figure(figure, path, made_by=SIMULATE, inputs=inputs, force=force))
+    return written
 
 
 def _percent(interval: Interval) -> str:
@@ -321,17 +312,10 @@ def learners(
     )
     inputs = [path for path in (results, *systems["files"]) if path is not None]
     if picture is not None:
-        _refuse_picture(picture, LEARNERS, inputs, force)
-    with runs_bar("learning", runs * len(experiment.learners)) as on_result:
-        records = compare_learners(
-            experiment,
-            runs=runs,
-            path=results,
-            engine=engine,
-            n_jobs=jobs,
-            address=address,
-            on_result=on_result,
-        )
+        refuse_picture(picture, LEARNERS, inputs, force=force)
+    records = run(
+        experiment, "learning", runs, results, engine=engine, n_jobs=jobs, address=address
+    )
     rows = summarise_learners(experiment.names, records)
     if picture is not None:
         from causalarms.pictures import draw_learners, save_figure
@@ -339,14 +323,8 @@ def learners(
         figure = draw_learners(experiment.names, records)
         save_figure(figure, picture, made_by=LEARNERS, inputs=inputs, force=force)
     if as_json:
-        print_json(
-            {
-                "settings": experiment.settings(),
-                "runs": runs,
-                "learners": [row.as_dict() for row in rows],
-                "files": [str(picture)] if picture is not None else [],
-            }
-        )
+        written = [] if picture is None else [picture]
+        print_comparison(experiment, runs, rows, "learners", written)
         return
     print_learners(rows)
     if picture is not None:
@@ -414,7 +392,7 @@ def plot(
 
     Lines are means over systems; shaded are their 95 % bootstrap intervals, those of the table.
     """
-    _refuse_picture(picture, PLOT, [results], force)
+    refuse_picture(picture, PLOT, [results], force=force)
     from causalarms.pictures import draw_results, save_figure
     from causalarms.simulation.results import read_results
 
@@ -424,11 +402,3 @@ def plot(
     drawn = list(names) or found.names
     record = {"files": [str(picture)], "drawn": drawn, "runs": len(found.records)}
     emit(as_json, record, f"wrote {picture}")
-
-
-def _refuse_picture(path: Path, made_by: str, inputs: list[Path], force: bool) -> None:
-    require_extra("plot", f"the picture {path}")
-    from causalarms.pictures.style import checked_ending, picture_mark
-
-    checked_ending(path)
-    refuse_output(path, picture_mark(path, made_by), inputs=inputs, force=force)

@@ -16,7 +16,6 @@ from causalarms.cli.study_options import (
     open_study,
     pairs_or_json,
     study_command,
-    switched,
     what_to_set,
     worker_of,
 )
@@ -51,10 +50,11 @@ def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None
         named = study.settings.named
     trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:
+        # As the library returns it: one trial for one, a list for several.
         print_json(given)
         return
     for trial in trials:
-        words = switched(named.words(list(trial.intervention.values())))
+        words = what_to_set(named, trial.intervention.values())
         say(f"trial {trial.number}: switch {words}  ({trial.reason})")
 
 
@@ -140,11 +140,11 @@ def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
 def show(file: StudyPlace, as_json: bool) -> None:
     """Show the reward so far, the best intervention, learned edges and alarms."""
     with open_study(file, read_only=True) as study:
-        record = summary(study)
+        record, named = summary(study), study.settings.named
     if as_json:
         print_json(record)
     else:
-        _print_screen(record)
+        _print_screen(record, named)
 
 
 @study_command
@@ -155,8 +155,7 @@ def best(file: StudyPlace, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    words = settings.named.words(list(found.intervention.values()))
-    say(f"switch {switched(words)}")
+    say(f"switch {what_to_set(settings.named, found.intervention.values())}")
     interval = ""
     # nan: a policy without a model has a mean and no interval.
     if found.low == found.low:
@@ -217,8 +216,8 @@ def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> No
             e["parent"],
             e["child"],
             f"{e['weight']:+.3f}",
-            _number(e["standard_error"]),
-            _number(e.get("probability")),
+            _number(e["standard_error"], ".3f"),
+            _number(e.get("probability"), ".3f"),
         ]
         for e in edges(found, named)
     ]
@@ -247,11 +246,11 @@ def alarms(file: StudyPlace, as_json: bool) -> None:
 def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     """Say why a TRIAL was suggested."""
     with open_study(file, read_only=True) as study:
-        found, factors = study.explain(trial), study.settings.named.as_list()
+        found, named = study.explain(trial), study.settings.named
     if as_json:
         print_json(found)
         return
-    words = what_to_set(found["levels"], found["switch"], factors)
+    words = what_to_set(named, named.intervention(found["levels"]))
     say(f"trial {trial} ({found['state']}): switch {words}")
     say(found["text"])
     if found.get("edges"):
@@ -288,7 +287,7 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
             r.state,
             r.worker,
             _switched(r, settings.named),
-            _cell(r.values[settings.reward_index] if r.values else None),
+            _number(r.values[settings.reward_index] if r.values else None, ".5g"),
             r.done_at or r.asked_at,
             r.reason,
         ]
@@ -298,6 +297,7 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
 
 
 def _done(trial: int, state: str, as_json: bool, warnings: Sequence[str] = ()) -> None:
+    # On standard error: what a script reads from standard output stays the same.
     for message in () if as_json else warnings:
         say(f"warning: {message}", err=True)
     record = {"trial": trial, "state": state, "warnings": list(warnings)}
@@ -364,10 +364,11 @@ def sparkline(values: list[float]) -> str:
     means = np.array([block.mean() for block in blocks])
     span = means.max() - means.min()
     scaled = np.zeros(len(means)) if span == 0 else (means - means.min()) / span
+    # The largest mean has level 1, which is past the last bar.
     return "".join(BARS[min(int(level * len(BARS)), len(BARS) - 1)] for level in scaled)
 
 
-def _print_screen(record: dict[str, Any]) -> None:
+def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
     counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
     say(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
     if record["rewards"]:
@@ -377,7 +378,7 @@ def _print_screen(record: dict[str, Any]) -> None:
         chance = best.probability
         sure = "" if chance != chance else f", best with probability {chance:.2f}"
         interval = "" if best.low != best.low else f" ({best.low:.4g} to {best.high:.4g})"
-        words = what_to_set(best.levels, best.switch, record["factors"])
+        words = what_to_set(named, best.intervention.values())
         say(f"best    switch {words}: {best.reward:.4g}{interval}{sure}")
     for edge in record["edges"][:SHOWN_EDGES]:
         say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {edge['weight']:+.2f}")
@@ -396,27 +397,18 @@ def _print_screen(record: dict[str, Any]) -> None:
     for out in record["left_out"]:
         say(f"left out {out.message}")
     for trial in record["pending"]:
-        say(
-            f"pending trial {trial['trial']} of {trial['worker']}: switch "
-            f"{what_to_set(trial['levels'], trial['switch'], record['factors'])}"
-        )
+        words = what_to_set(named, named.intervention(trial["levels"]))
+        say(f"pending trial {trial['trial']} of {trial['worker']}: switch {words}")
     if record["problem"]:
         say(f"problem {record['problem']}")
 
 
 def _switched(record: Record, named: NamedFactors) -> str:
     played, asked = (
-        switched(named.words(regimes))
-        for regimes in (record.intervention, record.asked_intervention)
+        what_to_set(named, regimes) for regimes in (record.intervention, record.asked_intervention)
     )
     return played if played == asked else f"{played} (asked: {asked})"
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

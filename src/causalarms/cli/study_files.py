@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import warnings
-from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -32,21 +29,14 @@ from causalarms.cli.study_options import (
     open_study,
     pairs_or_json,
     study_command,
-    switched,
+    what_to_set,
     with_set_levels,
 )
 from causalarms.cli.terminal import collected_warnings, emit, print_data
-from causalarms.errors import FarValueWarning, StudyError
+from causalarms.errors import StudyError
 from causalarms.extras import require_extra
-from causalarms.files import Mark, printable, read_text, refuse_output, write_output
-from causalarms.limits import LOG_BYTES
+from causalarms.files import printable, refuse_output, write_output
 from causalarms.tables.write import columns_text
-
-if TYPE_CHECKING:
-    from causalarms.study import Study
-
-GENERATOR = '<meta name="generator" content="causalarms study report">'
-REPORT = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 
 
 @study_command
@@ -189,7 +179,6 @@ def import_(
             raise click.UsageError("--interventions, --intervened and --ignore are for tables")
         from causalarms.study import Study
 
-        _check_export(source)
         with Study.import_from(source, file_of(file)) as study:
             number = len(study.ledger().trials)
         emit(as_json, {"file": str(file), "trials": number}, f"restored {file}: {number} trials")
@@ -233,10 +222,12 @@ def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_js
 def report(file: StudyPlace, path: Path, force: bool, as_json: bool) -> None:
     """Write a web page in one file: reward, graph, alarms, model checks and all trials."""
     require_extra("serve", "`causalarms study report`")
+    from causalarms.service.report import MARK, page
+
     # Before the log is learned, which may take a minute.
-    refuse_output(path, REPORT, inputs=inputs_of(file), force=force)
+    refuse_output(path, MARK, inputs=inputs_of(file), force=force)
     with open_study(file, read_only=True) as study:
-        write_output(path, page(study, file.name), REPORT, inputs=inputs_of(file), force=force)
+        write_output(path, page(study, file.name), MARK, inputs=inputs_of(file), force=force)
     emit(as_json, {"file": str(path)}, f"wrote {path}")
 
 
@@ -305,6 +296,7 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
         with open_study(file) as study:
             verdict = study.backup(copy)
     else:
+        # The log alone: the policy of the study need not be installed.
         verdict = repair.backup(file, copy)
     emit(
         as_json,
@@ -339,8 +331,7 @@ def simulate_on(
     from causalarms.sem.linear_sem import LinearSEM
 
     sem = LinearSEM.load(system)
-    with open_study(file) as study, warnings.catch_warnings():
-        warnings.simplefilter("ignore", FarValueWarning)  # a computer makes no typing errors
+    with open_study(file) as study:
         if sem.nodes != study.nodes:
             raise StudyError(
                 f"the system has nodes {', '.join(sem.nodes)}, the study {', '.join(study.nodes)}"
@@ -350,14 +341,15 @@ def simulate_on(
             a = np.array([list(trial.intervention.values())], dtype=np.uint8)
             # A stream per trial: the same results if the command is interrupted and run again.
             study.tell(trial, sem.sample(a, stream(noise_seed, "noise", trial.number))[0])
-        best, reward = study.best(), study.settings.reward
+        best, settings = study.best(), study.settings
     found = np.array([list(best.intervention.values())], dtype=np.uint8)
-    expected = float(sem.mean(found)[0, sem.nodes.index(reward)])
+    # The mean, not one more sample: what the best would give in the long run.
+    expected = float(sem.mean(found)[0, sem.nodes.index(settings.reward)])
     emit(
         as_json,
         {"rounds": rounds, "best": best, "true_reward_of_best": expected},
-        f"{rounds} rounds; best: switch {switched(best.switch)}, predicted {best.reward:.3g}, "
-        f"true {expected:.3g}",
+        f"{rounds} rounds; best: switch {what_to_set(settings.named, best.intervention.values())}, "
+        f"predicted {best.reward:.3g}, true {expected:.3g}",
     )
 
 
@@ -373,24 +365,3 @@ def _costs(given: tuple[str, ...]) -> dict[str, Any]:
         else:
             raise StudyError(f"the cost of {factor!r} is given as a whole and by level")
     return found
-
-
-def _check_export(source: Path) -> None:
-    from causalarms.study.exchange import FORMAT
-
-    try:
-        first = json.loads(read_text(source, LOG_BYTES).partition("\n")[0])
-    except (ValueError, RecursionError) as error:
-        raise StudyError(f"{source} is not an exported study: {error}") from error
-    if not isinstance(first, dict) or first.get("format") != FORMAT:
-        raise StudyError(f"{source} is not an exported study")
-
-
-def page(study: Study, name: str) -> str:
-    """The page of `causalarms serve`, frozen into one file.
-
-    It asks for nothing outside itself, and no text of the study is read as markup.
-    """
-    from causalarms.service.report import frozen_answers, frozen_page
-
-    return frozen_page(frozen_answers(study, name), escape(printable(name)), GENERATOR)

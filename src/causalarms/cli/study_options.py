@@ -24,6 +24,7 @@ from causalarms.files import parse_json
 from causalarms.limits import STANDARD_INPUT_BYTES
 
 if TYPE_CHECKING:
+    from causalarms.sem.factors import NamedFactors
     from causalarms.study import Study
 
 TOKEN = "CAUSALARMS_TOKEN"  # in the environment: arguments of commands are seen by all users
@@ -37,6 +38,7 @@ class Address:
 
     @property
     def name(self) -> str:
+        # Without a name and password that stand before the host: this is printed.
         return urlsplit(self.url).netloc.rpartition("@")[2]
 
     def __str__(self) -> str:
@@ -53,6 +55,7 @@ class PlaceType(click.Path):
         super().__init__(dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        # Schemes of addresses are the same in any case.
         if str(value).lower().startswith(("http://", "https://")):
             return Address(str(value))
         return Path(str(super().convert(value, param, ctx)))
@@ -117,18 +120,23 @@ def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
     """`node=value ...` from the command line, or `-` for a JSON object on standard input."""
     if pairs == ("-",):
         return json_object(_standard_input())
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        # From the right: the name of a node may hold "=", a number does not.
-        name, equals, text = pair.rpartition("=")
-        if not equals or not name:
-            raise click.UsageError(f"{pair!r} is not of the form node=value")
-        if name in values:
-            raise StudyError(f"node {name!r} is given twice")
-        values[name] = number(text, name)
-    if not values:
+    if not pairs:
         raise click.UsageError("give node=value for every node, or - and JSON on standard input")
-    return values
+    return _once("node", map(_pair, pairs))
+
+
+def _pair(text: str) -> tuple[str, float | None]:
+    """`node=value`; nothing or `null` is a value that was not measured."""
+    # From the right: the name of a node may hold "=", a number does not.
+    name, equals, value = text.rpartition("=")
+    if not equals or not name:
+        raise click.UsageError(f"{text!r} is not of the form node=value")
+    if value.strip() in ("", "null"):
+        return name, None
+    try:
+        return name, float(value)
+    except ValueError:
+        raise StudyError(f"node {name!r} is {value!r}, not a number") from None
 
 
 def _standard_input() -> str:
@@ -154,26 +162,9 @@ def json_object(text: str) -> dict[str, Any]:
     return record
 
 
-def number(text: str, name: str) -> float | None:
-    """A number; nothing or `null` is a value that was not measured."""
-    if text.strip() in ("", "null"):
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise StudyError(f"node {name!r} is {text!r}, not a number") from None
-
-
-def what_to_set(levels: dict[str, Any], switch: list[str], factors: list[dict[str, Any]]) -> str:
-    """The factors to set, those in `switch`, at their levels; of a switch without it."""
-    from causalarms.sem.factors import OFF_ON
-
-    switches = {f["name"] for f in factors if f["levels"] == list(OFF_ON)}
-    return switched([n if n in switches else f"{n}={levels[n]}" for n in switch])
-
-
-def switched(words: list[str]) -> str:
-    return ", ".join(words) if words else "nothing (all natural)"
+def what_to_set(named: NamedFactors, regimes: Iterable[int]) -> str:
+    """The factors to set at their levels; of a switch without its level."""
+    return ", ".join(named.words(list(regimes))) or "nothing (all natural)"
 
 
 def levels(text: str | None) -> dict[str, Any] | None:

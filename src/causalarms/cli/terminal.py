@@ -24,7 +24,6 @@ from causalarms.errors import CausalArmsWarning
 from causalarms.files import aligned, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
     from causalarms.simulation.monte_carlo import OnResult
@@ -47,7 +46,7 @@ def print_data(text: str) -> None:
 
 
 def print_json(record: Any) -> None:
-    """Strict JSON: a number that is not finite becomes null."""
+    """Strict JSON, records by the names of their fields; a number that is not finite is null."""
     # NaN is not JSON: most readers would refuse the whole document.
     click.echo(json.dumps(_finite(record), indent=1, allow_nan=False))
 
@@ -75,13 +74,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         click.echo(line)
 
 
-def err() -> Console:
-    """Standard error: progress and warnings."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False)
-
-
 def progress(*parts: str, keep: bool = False) -> Progress:
     """Bars or clocks on standard error while something takes long; silent off a terminal.
 
@@ -89,6 +81,7 @@ def progress(*parts: str, keep: bool = False) -> Progress:
     keep    leave the lines there at the end
     """
     from rich import progress as rich
+    from rich.console import Console
 
     kinds: dict[str, Callable[[], ProgressColumn]] = {
         "bar": rich.BarColumn,
@@ -98,7 +91,8 @@ def progress(*parts: str, keep: bool = False) -> Progress:
         "time spent": rich.TimeElapsedColumn,
     }
     columns = [kinds[part]() if part in kinds else rich.TextColumn(part) for part in parts]
-    console = err()
+    console = Console(stderr=True, highlight=False)
+    # In a file or a pipe the codes that move a bar would only be noise.
     hidden = not console.is_terminal
     return rich.Progress(*columns, console=console, transient=not keep, disable=hidden)
 
@@ -110,6 +104,7 @@ def runs_bar(verb: str, total: int) -> Iterator[OnResult]:
         task = bar.add_task(verb, total=total)
 
         def on_result(done: int, total: int, record: dict[str, Any] | None) -> None:
+            # Nothing has finished at the start: there is no record to name.
             name = verb if record is None else printable(record["policy"])
             bar.update(task, completed=done, total=total, description=name)
 
@@ -121,6 +116,7 @@ def waiting(words: str) -> Iterator[None]:
     """Say what takes long, also off a terminal; the time that has passed only on one."""
     say(words, err=True)
     with progress("spinner", "{task.description}", "time spent") as clock:
+        # How long it takes nobody knows: no total, so a clock instead of a bar.
         clock.add_task("starting", total=None)
         yield
 
@@ -154,6 +150,7 @@ def compiling_shown() -> Iterator[None]:
 def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
     """Collect the package's warnings as text; `show` prints them afterwards."""
     with warnings.catch_warnings(record=True) as caught:
+        # By default Python shows a warning once per line of code, however often it is due.
         warnings.simplefilter("always", CausalArmsWarning)
         yield
     for warning in caught:
@@ -172,6 +169,8 @@ def collected_warnings(messages: list[str], *, show: bool) -> Iterator[None]:
 def _finite(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         return _finite(msgspec.to_builtins(value))
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # a NamedTuple
+        return _finite(value._asdict())
     if isinstance(value, dict):
         return {key: _finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from causalarms.extras import imported_on_use
 from causalarms.graphs.graph import Graph, GraphErrors, graph_errors, varsortability
 
 if TYPE_CHECKING:
@@ -20,12 +20,8 @@ __all__ = [
     "varsortability",
 ]
 
-# Loaded on first use: scikit-learn takes long to import, and a study asked from a shell needs only
-# the functions beneath these classes.
-_ESTIMATORS = ("CSL", "DAGMA", "GOLEM")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ESTIMATORS:
-        return getattr(import_module("causalarms.graphs.estimators"), name)
-    raise AttributeError(f"module 'causalarms.graphs' has no attribute {name!r}")
+# scikit-learn takes long to import, and a study asked from a shell needs only the functions beneath
+# these classes.
+__getattr__ = imported_on_use(
+    __name__, dict.fromkeys(("CSL", "DAGMA", "GOLEM"), "causalarms.graphs.estimators")
+)

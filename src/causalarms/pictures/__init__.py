@@ -9,10 +9,9 @@ save_figure                                               PNG, PDF or SVG, the s
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from causalarms.extras import require_extra
+from causalarms.extras import imported_on_use
 
 if TYPE_CHECKING:
     from causalarms.pictures.curves import (
@@ -36,16 +35,11 @@ __all__ = [
     "save_figure",
 ]
 
-# Loaded on first use: layouts need no matplotlib, and there may be none.
-_HOME = dict.fromkeys(__all__, "curves") | {
-    "draw_graph": "graph",
-    "draw_sem": "graph",
-    "save_figure": "style",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'causalarms.pictures' has no attribute {name!r}")
-    require_extra("plot", f"causalarms.pictures.{name}")
-    return getattr(import_module(f"causalarms.pictures.{_HOME[name]}"), name)
+# Layouts need no matplotlib, and there may be none.
+__getattr__ = imported_on_use(
+    __name__,
+    dict.fromkeys(__all__, "causalarms.pictures.curves")
+    | dict.fromkeys(("draw_graph", "draw_sem"), "causalarms.pictures.graph")
+    | {"save_figure": "causalarms.pictures.style"},
+    extra="plot",
+)

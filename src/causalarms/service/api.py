@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from causalarms.service import handlers, records
 from causalarms.service.records import Problem
@@ -14,15 +15,18 @@ from causalarms.service.views import VERSION
 from causalarms.study.records import Explanation, State
 
 PREFIX = "/api/v1"
-LIMIT = Parameter("limit", "how many at most", least=1, most=1000, default=100)
-AFTER_EVENT = Parameter("after", "only events with larger numbers", most=2**53, default=0)
+LIMIT = Parameter("limit", "how many at most", Annotated[int, Meta(ge=1, le=1000)], 100)
+AFTER_EVENT = Parameter(
+    "after", "only events with larger numbers", Annotated[int, Meta(ge=0, le=2**53)], 0
+)
 AFTER_TRIAL = Parameter(
-    "after", "only trials with larger numbers", least=-1, most=2**53, default=-1
+    "after", "only trials with larger numbers", Annotated[int, Meta(ge=-1, le=2**53)], -1
 )
-STATE = Parameter("state", "only trials in this state", str, words=get_args(State))
+STATE = Parameter("state", "only trials in this state", State)
 ABOVE = Parameter(
-    "above", "only edges at least so probable, and the likely ones", float, 0, 1, default=0.05
-)
+    "above", "only edges at least so probable, and the likely ones",
+    Annotated[float, Meta(ge=0, le=1)], 0.05,
+)  # fmt: skip
 
 OPERATIONS = (
     Operation(
@@ -230,14 +234,7 @@ def _refusals(statuses: list[int]) -> dict[str, Any]:
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
-    schema: dict[str, Any]
-    if parameter.kind is str:
-        schema = {"type": "string", "enum": list(parameter.words)}
-    else:
-        schema = {"type": "integer" if parameter.kind is int else "number"}
-        for name, limit in (("minimum", parameter.least), ("maximum", parameter.most)):
-            if limit is not None:
-                schema[name] = limit
+    schema = parameter.schema
     if parameter.default is not None:
         schema["default"] = parameter.default
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from starlette.responses import Response
 from causalarms.errors import ClosedTrialError, NodeValueError, StudyError
 from causalarms.sem.factors import Level
 from causalarms.service import records
-from causalarms.service.live import EventStream, while_connected
+from causalarms.service.live import EventStream, LogSnapshot, while_connected
 from causalarms.service.request import Answer, Call, RefusedError, refuse_token
 from causalarms.service.tokens import SESSION_SECONDS
 from causalarms.service.views import VERSION, shown_graph, study_summary, trial_row, values_of
@@ -29,8 +29,7 @@ from causalarms.study.inputs import (
     told,
     without_result,
 )
-from causalarms.study.ledger import PENDING, Record
-from causalarms.study.log import decode
+from causalarms.study.ledger import PENDING
 from causalarms.study.report import predict
 from causalarms.study.settings import Settings
 
@@ -211,12 +210,11 @@ async def put_result(service: Service, call: Call) -> Answer:
         written = await service.threads.finish(ending)
     except ClosedTrialError:
         # A client that lost the answer sends the same result again: that is not a conflict.
-        before = await service.threads.write(
-            lambda study: _is_the_same_result(study, number, result)
-        )
-        if not before.found:
+        closed = await service.threads.write(lambda study: study.seen)
+        await service.reach(closed.number)
+        if not _is_the_same_result(service.snapshot, number, result):
             raise
-        return await _done(service, before.number, number, result.state, repeated=True)
+        return await _done(service, closed.number, number, result.state, repeated=True)
     return await _done(service, written.number, number, result.state, written.found)
 
 
@@ -396,36 +394,21 @@ def _check_form(result: records.Result) -> None:
     raise RefusedError(422, "wrong-body", "The body is not what is expected", detail)
 
 
-def _is_the_same_result(study: Study, number: int, result: records.Result) -> bool:
+def _is_the_same_result(snapshot: LogSnapshot, number: int, result: records.Result) -> bool:
     """Whether the trial was closed by this result, whatever was corrected since."""
-    record = study.ledger().trial(number)
-    if not record.asked:
-        return False
-    kind, values, reason, bits = record.state, record.values, record.reason, record.intervention
-    # The ledger holds the correction; what was told first is only in the log.
-    if record.corrected:
-        data = _told(study, record)
-        kind, values = log.TOLD, tuple(data["values"])
-        bits = tuple(data.get("played", record.asked_intervention))
-    if kind != result.state:
+    record = snapshot.ledger.trial(number)
+    # The ledger holds the last correction; what was told is what the first one replaced.
+    for _, before in snapshot.corrections.get(number, ())[:1]:
+        record = before
+    if not record.asked or record.state != result.state:
         return False
     if result.state != log.TOLD:
-        return reason == result.reason
-    named, nodes = study.settings.named, study.nodes
+        return record.reason == result.reason
     played = record.asked_intervention
     if result.played is not None:
-        played = tuple(as_intervention(result.played, named))
-    return tuple(as_values(result.values, nodes)) == values and played == bits
-
-
-def _told(study: Study, record: Record) -> dict[str, Any]:
-    for entry in study.store.entries():
-        # A cheap test first: decoding every event of a large log takes seconds.
-        if f'"trial":{record.number}' in entry.text:
-            event = decode(entry.text, entry.number)
-            if event.kind == log.TOLD and event.data["trial"] == record.number:
-                return event.data
-    raise AssertionError("a corrected trial was told")
+        played = tuple(as_intervention(result.played, snapshot.settings.named))
+    values = tuple(as_values(result.values, snapshot.settings.nodes))
+    return values == record.values and played == record.intervention
 
 
 def _now() -> datetime:

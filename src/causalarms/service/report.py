@@ -6,11 +6,13 @@ import base64
 import hashlib
 import secrets
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from causalarms.files import Mark, printable
 from causalarms.service import records
 from causalarms.service.live import LogSnapshot
 from causalarms.service.views import (
@@ -30,6 +32,8 @@ PAGE = Path(__file__).with_name("page")
 MAX_TRIALS = 2000
 MIN_PROBABILITY = 0.05  # of the edges that the page can show
 READER = records.Caller("read", "", False)
+GENERATOR = '<meta name="generator" content="causalarms study report">'
+MARK = Mark("`causalarms study report`", b"<!doctype html>", GENERATOR.encode())
 
 
 def frozen_answers(study: Study, name: str) -> dict[str, Any]:
@@ -58,14 +62,14 @@ def snapshot_of(study: Study, number: int) -> LogSnapshot:
     return LogSnapshot(number, last.hex(), study.ledger(), event, first.hash.hex(), number)
 
 
-def frozen_page(answers: dict[str, Any], title: str, generator: str) -> str:
-    """The page with the answers of the API inside; it asks for nothing else.
+def page(study: Study, name: str) -> str:
+    """The page of `causalarms serve` with the answers of the API inside, in one file.
 
-    `title` and `generator` are already escaped for HTML.
+    It asks for nothing outside itself, and no text of the study is read as markup.
     """
     style = (PAGE / "style.css").read_text("utf-8")
     # The page finds the answers in this element instead of asking a server.
-    data = _in_script(answers)
+    data = _in_script(frozen_answers(study, name))
     # Imported modules inherit the nonce of the script that imports them; hashes they would not.
     nonce = secrets.token_urlsafe(16)
     policy = (
@@ -74,10 +78,10 @@ def frozen_page(answers: dict[str, Any], title: str, generator: str) -> str:
         "require-trusted-types-for 'script'; trusted-types lit-html"
     )
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{generator}'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{GENERATOR}'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{style}</style>"
+        f"<title>{escape(printable(name))}</title><style>{style}</style>"
         f'<script type="importmap" nonce="{nonce}">{_in_script({"imports": _modules()})}</script>'
         '</head><body><a class="skip" href="#content">Skip to the content</a><div id="app">'
         "<noscript>This report needs JavaScript, and nothing else.</noscript></div>"

@@ -119,10 +119,7 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
         graph = report.graph(beliefs)
     except TooEarlyError as error:
         layout.place(np.zeros((len(nodes), len(nodes)), dtype=bool))
-        drawn = [
-            records.GraphNode(node, float(x), float(y), _regimes(beliefs, i), [])
-            for i, (node, (x, y)) in enumerate(zip(nodes, layout.positions, strict=True))
-        ]
+        drawn = _nodes(beliefs, layout, [[] for _ in nodes])
         return records.Graph(as_of, str(error), False, [], drawn, [], None, layout.number)
     belief = beliefs.known
     # One layout for all regimes, so that panels can be compared.
@@ -144,22 +141,13 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
         )
         for regime, parent, child in np.argwhere(probability > 0).tolist()
     ]
-    drawn = [
-        records.GraphNode(
-            node,
-            float(layout.positions[i, 0]),
-            float(layout.positions[i, 1]),
-            _regimes(beliefs, i),
-            graph.known[: int(graph.counts[i]), i].tolist(),
-        )
-        for i, node in enumerate(nodes)
-    ]
+    known = [graph.known[: int(count), i].tolist() for i, count in enumerate(graph.counts)]
     return records.Graph(
         as_of=as_of,
         why="",
         weighs_graphs=belief.weighs_graphs,
         regimes=list(graph.regime_names),
-        nodes=drawn,
+        nodes=_nodes(beliefs, layout, known),
         edges=edges,
         order=None if graph.order is None else list(graph.order),
         layout=layout.number,
@@ -172,9 +160,19 @@ def shown_graph(whole: records.Graph, above: float) -> records.Graph:
     return msgspec.structs.replace(whole, edges=shown)
 
 
-def _regimes(beliefs: Beliefs, node: int) -> list[str]:
-    named = beliefs.settings.named
-    return [named.regime_name(node, regime) for regime in range(int(named.regimes[node]))]
+def _nodes(beliefs: Beliefs, layout: Layout, known: list[list[bool]]) -> list[records.GraphNode]:
+    """`known` says per node and regime whether there is data."""
+    settings, named = beliefs.settings, beliefs.settings.named
+    regimes = [
+        [named.regime_name(i, regime) for regime in range(int(count))]
+        for i, count in enumerate(named.regimes)
+    ]
+    return [
+        records.GraphNode(node, x, y, regimes[i], known[i])
+        for i, (node, (x, y)) in enumerate(
+            zip(settings.nodes, layout.positions.tolist(), strict=True)
+        )
+    ]
 
 
 def rewards_view(

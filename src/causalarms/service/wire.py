@@ -157,11 +157,8 @@ class Wire:
             return answer.status, answer.getheader("Content-Type", ""), content
 
     def _connect(self) -> http.client.HTTPConnection:
-        made: http.client.HTTPConnection
-        if self._secure:
-            made = http.client.HTTPSConnection(self._host, self._port, timeout=ANSWER_SECONDS)
-        else:
-            made = http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_SECONDS)
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        made = kind(self._host, self._port, timeout=ANSWER_SECONDS)
         made.connect()
         # Without it, a small request waits up to 40 ms for the acknowledgement of the last one.
         made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

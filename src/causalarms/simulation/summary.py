@@ -59,10 +59,6 @@ class PolicySummary(NamedTuple):
     stopped: float = NAN  # fraction of runs that a stop rule ended; nan without one
     rounds_to_stop: float = NAN  # mean over those runs
 
-    def as_dict(self) -> Record:
-        """Plain JSON values; nan becomes None."""
-        return _plain_row(self)
-
 
 def summarise(experiment: Experiment, records: Sequence[Record]) -> list[PolicySummary]:
     """One row per policy, in the experiment's order.
@@ -106,10 +102,6 @@ class LearnerSummary(NamedTuple):
     nshd: Interval
     seconds: Interval  # of processor time of a fit, median
     first_failure: str | None
-
-    def as_dict(self) -> Record:
-        """Plain JSON values; nan becomes None."""
-        return _plain_row(self)
 
 
 def summarise_learners(names: Sequence[str], records: Sequence[Record]) -> list[LearnerSummary]:
@@ -166,15 +158,6 @@ def _stopped(units: list[Record]) -> dict[str, Any]:
         "stopped": len(rounds) / len(units),
         "rounds_to_stop": float(np.mean(rounds)) if rounds else NAN,
     }
-
-
-def _plain_row(row: NamedTuple) -> Record:
-    def plain(value: Any) -> Any:
-        if isinstance(value, Interval):
-            return {key: plain(end) for key, end in value._asdict().items()}
-        return None if isinstance(value, float) and not np.isfinite(value) else value
-
-    return {name: plain(value) for name, value in row._asdict().items()}
 
 
 # -- intervals -------------------------------------------------------------------------------------

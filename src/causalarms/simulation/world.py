@@ -281,19 +281,18 @@ def switching_world(
     return World(systems, change_points, noise=noise, bend=bend)
 
 
-def deviating_world(sem: LinearSEM, rounds: Sequence[int], *, factor: float = -1.0) -> World:
-    """A world whose weights are others in some rounds.
+def deviating_world(sem: LinearSEM, rounds: Sequence[int]) -> World:
+    """A world whose weights have the other sign in some rounds.
 
     sem      the system in all other rounds
     rounds   those that deviate, counted from 1
-    factor   of the weights in these rounds
 
     >>> sem = LinearSEM(weights=[[[0, 2.0], [0, 0]]], regimes=1)
     >>> world = deviating_world(sem, [1, 4])
     >>> [world.systems[world.number_at(t)].weights[0, 0, 1].item() for t in range(1, 6)]
     [-2.0, 2.0, 2.0, -2.0, 2.0]
     """
-    deviant = sem.replace(weights=factor * sem.weights, order=sem.order)
+    deviant = sem.replace(weights=-sem.weights, order=sem.order)
     wanted = set(rounds)
     systems, changes = [deviant if 1 in wanted else sem], []
     for after in range(1, max(wanted, default=0) + 1):

@@ -85,6 +85,7 @@ class SystemView(DatasetView):
         return super().model()
 
     def rounds_of(self, regime: int, node: int, most: int) -> MechanismRounds:
+        # Rounds are part of the model: a detector that did not ask for it must not see them.
         self.model()
         return super().rounds_of(regime, node, most)
 
@@ -151,6 +152,7 @@ def rounds_of(sem: LinearSEM) -> list[Round]:
     changed = sem.replace(noise_mean=sem.noise_mean + SHIFT * sem.noise_std)
     rounds = []
     for t in range(N_ROUNDS):
+        # Held for some rounds: detectors of one intervention need several results of it.
         if t % SAME == 0:
             a = rng.integers(0, sem.regimes).astype(np.uint8)
         now = sem if t < CHANGE else changed
@@ -165,6 +167,7 @@ def watch(
     found = []
     for a, x in rounds:
         number = view.add(a, x)
+        # Copies, so that a detector that writes into its arguments is caught below.
         given_a, given_x = a.copy(), x.copy()
         alarms = detector.watch(number, given_a, given_x, view)
         assert isinstance(alarms, list), f"watch returns {alarms!r:.60}, not a list"
@@ -172,6 +175,7 @@ def watch(
         assert np.array_equal(given_a, a), "the intervention was changed"
         assert np.array_equal(given_x, x), "the values were changed"
         found += alarms
+        # As a policy: what alarmed is learned again from the rounds that follow.
         for alarm in alarms if forget else ():
             for mechanism in alarm.mechanisms(view.regimes):
                 detector.forget(*mechanism)
@@ -200,6 +204,7 @@ def _finds_a_large_change(case: DetectorCase) -> None:
     detector, view = case.make(), case.view()
     watch(detector, view, case.rounds[:CHANGE])
     found = watch(detector, view, case.rounds[CHANGE:])
+    # Both ways: one that says it watches nothing must not alarm either.
     assert bool(found) == detector.watches, (
         f"{len(found)} alarms in the {N_ROUNDS - CHANGE} rounds after every mechanism moved by "
         f"{SHIFT:g} standard deviations, and `watches` is {detector.watches}"
@@ -214,11 +219,13 @@ def _same_rounds_same_alarms(case: DetectorCase) -> None:
 
 
 def _restored_goes_on(case: DetectorCase) -> None:
+    # Also before the first round: a study may be closed right after it was made.
     for n_rounds in (0, *MOMENTS):
         old, new, view = case.make(), case.make(), case.view()
         # What the new one saw before it was restored must leave no trace
         watch(new, case.view(), case.rounds[: CHANGE // 3])
         watch(old, view, case.rounds[:n_rounds])
+        # A view of its own: watching adds rounds to it.
         other_view = case.view()
         watch(case.make(), other_view, case.rounds[:n_rounds])
         new.restore(stored(old.state()))
@@ -285,6 +292,7 @@ class LearnerCase:
     def again(self, learner: Any, values: Any = None, regimes: Any = None, **known: Any) -> Any:
         """The learner after another fit; what is not given is the case's."""
         with warnings.catch_warnings():
+            # They are about the rounds, which are of our making, and break no promise.
             warnings.simplefilter("ignore", CausalArmsWarning)
             return learner.fit(
                 self.values.copy() if values is None else values,

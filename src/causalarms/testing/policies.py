@@ -112,6 +112,7 @@ def _asking_changes_nothing(case: PolicyCase) -> None:
         if t in moments:
             before = copied(policy.state())
             first, second = policy.suggest(_rng(t)), policy.suggest(_rng(t))
+            # Other numbers in between: what they draw must leave no trace either.
             policy.suggest(_rng(t + 1))
             same_suggestion(first, second)
             np.testing.assert_array_equal(policy.ask(_rng(t)), first.intervention)
@@ -160,6 +161,7 @@ def _keeps_constraints(case: PolicyCase) -> None:
             assert allowed.allows(suggestion.intervention[None])[0], (
                 f"after {n_rounds} rounds it suggests {suggestion.intervention.tolist()}"
             )
+        # Constraints are given, not learned: asking under them changes no state.
         same_suggestion(batch[-1], policy.suggest(_rng(3)))
         assert_same_state(policy.state(), before)
 
@@ -225,6 +227,7 @@ def _learns_from_what_it_did_not_ask(case: PolicyCase) -> None:
     n = policy.n_nodes
     for t in range(NOISE_ONLY):
         policy.tell(numbers.integers(0, policy.regimes), numbers.normal(size=n))
+        # As bools: a table of switches holds them, and they are regimes, too.
         every = np.minimum(np.full(n, t % 2), policy.regimes - 1).astype(bool)
         policy.tell(every, numbers.normal(size=n))
     assert policy.n_told == 2 * NOISE_ONLY, f"{policy.n_told} of {2 * NOISE_ONLY} were learned from"
@@ -238,6 +241,7 @@ def _copies_what_it_is_told(case: PolicyCase) -> None:
         mine.tell(given_a, given_x)
         np.testing.assert_array_equal(given_x, x)
         np.testing.assert_array_equal(given_a, a)
+        # A caller may use its arrays again: a policy that kept them would now learn this.
         given_a[:], given_x[:] = 0, 1e9
         other.tell(a, x)
     assert_same_state(mine.state(), other.state())
@@ -259,6 +263,7 @@ def _restored_goes_on(case: PolicyCase) -> None:
 
 def _restoring_replaces_all(case: PolicyCase) -> None:
     (n_rounds,) = case.moments(60 / 300)
+    # The new one knows more than the old: whatever it keeps of that shows.
     old, new = case.told(n_rounds), case.told(len(case.history))
     new.restore(stored(old.state()))
     _continue_together(case, old, new, n_rounds)

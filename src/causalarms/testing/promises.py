@@ -24,11 +24,13 @@ def keep(promises: Mapping[str, Callable[[Case], None]], case: Case, who: str) -
     case       what they are checked on
     who        whose promises they are
     """
+    # Without this, `python -O` would find every promise kept.
     if not __debug__:
         raise AssertionError("python -O switches assertions off: nothing can be checked")
     for words, promise in promises.items():
         try:
             promise(case)
+        # Code of others may raise anything: that too breaks the promise under test.
         except Exception as error:
             raise AssertionError(f"{who} breaks a promise: {words}\n{_words(error)}") from error
 
@@ -42,6 +44,7 @@ def assert_same_state(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     """Bit for bit; nan is equal to itself."""
     assert one.keys() == other.keys(), f"entries {sorted(one)} are not {sorted(other)}"
     for name, value in one.items():
+        # Strict: another dtype or shape would be another state on the disk.
         np.testing.assert_array_equal(value, other[name], err_msg=name, strict=True)
 
 
@@ -85,6 +88,7 @@ def assert_plain_copy(
 def under_two_random_states(run: Callable[[], Result]) -> list[Result]:
     """What `run` gives under either; AssertionError if it uses the global random state."""
     found = []
+    # Two seeds: with one alone, a detector or policy that draws would look reproducible.
     for seed in (1, 2):
         with global_random_state(seed):
             found.append(run())
