@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from served import Served, served
 
-from causalarms.errors import ClosedTrialError, RemoteStudyError
+from causalarms.errors import ClosedTrialError, RemoteStudyError, StudyBusyError
+from causalarms.service import remote
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.wire import Wire
 from causalarms.study import Study
@@ -67,6 +68,20 @@ def test_requests_whose_answers_were_lost_are_done_once(
         kinds = [entry.text.partition('"kind":"')[2].partition('"')[0] for entry in
             study.store.entries()]  # fmt: skip
     assert kinds == ["created", "asked", "told", "note", "corrected", "imported"]
+
+
+def test_a_service_that_never_learns_is_not_asked_for_ever(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(_: object) -> None:
+        raise ArithmeticError("the views could not be computed")
+
+    monkeypatch.setattr(type(site.service), "_compute_views_and_checks", never)
+    monkeypatch.setattr(remote, "VIEW_SECONDS", 0.3)
+    with RemoteStudy(f"http://127.0.0.1:{site.port}") as study:
+        study.tell(study.ask(worker="w"), VALUES)
+        with pytest.raises(StudyBusyError, match=r"has not learned event 3 within 0\.3 s"):
+            study.best()
 
 
 def test_patience_ends(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,13 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 import numpy as np
 
-from causalarms.errors import ClosedTrialError, RemoteStudyError, StudyError, TooEarlyError
+from causalarms.errors import (
+    ClosedTrialError,
+    RemoteStudyError,
+    StudyBusyError,
+    StudyError,
+    TooEarlyError,
+)
 from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
 from causalarms.sem.factors import Level
@@ -28,6 +34,7 @@ from causalarms.study.study import DEFAULT_WORKER, Study
 
 PATIENCE = 30.0  # seconds to wait for a service that is being restarted
 POLL_SECONDS = 0.02
+VIEW_SECONDS = 600.0  # to learn what was told; the first look at a long log takes minutes
 EVENTS_PER_REQUEST = 1000
 TRIALS_PER_ANSWER = 100  # new ones: choosing more may take longer than an answer may take
 View = TypeVar("View", records.Best, records.Graph, records.Alarms, records.Checks)
@@ -222,12 +229,16 @@ class RemoteStudy(Study):
     def _fresh(self, path: str, answer: type[View]) -> View:
         """An answer that includes everything told so far; the service computes it."""
         needed = self._wire.get("/study", records.StudySummary).learned_head
-        while True:
+        until = time.monotonic() + VIEW_SECONDS
+        while time.monotonic() < until:
             found = self._wire.get(path, answer)
             # The service computes views after it answered the tell, so the answer may be older.
             if found.as_of >= needed:
                 return found
             time.sleep(POLL_SECONDS)
+        raise StudyBusyError(
+            f"{self.url} has not learned event {needed} within {VIEW_SECONDS:g} s; its log says why"
+        )
 
 
 class _Asked(msgspec.Struct):
