@@ -110,7 +110,7 @@ class Ledger:
         self.pending: dict[int, None] = {}
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
         self.notes: list[Note] = []
-        self.recoveries: list[dict[str, Any]] = []  # what `recover` found to be gone, newest last
+        self.recoveries: list[Note] = []  # what `recover` found to be gone, newest last
         self.keys: Keys = {}  # of requests that were done
         self.revision = 0  # the last event that changed what was learned before it
 
@@ -137,6 +137,12 @@ class Ledger:
         # Every other event is checked against the settings, so `created` comes first and once.
         if (self._settings is None) != (event.kind == kinds.CREATED):
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
+        if event.kind not in _APPLY:
+            raise CorruptStudyError(
+                f"event {event.number} is not an event of this package: it is of the kind "
+                f"{shown(event.kind)}, which a later version may know",
+                event.number,
+            )
         try:
             _APPLY[event.kind](self, event)
             record_key(self.keys, event)
@@ -275,8 +281,8 @@ class Ledger:
         self.trials.append(Record(number, kinds.LOST, bits, done_at=event.at))
 
     def _recovered(self, event: Event) -> None:
-        self.recoveries.append(event.data)
         self._note(event)
+        self.recoveries.append(self.notes[-1])
 
     def _bits(self, given: Any) -> Bits:
         counts = self.settings.named.regimes.tolist()

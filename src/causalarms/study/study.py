@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from causalarms.errors import (
+    CorruptStudyError,
     LearningWarning,
     NoResultError,
     StudyError,
@@ -153,12 +154,14 @@ class Study(Reader):
 
         A study opened `read_only` refuses to write. `clock` gives the time that new events carry.
         """
-        study = cls(SqliteStore(path, read_only=read_only), clock)
         try:
+            study = cls(SqliteStore(path, read_only=read_only), clock)
             study._refresh()
-        except BaseException:
-            study.close()
-            raise
+        except CorruptStudyError as error:
+            # The log names the event only, and here is where people learn that a file is damaged.
+            file = "" if error.event is None else f"{path}: "
+            hint = "`causalarms study recover` saves every event that is whole"
+            raise CorruptStudyError(f"{file}{error}; {hint}", error.event) from error
         return study
 
     @classmethod
