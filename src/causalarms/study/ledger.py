@@ -123,13 +123,10 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """The trials as they are now, whatever happens to them later."""
-        # Records are never changed, only replaced: copies of the lists are enough.
         twin = Ledger()
-        twin._settings, twin.revision = self._settings, self.revision
-        twin.trials, twin.order = self.trials.copy(), self.order.copy()
-        twin.pending, twin.acknowledged = self.pending.copy(), self.acknowledged.copy()
-        twin.notes, twin.recoveries = self.notes.copy(), self.recoveries.copy()
-        twin.keys = self.keys.copy()
+        for name, value in vars(self).items():
+            # Records are never changed, only replaced: copies of the lists are enough.
+            setattr(twin, name, value.copy() if isinstance(value, list | dict) else value)
         return twin
 
     def apply(self, event: Event) -> None:
