@@ -59,6 +59,7 @@ class StudyPolicy:
 
     def __init__(self, settings: Settings, revision: int = 0) -> None:
         self.problem: Problem | None = None  # of the round learned last
+        self._revision = revision
         self._followed = 0  # how many of the ledger's results are dealt with
         self._spent = 0.0  # seconds of learning since the state was kept
         self._unsaved = 0  # rounds since then
