@@ -62,7 +62,7 @@ class Record:
     @property
     def measured(self) -> bool:
         """Whether there is a result, even if some values are missing."""
-        return self.state in WITH_VALUES and self.values is not None
+        return self.values is not None
 
     @property
     def n_missing(self) -> int:
@@ -72,7 +72,7 @@ class Record:
     @property
     def complete(self) -> bool:
         """Whether any policy can learn from it."""
-        return self.measured and None not in (self.values or ())
+        return self.values is not None and None not in self.values
 
     def learnable(self, gaps: bool) -> bool:
         """Whether a policy can learn from it; `gaps`: it can if some values are missing."""
