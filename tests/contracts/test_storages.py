@@ -57,6 +57,15 @@ def test_a_transaction_that_ends_without_a_commit_leaves_nothing(store: Store) -
     assert len(store.entries()) == 2
 
 
+def test_a_transaction_ends_again_after_ctrl_c_at_its_end(tmp_path: Path) -> None:
+    store = SqliteStore.create(tmp_path / "s.db")
+    store.begin()
+    assert store._locks is not None
+    store._locks.close()  # and the interrupt comes before the store has noted it
+    store.end()
+    write(store, entry(1))
+
+
 @pytest.mark.parametrize("numbers", [[2], [1, 3], [0], [1, 1]])
 def test_a_gap_is_refused_and_nothing_is_written(tmp_path: Path, numbers: list[int]) -> None:
     store = SqliteStore.create(tmp_path / "s.db")

@@ -220,7 +220,8 @@ class FileLocks:
     def close(self) -> None:
         """A forked child that unwinds its parent's work must not release its parent's locks."""
         # Closing is not enough: a child that was forked meanwhile holds the same description open.
-        if self._process == os.getpid():
+        # Closed already if Ctrl+C came just after it, and the transaction is ended once more.
+        if self._process == os.getpid() and not self.file.closed:
             self.release(CONTENT, WRITER)
         self.file.close()
 
