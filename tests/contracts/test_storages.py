@@ -97,6 +97,13 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.db"]
 
 
+def test_what_is_in_memory_outlives_closing() -> None:
+    memory = MemoryStore()
+    write(memory, entry(1))
+    memory.close()
+    assert memory.entries() == [entry(1)]
+
+
 def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:
     store = SqliteStore.create(tmp_path / "s.db")
     reader = SqliteStore(tmp_path / "s.db", read_only=True)

@@ -98,7 +98,7 @@ class StudyPolicy:
         return self.policy
 
     def choose(self, trial: int, pending: Sequence[Interventions]) -> Suggestion:
-        """What to play in a new trial; the same whoever asks and however often."""
+        """What to play in a new trial; the same for every process that asks, however often."""
         # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
         return self.policy.suggest(rng, pending=pending)

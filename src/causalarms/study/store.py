@@ -10,8 +10,7 @@ to the program (sqlite.org/howtocorrupt.html):
   is noticed by the next call, which opens the path again and finds another history (log.py).
 - Locks that closing another handle of the file does not drop (`FileLocks`).
 
-The journal is SQLite's default (DELETE): between writes everything is in one file. With
-`synchronous = EXTRA` the removal of the journal is on the disk, too, when a commit returns.
+The journal is SQLite's default (DELETE): between writes everything is in one file.
 """
 
 from __future__ import annotations
@@ -187,6 +186,9 @@ class MemoryStore(Store):
     def commit(self, entries: Sequence[Entry]) -> None:
         self._entries += entries
 
+    def close(self) -> None:
+        """It stays: what is only in memory could not be opened again."""
+
 
 class FileLocks:
     """Locks on an open file that only their owner can lose.
@@ -194,7 +196,7 @@ class FileLocks:
     SQLite's locks belong to the process: closing *any* handle of the file (a copy, `open(path)` in
     another thread) drops them all. These belong to one open file description.
 
-    WRITER   held by whoever is writing, from reading the log until its events are safe
+    WRITER   held by the one that writes, from reading the log until its events are safe
     CONTENT  shared while pages are read, exclusive for the moment in which they change
     """
 
@@ -220,7 +222,7 @@ class FileLocks:
     def close(self) -> None:
         """A forked child that unwinds its parent's work must not release its parent's locks."""
         # Closing is not enough: a child that was forked meanwhile holds the same description open.
-        # Closed already if Ctrl+C came just after it, and the transaction is ended once more.
+        # It is closed already if Ctrl+C came just after that and the transaction ends once more.
         if self._process == os.getpid() and not self.file.closed:
             self.release(CONTENT, WRITER)
         self.file.close()
@@ -472,9 +474,7 @@ def _check_study(connection: sqlite3.Connection, path: Path, locks: FileLocks) -
             "(and its -journal if there is one), or go back to a backup"
         )
     if Path(f"{path}-wal").exists():
-        raise ChangedStudyError(
-            f"{path}-wal does not belong to {path}, which has no such log: move it away"
-        )
+        raise ChangedStudyError(f"{path}-wal does not belong to this study: move it away")
     if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         raise StudyFileError(f"{path} is a file of another program: give the file of a study")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
