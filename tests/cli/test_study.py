@@ -123,6 +123,17 @@ def test_what_is_known(played: Path) -> None:
     assert len(run("study", "history", played, "--last", 4).out.splitlines()) == 5
 
 
+def test_verify_of_a_path_that_leads_to_no_study_is_refused_with_the_reason(file: Path) -> None:
+    empty, second = file.with_name("empty.db"), file.with_name("second.db")
+    empty.touch()
+    assert run("study", "verify", file).out.startswith("ok: intact; 1 events")
+    second.hardlink_to(file)
+    for place, said in ((empty, "is empty: somebody"), (file, "remove one of the names")):
+        outcome = run("study", "verify", place)
+        assert (outcome.code, outcome.out) == (1, "")
+        assert said in outcome.err
+
+
 def test_export_import_and_verify(played: Path, tmp_path: Path) -> None:
     for name in ("log.json", "trials.csv", "trials.parquet"):
         assert run("study", "export", played, "--out", tmp_path / name).code == 0

@@ -57,6 +57,15 @@ def test_a_transaction_that_ends_without_a_commit_leaves_nothing(store: Store) -
     assert len(store.entries()) == 2
 
 
+def test_a_transaction_ends_again_after_ctrl_c_at_its_end(tmp_path: Path) -> None:
+    store = SqliteStore.create(tmp_path / "s.db")
+    store.begin()
+    assert store._locks is not None
+    store._locks.close()  # and the interrupt comes before the store has noted it
+    store.end()
+    write(store, entry(1))
+
+
 @pytest.mark.parametrize("numbers", [[2], [1, 3], [0], [1, 1]])
 def test_a_gap_is_refused_and_nothing_is_written(tmp_path: Path, numbers: list[int]) -> None:
     store = SqliteStore.create(tmp_path / "s.db")
@@ -86,6 +95,13 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="was closed"):
         store.entries()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.db"]
+
+
+def test_what_is_in_memory_outlives_closing() -> None:
+    memory = MemoryStore()
+    write(memory, entry(1))
+    memory.close()
+    assert memory.entries() == [entry(1)]
 
 
 def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:

@@ -349,5 +349,12 @@ def test_what_is_wrong_with_the_file_is_said_and_is_no_mistake_of_the_caller(
         study.tell(trial["trial"], VALUES)
     with pytest.raises(StudyFileError, match=said):
         study.ask(worker="w")
+    if said == "is damaged":
+        verdict = study.verify()
+        assert not verdict.ok
+        assert said in verdict.message
+    else:
+        with pytest.raises(StudyFileError, match=said):
+            study.verify()
     study.close()
     assert (path.read_bytes() if path.is_file() else None) == before

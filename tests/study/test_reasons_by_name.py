@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 
 from causalarms import Study, random_sem
+from causalarms.errors import StudyError
 from causalarms.policies.base import TEST, Reason
 
 
@@ -44,3 +46,11 @@ def test_a_test_names_the_factor_that_a_person_would_change() -> None:
         "tests whether 'catalyst' and 'yield' should change: "
         "expected to save 123456 over the next 7 rounds, costs 0.25"
     )
+
+
+def test_refused_settings_name_the_node() -> None:
+    with pytest.raises(StudyError, match="but node 'load' can never be in regime 1"):
+        Study.create(
+            None, nodes=["heat", "load", "yield"], reward="yield", policy="csl-ucb",
+            noise_mean=1.0, intervenable=["heat"], factors={"heat": {}, "load": {}, "yield": {}},
+        )  # fmt: skip

@@ -10,7 +10,7 @@ from study_rounds import SETTINGS, play, result
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, ClosedTrialError, StudyError, UnknownTrialError
 from causalarms.study import log
-from causalarms.study.inputs import Ending, told, without_result
+from causalarms.study.inputs import Ending
 
 
 def test_asking_for_many_is_what_asking_one_after_the_other_is(tmp_path: Path) -> None:
@@ -45,11 +45,11 @@ def test_trials_end_together_and_those_that_cannot_say_why(tmp_path: Path) -> No
     study.fail(trials[0])
     before = study.seen
     endings = [
-        told(study.settings, 1, result(trials[1])),
-        without_result(log.FAILED, 0, "again"),
-        without_result(log.ABANDONED, 3, "no time"),
-        without_result(log.FAILED, 9, ""),
-        told(study.settings, 2, result(trials[2]), {"heat": 1 - trials[2].intervention["heat"]}),
+        Ending(log.TOLD, 1, result(trials[1])),
+        Ending(log.FAILED, 0, reason="again"),
+        Ending(log.ABANDONED, 3, reason="no time"),
+        Ending(log.FAILED, 9, reason=""),
+        Ending(log.TOLD, 2, result(trials[2]), {"heat": 1 - trials[2].intervention["heat"]}),
     ]
     first, closed, third, unknown, last = study.finish(endings)
     assert first is third is last is None
@@ -90,7 +90,7 @@ def test_a_wrong_ending_is_refused_and_spoils_nothing(
     trials = study.ask(2)
     before = study.seen
     with pytest.raises(StudyError, match=words):
-        study.finish([told(study.settings, 0, result(trials[0])), wrong])
+        study.finish([Ending(log.TOLD, 0, result(trials[0])), wrong])
     assert study.seen == before
     assert Study.open(tmp_path / "s.db").verify().told == 0
 
@@ -102,8 +102,8 @@ def test_results_that_the_file_cannot_take_are_kept_beside_it(tmp_path: Path) ->
     path.rename(tmp_path / "moved.db")
     Study.create(path, **SETTINGS | {"seed": 8}).ask(3)
     found = study.finish(
-        [told(study.settings, t.number, result(t)) for t in trials[:2]]
-        + [without_result(log.FAILED, 2, "")]
+        [Ending(log.TOLD, t.number, result(t)) for t in trials[:2]]
+        + [Ending(log.FAILED, 2, reason="")]
     )
     assert all(isinstance(error, ChangedStudyError) for error in found)
     assert ["is kept in" in str(error) for error in found] == [True, True, False]

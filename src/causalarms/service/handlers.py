@@ -20,14 +20,13 @@ from causalarms.service.tokens import SESSION_SECONDS
 from causalarms.service.views import VERSION, shown_graph, study_summary, trial_row, values_of
 from causalarms.study import Study, log
 from causalarms.study.inputs import (
+    Ending,
     Import,
     PastRounds,
     as_intervention,
     as_values,
     prepare_import,
     remarks,
-    told,
-    without_result,
 )
 from causalarms.study.ledger import PENDING
 from causalarms.study.report import predict
@@ -202,12 +201,11 @@ async def put_result(service: Service, call: Call) -> Answer:
     _check_form(result)
 
     settings = service.snapshot.settings
-    if result.values is None:
-        ending = without_result(result.state, number, result.reason)
-    else:
-        ending = told(settings, number, result.values, result.played)
+    ending = Ending(result.state, number, result.values, result.played, result.reason)
+    # Before it joins those of other requests, for which an error of this one would be an error too.
+    checked = ending.checked(settings)
     try:
-        written = await service.threads.finish(ending)
+        written = await service.threads.finish(checked)
     except ClosedTrialError:
         # A client that lost the answer sends the same result again: that is not a conflict.
         closed = await service.threads.write(lambda study: study.seen)

@@ -195,7 +195,7 @@ class RemoteStudy(Study):
         return None
 
     def _finish(self, ending: Ending) -> list[str]:
-        values = played = None
+        ending, values, played = ending.checked(self.settings), None, None
         if ending.values is not None:
             values, played = self._by_name(ending.values, ending.played)
         body = records.Result(ending.kind, values, ending.reason, played)  # type: ignore[arg-type]

@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from causalarms.errors import DataError, StudyError
 from causalarms.files import Mark, read_text, write_output
 from causalarms.limits import LOG_BYTES
@@ -19,8 +21,9 @@ from causalarms.tables.write import FIRST, columns_text, parquet_bytes
 
 FORMAT = "causalarms.study/1"
 MADE_BY = "causalarms study export"
+FIRST_LINE = json.dumps({"format": FORMAT})
 MARKS = {  # of what `export` writes, by its ending
-    ".json": Mark(f"`{MADE_BY}`", json.dumps({"format": FORMAT}).encode()),
+    ".json": Mark(f"`{MADE_BY}`", FIRST_LINE.encode()),
     ".csv": Mark(f"`{MADE_BY}`", ",".join(FIRST).encode()),
     ".parquet": Mark(f"`{MADE_BY}`", b"PAR1", MADE_BY.encode()),
 }
@@ -50,7 +53,7 @@ def export(
 
 def log_text(store: Store) -> str:
     """The first line names the format; then one line per event: its hash and its text."""
-    lines = [json.dumps({"format": FORMAT})]
+    lines = [FIRST_LINE]
     lines += [json.dumps({"hash": e.hash.hex(), "text": e.text}) for e in store.entries()]
     return "\n".join(lines) + "\n"
 
@@ -61,17 +64,15 @@ def import_log(source: str | Path, path: str | Path) -> None:
         lines = read_text(source, LOG_BYTES).splitlines()
     except DataError as error:
         raise StudyError(str(error)) from error
-    records = [_record(line, number, source) for number, line in enumerate(lines)]
-    if not records or records[0].get("format") != FORMAT:
-        raise StudyError(f"{source} is not an exported study")
-    # Hashes are not trusted here: the log compares them below.
+    if not lines or lines[0] != FIRST_LINE:
+        raise StudyError(f"{source} is not an exported study: its first line is not {FIRST_LINE}")
     entries: list[Entry] = []
-    for number, record in enumerate(records[1:], start=1):
-        digest = str(record.get("hash"))
+    for number, line in enumerate(lines[1:], start=1):
         try:
-            entries.append(Entry(number, str(record.get("text")), bytes.fromhex(digest)))
-        except ValueError:
-            raise StudyError(f"{source}, line {number + 1}: {digest!r} is not a hash") from None
+            found = msgspec.json.decode(line, type=_Line)
+            entries.append(Entry(number, found.text, bytes.fromhex(found.hash)))
+        except (ValueError, RecursionError) as error:
+            raise StudyError(f"{source}, line {number + 1} is not an event: {error}") from None
     if not entries:
         raise StudyError(f"{source} holds no event")
     # Hashes and order before a file is made: an edited export must not become a study.
@@ -79,11 +80,6 @@ def import_log(source: str | Path, path: str | Path) -> None:
     SqliteStore.create(path, entries)
 
 
-def _record(line: str, number: int, source: str | Path) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise StudyError(f"{source}, line {number + 1} is not JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise StudyError(f"{source}, line {number + 1} is not a record")
-    return record
+class _Line(msgspec.Struct):
+    hash: str
+    text: str

@@ -33,7 +33,7 @@ from causalarms.study.settings import Settings
 from causalarms.study.store import Store
 from causalarms.study.suspects import far_values, in_words
 from causalarms.tables.read import as_frame
-from causalarms.tables.rounds import TableRounds, rounds_of
+from causalarms.tables.rounds import rounds_of
 
 Values = list[float | None]
 
@@ -92,13 +92,8 @@ def as_past_rounds(
             given, interventions, nodes=named.nodes, factors=named, only_nodes=True,
             intervened=intervened, ignore=ignore,
         )  # fmt: skip
-        return past_rounds(found)
     except (DataError, ModelError) as error:
         raise StudyError(str(error)) from error
-
-
-def past_rounds(found: TableRounds) -> PastRounds:
-    """Rounds of any table as they are stored."""
     values = [[None if value != value else value for value in row] for row in found.values.tolist()]
     return PastRounds(found.regimes.tolist(), values, found.left_out)
 
@@ -199,13 +194,26 @@ def _number(value: Any, node: str) -> float | None:
 
 
 class Ending(NamedTuple):
-    """How a trial ends: told with values, failed, or abandoned."""
+    """How a trial ends: told with values, failed, or abandoned. As given, until it is `checked`."""
 
     kind: str
     trial: int
-    values: Values | None = None
-    played: list[int] | None = None  # if it may not be what was asked
+    values: Any = None
+    played: Any = None  # if it may not be what was asked
     reason: str = ""
+
+    def checked(self, settings: Settings) -> Ending:
+        """With plain values, or refused: an invalid event must never reach the log."""
+        if self.kind == TOLD:
+            values = as_values(self.values, settings.nodes)
+            played = None if self.played is None else as_intervention(self.played, settings.named)
+            return Ending(TOLD, self.trial, values, played)
+        if self.kind not in (FAILED, ABANDONED):
+            raise StudyError(f"a trial ends told, failed or abandoned, not {shown(self.kind)}")
+        if self.values is not None or self.played is not None:
+            raise StudyError(f"trial {self.trial} is {self.kind}: values and played go with told")
+        as_text(self.reason, "the reason", empty=True)
+        return self
 
     def data(self, record: Record) -> dict[str, Any]:
         """Of its event."""
@@ -236,27 +244,6 @@ class Ending(NamedTuple):
         except OSError:
             return f"The result was not kept: {result}"
         return f"The result of trial {self.trial} is kept in {kept}"
-
-
-def told(settings: Settings, trial: int, values: Any, played: Any = None) -> Ending:
-    plain = as_values(values, settings.nodes)
-    bits = None if played is None else as_intervention(played, settings.named)
-    return Ending(TOLD, trial, plain, bits)
-
-
-def without_result(kind: str, trial: int, reason: str) -> Ending:
-    return Ending(kind, trial, reason=as_text(reason, "the reason", empty=True))
-
-
-def checked(settings: Settings, given: Ending) -> Ending:
-    """Validate an ending built by a caller: an invalid event must never reach the log."""
-    if given.kind == TOLD:
-        return told(settings, given.trial, given.values, given.played)
-    if given.kind not in (FAILED, ABANDONED):
-        raise StudyError(f"a trial ends told, failed or abandoned, not {shown(given.kind)}")
-    if given.values is not None or given.played is not None:
-        raise StudyError(f"trial {given.trial} is {given.kind}: values and played go with told")
-    return without_result(given.kind, given.trial, given.reason)
 
 
 def deviation(record: Record, played: list[int] | None) -> dict[str, Any]:

@@ -60,9 +60,10 @@ class StudyPolicy:
 
     def __init__(self, settings: Settings, revision: int = 0) -> None:
         self.problem: Problem | None = None  # of the round learned last
+        self._revision = revision
+        self._followed = 0  # how many of the ledger's results are dealt with
         self._spent = 0.0  # seconds of learning since the state was kept
         self._unsaved = 0  # rounds since then
-        self._revision, self._followed = revision, 0
         self._start_over(settings, revision)
 
     def follow(self, ledger: Ledger, until: float = float("inf")) -> Policy:
@@ -98,7 +99,7 @@ class StudyPolicy:
         return self.policy
 
     def choose(self, trial: int, pending: Sequence[Interventions]) -> Suggestion:
-        """What to play in a new trial; the same whoever asks and however often."""
+        """What to play in a new trial; the same for every process that asks, however often."""
         # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
         suggestion = self.policy.suggest(rng, pending=pending)
@@ -159,16 +160,6 @@ class StudyPolicy:
         """Interventions without a result, oldest first."""
         return [played(ledger.trials[number]) for number in ledger.pending]
 
-    def by_name(self, message: str) -> str:
-        """Policies number their nodes; people know their names."""
-        nodes = self.settings.nodes
-
-        def name(found: re.Match[str]) -> str:
-            number = int(found[1])
-            return repr(nodes[number]) if number < len(nodes) else found[0]
-
-        return re.sub(r"'x(\d{1,9})'", name, message)
-
     @property
     def made_for(self) -> str:
         """What a cached state must have been made for to be used here."""
@@ -202,7 +193,7 @@ class StudyPolicy:
         self.policy = policy_of(settings)
         self.problem = None
         self._revision = revision
-        self._followed = 0  # how many of the ledger's results are dealt with
+        self._followed = 0
 
     def _learn(self, record: Record) -> None:
         values = np.array(record.values, dtype=float)
@@ -216,7 +207,7 @@ class StudyPolicy:
                 self.policy.tell(played(record), values, made=record.number)
         except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
             # The round is in the log and in the policy's data: it goes on without a new fit.
-            self.problem = Problem(record.number, self.by_name(str(error)))
+            self.problem = Problem(record.number, _by_name(str(error), self.settings))
 
 
 def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]:
@@ -248,8 +239,17 @@ def policy_of(settings: Settings) -> Policy:
             "policy_settings={}). The log is whole: history, export, verify and backup work "
             "without it"
         )
-    with refusals(settings.nodes):
-        return _untaught(settings)
+    try:
+        with refusals(settings.nodes):
+            return _untaught(settings)
+    except StudyError as error:
+        raise StudyError(_by_name(str(error), settings)) from error
+
+
+def _by_name(message: str, settings: Settings) -> str:
+    """Policies number their nodes, also those of other packages; people know their names."""
+    names = {f"'x{number}'": repr(node) for number, node in enumerate(settings.nodes)}
+    return re.sub(r"'x\d+'", lambda found: names.get(found[0], found[0]), message)
 
 
 def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> StudyPolicy:

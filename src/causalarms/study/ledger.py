@@ -62,7 +62,7 @@ class Record:
     @property
     def measured(self) -> bool:
         """Whether there is a result, even if some values are missing."""
-        return self.state in WITH_VALUES and self.values is not None
+        return self.values is not None
 
     @property
     def n_missing(self) -> int:
@@ -72,7 +72,7 @@ class Record:
     @property
     def complete(self) -> bool:
         """Whether any policy can learn from it."""
-        return self.measured and None not in (self.values or ())
+        return self.values is not None and None not in self.values
 
     def learnable(self, gaps: bool) -> bool:
         """Whether a policy can learn from it; `gaps`: it can if some values are missing."""
@@ -110,7 +110,7 @@ class Ledger:
         self.pending: dict[int, None] = {}
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
         self.notes: list[Note] = []
-        self.recoveries: list[dict[str, Any]] = []  # what `recover` found to be gone, newest last
+        self.recoveries: list[Note] = []  # what `recover` found to be gone, newest last
         self.keys: Keys = {}  # of requests that were done
         self.revision = 0  # the last event that changed what was learned before it
 
@@ -123,13 +123,10 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """The trials as they are now, whatever happens to them later."""
-        # Records are never changed, only replaced: copies of the lists are enough.
         twin = Ledger()
-        twin._settings, twin.revision = self._settings, self.revision
-        twin.trials, twin.order = self.trials.copy(), self.order.copy()
-        twin.pending, twin.acknowledged = self.pending.copy(), self.acknowledged.copy()
-        twin.notes, twin.recoveries = self.notes.copy(), self.recoveries.copy()
-        twin.keys = self.keys.copy()
+        for name, value in vars(self).items():
+            # Records are never changed, only replaced: copies of the lists are enough.
+            setattr(twin, name, value.copy() if isinstance(value, list | dict) else value)
         return twin
 
     def apply(self, event: Event) -> None:
@@ -137,6 +134,12 @@ class Ledger:
         # Every other event is checked against the settings, so `created` comes first and once.
         if (self._settings is None) != (event.kind == kinds.CREATED):
             raise CorruptStudyError(f"event {event.number} ({event.kind}) is out of place", 1)
+        if event.kind not in _APPLY:
+            raise CorruptStudyError(
+                f"event {event.number} is not an event of this package: it is of the kind "
+                f"{shown(event.kind)}, which a later version may know",
+                event.number,
+            )
         try:
             _APPLY[event.kind](self, event)
             record_key(self.keys, event)
@@ -275,8 +278,8 @@ class Ledger:
         self.trials.append(Record(number, kinds.LOST, bits, done_at=event.at))
 
     def _recovered(self, event: Event) -> None:
-        self.recoveries.append(event.data)
         self._note(event)
+        self.recoveries.append(self.notes[-1])
 
     def _bits(self, given: Any) -> Bits:
         counts = self.settings.named.regimes.tolist()

@@ -53,7 +53,7 @@ class Event(NamedTuple):
 
 
 class Log:
-    """Hands every event to `apply` exactly once and in order, whoever wrote it."""
+    """Hands every event to `apply` exactly once and in order, also those of other processes."""
 
     def __init__(
         self,
@@ -290,8 +290,8 @@ DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 # -- request keys ----------------------------------------------------------------------------------
 #
-# Whoever repeats a request gives it the same key, and it is not done twice. The key and a digest of
-# the request stand inside the event that the request wrote, so that they last as long as the log
+# A request that is sent again has the same key, and is not done twice. The key and a digest of the
+# request stand inside the event that the request wrote, so that they last as long as the log
 # and every process on the file knows them.
 
 

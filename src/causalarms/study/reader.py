@@ -98,14 +98,25 @@ class Reader:
             return self._ledger.keys.get(key, (0, ""))[0]
 
     def verify(self, *, replay: bool = False) -> repair.Verdict:
-        """Check the whole log again; `replay`: also that it gives the same suggestions."""
-        return repair.verify(self.store, replay=StudyPolicy if replay else None)
+        """Check the whole log again; `replay`: also that it gives the same suggestions.
+
+        Damage is a verdict. A file that is gone, or is not this study any more, is a
+        StudyFileError.
+        """
+        verdict = repair.verify(self.store, replay=StudyPolicy if replay else None)
+        if verdict.ok:
+            # Another study in its place may be intact, too: that is not what was asked.
+            with self._lock:
+                self._refresh()
+        return verdict
 
     def backup(self, copy: str | Path) -> repair.Verdict:
         """Copy the study as it is now to the new file `copy`, also while others write to it.
 
         The verdict is on the copy.
         """
+        with self._lock:
+            self._refresh()  # refuses to copy another study that was put in its place
         return repair.backup(self.store, copy)
 
     def export(self, path: str | Path, *, force: bool = False) -> Path:

@@ -54,91 +54,100 @@ class Verdict:
         return asdict(self)
 
 
-Replay = Callable[
-    [Settings], Any
-]  # `learner.StudyPolicy`, handed in: checking a log needs no policy
+# `learner.StudyPolicy`, handed in: checking a log needs no policy
+Replay = Callable[[Settings], Any]
 
 
 def verify(source: Store | str | Path, *, replay: Replay | None = None) -> Verdict:
     """Every hash, every event and their order, and SQLite's pages, of a store or a file.
 
-    With `replay` (`StudyPolicy`) every suggestion is compared with what the log gives.
+    Damage is a verdict. A path that leads to no study, or not to it alone, is a StudyFileError, as
+    for every other call. With `replay` (`StudyPolicy`) every suggestion is compared with what the
+    log gives.
     """
-    found = _Verification(replay)
-    verdict, ledger = found.verdict, found.ledger
+    verdict, ledger = Verdict(), Ledger()
     try:
-        found.check(source)
+        try:
+            store = source if isinstance(source, Store) else SqliteStore(source, read_only=True)
+            _read(store, verdict, ledger)
+        except CorruptStudyError as error:
+            path = getattr(source, "path", None) if isinstance(source, Store) else resolved(source)
+            if verdict.events or error.event == 1 or path is None:
+                raise
+            # SQLite could not read them all at once: at least those before the damage.
+            _read(MemoryStore(_beginning(path)), verdict, ledger)
+            n = verdict.events
+            whole = f"events 1 to {n} are whole, no other can" if n else "no event can"
+            raise CorruptStudyError(f"{whole} be read: {error}", n + 1) from error
+        if not verdict.events:
+            raise CorruptStudyError("event 1 is missing: there is none", 1)
+        # After the events: a damaged page says less than which of them is gone.
+        if isinstance(store, SqliteStore):
+            _check_pages(store)
+        # Last, because it takes longest.
+        if replay is not None:
+            recovered = max((note.event for note in ledger.recoveries), default=0)
+            _compare_suggestions(store.entries(0, verdict.events), recovered, replay)
     except CorruptStudyError as error:
         verdict.ok, verdict.message, verdict.first_bad = False, str(error), error.event
     if verdict.ok and ledger.recoveries:
         verdict.message = "every event fits the one before it, but this study is not unbroken"
-        verdict.remarks += [str(recovery["text"]) for recovery in ledger.recoveries]
+        verdict.remarks += [note.text for note in ledger.recoveries]
+        if replay is not None:
+            verdict.remarks.append(
+                "suggestions before the last recovery were not compared: they came from results "
+                "that may be gone"
+            )
     verdict.trials = len(ledger.trials)
     verdict.told = sum(record.state == kinds.TOLD for record in ledger.trials)
     verdict.last_told = ledger.order[-1] if ledger.order else None
     return verdict
 
 
-class _Verification:
-    """Reads a log as a study does, and compares its suggestions on the way."""
+def _read(store: Store, verdict: Verdict, ledger: Ledger) -> None:
+    """As a study does; the verdict knows the events before one that cannot be trusted."""
+    before = ""
 
-    def __init__(self, replay: Replay | None) -> None:
-        self.verdict, self.ledger = Verdict(), Ledger()
-        self._replay, self._learner, self._before = replay, None, ""
-        self._otherwise: Event | None = None  # asked for another intervention than the log gives
+    def apply(event: Event) -> None:
+        nonlocal before
+        ledger.apply(event)
+        if event.at < before:
+            said = f"event {event.number}: the clock went back from {before} to {event.at}"
+            verdict.remarks.append(said)
+        before = event.at
 
-    def check(self, source: Store | str | Path) -> None:
-        """CorruptStudyError says what is wrong, and with which event if it is one."""
-        try:
-            store = source if isinstance(source, Store) else SqliteStore(source, read_only=True)
-            self._read(store)
-        except CorruptStudyError as error:
-            path = getattr(source, "path", None) if isinstance(source, Store) else resolved(source)
-            if self.verdict.events or error.event == 1 or path is None:
-                raise
-            # SQLite could not read them all at once: at least those before the damage.
-            self._read(MemoryStore(_beginning(path)))
-            number = self.verdict.events + 1
-            raise CorruptStudyError(f"event {number} cannot be read: {error}", number) from error
-        if not self.verdict.events:
-            raise CorruptStudyError("event 1 is missing: there is none", 1)
-        if self._otherwise is not None:
-            said = f"trial {self._otherwise.data['trial']}: replaying the log suggests another"
-            raise CorruptStudyError(f"{said} intervention", self._otherwise.number)
-        # Last: a damaged page says less than which event is gone.
-        if isinstance(store, SqliteStore):
-            try:
-                query = "PRAGMA integrity_check(1)"
-                (found,) = store.read(lambda connection: connection.execute(query).fetchone())
-            except CorruptStudyError as error:
-                found = str(error)
-            if found != "ok":
-                raise CorruptStudyError(f"every event is whole, but the file is not: {found}")
+    log = Log(store, apply)
+    try:
+        log.catch_up()
+    finally:
+        verdict.events, verdict.head = log.number, log.hash.hex() if log.number else ""
 
-    def _read(self, store: Store) -> None:
-        log = Log(store, self._apply)
-        try:
-            log.catch_up()
-        finally:
-            self.verdict.events, self.verdict.head = (
-                log.number,
-                log.hash.hex() if log.number else "",
-            )
 
-    def _apply(self, event: Event) -> None:
-        if event.kind == kinds.RECOVERED:
-            self._otherwise = None  # what was asked before came from results that are gone
-        elif self._replay and event.kind == kinds.ASKED and self._otherwise is None:
-            self._learner = learner = self._learner or self._replay(self.ledger.settings)
-            learner.follow(self.ledger)
-            choice = learner.choose(int(event.data["trial"]), learner.pending(self.ledger))
+def _check_pages(store: SqliteStore) -> None:
+    try:
+        query = "PRAGMA integrity_check(1)"
+        (found,) = store.read(lambda connection: connection.execute(query).fetchone())
+    except CorruptStudyError as error:
+        found = str(error)
+    if found != "ok":
+        raise CorruptStudyError(f"every event is whole, but the file is not: {found}")
+
+
+def _compare_suggestions(entries: list[Entry], recovered: int, replay: Replay) -> None:
+    """Of whole events, those after the one that says what was recovered."""
+    ledger, learner = Ledger(), None
+    for entry in entries:
+        event = decode(entry.text, entry.number)
+        # What was asked before a recovery came from results that may be gone.
+        if event.kind == kinds.ASKED and event.number > recovered:
+            learner = learner or replay(ledger.settings)
+            learner.follow(ledger)
+            trial = int(event.data["trial"])
+            choice = learner.choose(trial, learner.pending(ledger))
             if choice.intervention.tolist() != event.data["intervention"]:
-                self._otherwise = event
-        self.ledger.apply(event)
-        if event.at < self._before:
-            said = f"event {event.number}: the clock went back from {self._before} to {event.at}"
-            self.verdict.remarks.append(said)
-        self._before = event.at
+                words = f"trial {trial}: replaying the log suggests another intervention"
+                raise CorruptStudyError(words, event.number)
+        ledger.apply(event)
 
 
 def backup(source: Store | str | Path, copy: str | Path) -> Verdict:

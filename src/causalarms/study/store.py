@@ -10,8 +10,7 @@ to the program (sqlite.org/howtocorrupt.html):
   is noticed by the next call, which opens the path again and finds another history (log.py).
 - Locks that closing another handle of the file does not drop (`FileLocks`).
 
-The journal is SQLite's default (DELETE): between writes everything is in one file. With
-`synchronous = EXTRA` the removal of the journal is on the disk, too, when a commit returns.
+The journal is SQLite's default (DELETE): between writes everything is in one file.
 """
 
 from __future__ import annotations
@@ -57,15 +56,21 @@ TABLES = (
     "CREATE TABLE head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER, hash BLOB)",
     f"INSERT INTO head VALUES (1, 0, x'{ROOT.hex()}')",
 )
+LOCKED = "is locked by another process: try again when that is done"
 MEANING: dict[int, tuple[type[StudyError], str]] = {  # of SQLite's error codes
-    sqlite3.SQLITE_BUSY: (StudyBusyError, "is locked by another process"),
-    sqlite3.SQLITE_FULL: (DiskFullError, "the disk is full; nothing was written"),
-    sqlite3.SQLITE_NOTADB: (StudyFileError, "is not a study"),
+    sqlite3.SQLITE_BUSY: (StudyBusyError, LOCKED),
+    sqlite3.SQLITE_FULL: (DiskFullError, "cannot grow: the disk is full; nothing was written"),
+    sqlite3.SQLITE_NOTADB: (
+        StudyFileError,
+        "is not a study; if it was one, `causalarms study recover` finds what is left of it",
+    ),
     sqlite3.SQLITE_CORRUPT: (CorruptStudyError, "is damaged"),
+    # Our statements are always the same: one that fails finds tables that are not ours.
+    sqlite3.SQLITE_ERROR: (CorruptStudyError, "is damaged"),
     sqlite3.SQLITE_READONLY: (StudyFileError, "cannot be written: Read-only file or folder"),
     sqlite3.SQLITE_READONLY_ROLLBACK: (
         StudyFileError,
-        "a write to it was cut off; somebody who may write to it must open it first",
+        "has a write that was cut off; somebody who may write to it must open it first",
     ),
 }
 FORK_WAIT_SECONDS = 10.0  # that a fork waits for the calls of other threads to end
@@ -93,7 +98,7 @@ class Store:
 
     def __init__(self, name: str) -> None:
         self.name = name  # in messages
-        self._process = os.getpid()
+        self._process, self._closed = os.getpid(), False
         # Always used by `with`: this lock is entered in one step. An `__enter__` written in Python
         # can be interrupted by Ctrl+C after it has locked, and nobody would unlock it.
         self._turns = threading.RLock()
@@ -105,6 +110,8 @@ class Store:
         """Of the threads of this process; a transaction needs it from `begin` to `end`."""
         if os.getpid() != self._process:
             raise StudyError(f"{self.name} was opened before a fork: open it again in the child")
+        if self._closed:
+            raise StudyError(f"{self.name} was closed: open it again")
         return self._turns
 
     def entries(self, after: int = 0, limit: int = -1) -> list[Entry]:
@@ -126,7 +133,8 @@ class Store:
         """Let others write; twice does no harm."""
 
     def close(self) -> None:
-        """No further use."""
+        """Refuse all further use."""
+        self._closed = True
 
 
 _registry_lock = threading.RLock()  # of the set, and one fork at a time
@@ -178,6 +186,9 @@ class MemoryStore(Store):
     def commit(self, entries: Sequence[Entry]) -> None:
         self._entries += entries
 
+    def close(self) -> None:
+        """It stays: what is only in memory could not be opened again."""
+
 
 class FileLocks:
     """Locks on an open file that only their owner can lose.
@@ -185,7 +196,7 @@ class FileLocks:
     SQLite's locks belong to the process: closing *any* handle of the file (a copy, `open(path)` in
     another thread) drops them all. These belong to one open file description.
 
-    WRITER   held by whoever is writing, from reading the log until its events are safe
+    WRITER   held by the one that writes, from reading the log until its events are safe
     CONTENT  shared while pages are read, exclusive for the moment in which they change
     """
 
@@ -200,7 +211,7 @@ class FileLocks:
         deadline, nap = time.monotonic() + WAIT_SECONDS, LONGEST_NAP_SECONDS / 16
         while not self._set(fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, place):
             if time.monotonic() > deadline:
-                raise StudyBusyError(f"{self.file.name} is locked by another process")
+                raise StudyBusyError(f"{self.file.name} {LOCKED}")
             time.sleep(nap * random.random())  # chance in time, not in results
             nap = min(2 * nap, LONGEST_NAP_SECONDS)
 
@@ -211,7 +222,8 @@ class FileLocks:
     def close(self) -> None:
         """A forked child that unwinds its parent's work must not release its parent's locks."""
         # Closing is not enough: a child that was forked meanwhile holds the same description open.
-        if self._process == os.getpid():
+        # It is closed already if Ctrl+C came just after that and the transaction ends once more.
+        if self._process == os.getpid() and not self.file.closed:
             self.release(CONTENT, WRITER)
         self.file.close()
 
@@ -230,7 +242,7 @@ class SqliteStore(Store):
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = resolved(path)
         super().__init__(str(self.path))
-        self._read_only, self._closed = read_only, False
+        self._read_only = read_only
         self._writer: sqlite3.Connection | None = None  # of the transaction under way
         self._locks: FileLocks | None = None  # its locks
         try:
@@ -238,7 +250,7 @@ class SqliteStore(Store):
                 raise OSError(errno.EISDIR, "it is a folder or a device")
         except OSError as error:
             raise StudyFileError(f"there is no study {self.path}: {error.strerror}") from error
-        self.read(lambda connection: _check_study(connection, self.path))
+        self.read(lambda connection: None)  # refuses what is not a study
 
     @classmethod
     def create(cls, path: str | Path, entries: Sequence[Entry] = ()) -> Self:
@@ -270,7 +282,7 @@ class SqliteStore(Store):
     def begin(self) -> None:
         if self._read_only:
             raise StudyError(f"{self.path} was opened for reading only")
-        with self.lock, explained(self.path):
+        with self.lock, explained(self.path, "written"):
             self._hold_off_writers()
 
     def end(self) -> None:
@@ -289,16 +301,13 @@ class SqliteStore(Store):
                 self._locks.close()
                 self._locks = None
 
-    def close(self) -> None:
-        self._closed = True
-
     def read(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
         """Do `work` with the connection of the transaction under way, or with one of its own."""
-        with self.lock, explained(self.path):
+        with self.lock, explained(self.path, "read"):
             if self._writer is not None:
                 return work(self._writer)
             try:
-                with closing(self._open("rb")) as locks:
+                with closing(FileLocks(self.path, "rb")) as locks:
                     locks.take(CONTENT, exclusive=False)
                     with closing(self._connection("ro", locks)) as connection:
                         return work(connection)
@@ -313,7 +322,7 @@ class SqliteStore(Store):
 
     def _hold_off_writers(self) -> sqlite3.Connection:
         self.end()  # Ctrl+C may have come before the end of the last transaction
-        self._locks = locks = self._open("r+b")
+        self._locks = locks = FileLocks(self.path, "r+b")
         locks.take(WRITER, exclusive=True)
         if Path(f"{self.path}-journal").exists():
             # SQLite undoes a write that was cut off at its first look; nobody may read meanwhile.
@@ -333,37 +342,29 @@ class SqliteStore(Store):
         locks, connection = self._locks, self._writer
         if locks is None or connection is None:
             raise StudyError("events are appended inside a transaction only")
-        with explained(self.path):
+        with explained(self.path, "written"):
             # Only now: readers need not wait while somebody decides what to write.
             locks.take(CONTENT, exclusive=True)
             _insert(connection, entries)
             connection.execute("COMMIT")
             self._writer = None
-            # A new connection, by the path: this one would read its own deleted file.
             connection.close()
-            self._read_back(entries[-1], locks)
-
-    def _read_back(self, last: Entry, locks: FileLocks) -> None:
-        """What was written must be there for whoever opens the path now."""
-        with closing(self._connection("ro", locks)) as connection:
-            query = "SELECT events.hash, head.hash FROM events, head WHERE events.number = ?"
-            found = connection.execute(query, (last.number,)).fetchone()
-        if found != (last.hash, last.hash):
+            # What was written must be there for everybody who opens the path from now on. A new
+            # connection: the old one would read its own file even if that was deleted.
+            with closing(self._connection("ro", locks)) as connection:
+                query = "SELECT events.hash, head.hash FROM events, head WHERE events.number = ?"
+                found = connection.execute(query, (entries[-1].number,)).fetchone()
+        if found != (entries[-1].hash, entries[-1].hash):
             raise ChangedStudyError(
                 f"what was written to {self.path} cannot be read back from it: the file was "
                 "replaced or is being written by another program"
             )
 
-    def _open(self, mode: Literal["rb", "r+b"]) -> FileLocks:
-        if self._closed:
-            raise StudyError(f"{self.path} was closed")
-        return FileLocks(self.path, mode)
-
     def _connection(self, mode: str, locks: FileLocks) -> sqlite3.Connection:
-        """To the very file that is locked."""
+        """To the very file that is locked, and that is a study."""
         connection = connect(self.path, mode)
         try:
-            _check_name(self.path, locks)
+            _check_study(connection, self.path, locks)
         except BaseException:
             connection.close()
             raise
@@ -378,11 +379,13 @@ def new_file(path: str | Path) -> Iterator[sqlite3.Connection]:
     it, and a kill would leave two names.
     """
     path = free_path(path)
-    with explained(path):
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         locks = FileLocks(path, "x+b")
+    except OSError as error:
+        raise StudyFileError(f"cannot create {path}: {error.strerror}") from error
     try:
-        with closing(locks), explained(path):
+        with closing(locks), explained(path, "written"):
             locks.take(CONTENT, exclusive=True)  # who opens it waits
             with closing(connect(path, "rw")) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")
@@ -407,8 +410,9 @@ def free_path(given: str | Path) -> Path:
     """The path of a file that is to be made; StudyError if it cannot be."""
     path = resolved(given)
     if os.path.lexists(given):  # a link that leads nowhere, too
-        remedy = "it is a folder" if path.is_dir() else "open it"
-        raise StudyError(f"{path} exists already; {remedy}, or choose another name")
+        if path.is_dir():
+            raise StudyError(f"{path} is a folder: give the name of a new file")
+        raise StudyError(f"{path} exists already; open it, or choose another name")
     refuse_neighbour(Path(given))
     for left in (f"{path}-journal", f"{path}-wal"):
         if os.path.lexists(left):
@@ -433,30 +437,32 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explained(path: Path, doing: Literal["read", "written"]) -> Iterator[None]:
     """Errors of SQLite and of the system as ours."""
     try:
         yield
     except (FileNotFoundError, IsADirectoryError) as error:
-        what = "a folder now" if isinstance(error, IsADirectoryError) else "gone"
-        raise ChangedStudyError(f"{path} is {what}: it was moved or deleted") from None
+        what = "gone" if isinstance(error, FileNotFoundError) else "a folder now"
+        raise ChangedStudyError(
+            f"{path} is {what}: put the file of the study back, or open it where it is now"
+        ) from None
     except OSError as error:
-        done = "written" if error.errno == errno.EROFS else "used"
-        raise StudyFileError(f"{path} cannot be {done}: {error.strerror}") from error
+        raise StudyFileError(f"{path} cannot be {doing}: {error.strerror}") from error
     except UnicodeDecodeError as error:  # a message of SQLite that quotes damaged bytes
         raise CorruptStudyError(f"{path} is damaged") from error
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-        other = MEANING.get(code & 0xFF, (StudyFileError, "cannot be used"))
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_INTERNAL)
+        other = MEANING.get(code & 0xFF, (StudyFileError, f"cannot be {doing}"))
         kind, meaning = MEANING.get(code, other)
-        raise kind(f"{path}: {meaning} ({error})") from error
+        raise kind(f"{path} {meaning} ({error})") from error
 
 
-def _check_name(path: Path, locks: FileLocks) -> None:
-    """Refuse a path that does not lead to the file that is locked, or not to it alone."""
+def _check_study(connection: sqlite3.Connection, path: Path, locks: FileLocks) -> None:
+    """Refuse a path that does not lead to a study alone, the one that is locked."""
+    # Before SQLite reads anything, which a log or a journal of another file would change.
     found = path.stat()
     if not os.path.samestat(found, os.fstat(locks.file.fileno())):
-        raise ChangedStudyError(f"{path} was replaced by another file")
+        raise ChangedStudyError(f"{path} was replaced by another file: open the study again")
     if found.st_nlink > 1:
         raise StudyFileError(
             f"{path} has a second name (a hard link), under which SQLite would not find what a "
@@ -468,15 +474,9 @@ def _check_name(path: Path, locks: FileLocks) -> None:
             "(and its -journal if there is one), or go back to a backup"
         )
     if Path(f"{path}-wal").exists():
-        raise ChangedStudyError(
-            f"{path}-wal does not belong to {path}, which has no such log: move it away"
-        )
-
-
-def _check_study(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse files of other programs and of other versions."""
+        raise ChangedStudyError(f"{path}-wal does not belong to this study: move it away")
     if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-        raise StudyFileError(f"{path} is a file of another program, not a study")
+        raise StudyFileError(f"{path} is a file of another program: give the file of a study")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         raise StudyFileError(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from causalarms.errors import (
+    CorruptStudyError,
     LearningWarning,
     NoResultError,
     StudyError,
@@ -30,12 +31,9 @@ from causalarms.study.inputs import (
     as_intervention,
     as_past_rounds,
     as_values,
-    checked,
     deviation,
     prepare_import,
     remarks,
-    told,
-    without_result,
 )
 from causalarms.study.learner import chosen_policy, refuse_what_cannot_run
 from causalarms.study.ledger import Record, TrialRequest
@@ -153,12 +151,14 @@ class Study(Reader):
 
         A study opened `read_only` refuses to write. `clock` gives the time that new events carry.
         """
-        study = cls(SqliteStore(path, read_only=read_only), clock)
         try:
+            study = cls(SqliteStore(path, read_only=read_only), clock)
             study._refresh()
-        except BaseException:
-            study.close()
-            raise
+        except CorruptStudyError as error:
+            # The log names the event only, and here is where people learn that a file is damaged.
+            file = "" if error.event is None else f"{path}: "
+            hint = "`causalarms study recover` saves every event that is whole"
+            raise CorruptStudyError(f"{file}{error}; {hint}", error.event) from error
         return study
 
     @classmethod
@@ -203,22 +203,22 @@ class Study(Reader):
         names of the factors that were on (those not named: at their first level). The policy learns
         from it.
         """
-        return self._finish(told(self.settings, trial_number(trial), values, played))
+        return self._finish(Ending(log.TOLD, trial_number(trial), values, played))
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """The `trial` was carried out and gave no result, for this `reason`."""
-        self._finish(without_result(log.FAILED, trial_number(trial), reason))
+        self._finish(Ending(log.FAILED, trial_number(trial), reason=reason))
 
     def abandon(self, trial: Trial | int, reason: str = "") -> None:
         """The `trial` will not be carried out, for this `reason`."""
-        self._finish(without_result(log.ABANDONED, trial_number(trial), reason))
+        self._finish(Ending(log.ABANDONED, trial_number(trial), reason=reason))
 
     def finish(self, endings: Sequence[Ending]) -> list[StudyError | None]:
         """End several trials in one transaction; of each the error for which it was refused.
 
         `endings` name a trial once only. An error that leaves this is of all: nothing was written.
         """
-        endings = [checked(self.settings, ending) for ending in endings]
+        endings = [ending.checked(self.settings) for ending in endings]
         if len({ending.trial for ending in endings}) < len(endings):
             raise StudyError("a trial ends once: name each of them once")
         found: list[StudyError | None] = []
@@ -419,7 +419,7 @@ class Study(Reader):
         (refused,) = self.finish([ending])
         if refused is not None:
             raise refused from refused.__cause__
-        return self._warn_of(ending.trial) if ending.values is not None else []
+        return self._warn_of(ending.trial) if ending.kind == log.TOLD else []
 
     def _warn_of(self, number: int) -> list[str]:
         """Warn of what was just told or corrected, and say it to the caller."""
