@@ -1,4 +1,4 @@
-"""A policy of another package that errs: its suggestion is refused, and the study goes on."""
+"""Callers and policies that err: what they give is refused, and the study goes on."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from causalarms import Study
 from causalarms.errors import StudyError
 from causalarms.policies.base import Suggestion
 from causalarms.policies.simple import RandomPolicy
+from causalarms.study.inputs import PastRounds
 
 NODES = ["heat", "stir", "yield"]
 ROW = np.array([1, 0, 0], dtype=np.uint8)
@@ -48,3 +49,25 @@ def test_what_a_policy_cannot_suggest_is_refused_and_nothing_is_written(
     with Study.open(path) as again:
         assert again.ask().number == 1
         assert again.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("interventions", "values", "message"),
+    [
+        ([[9, 9, 9]], [[1.0, 2.0, 3.0]], r"\(9, 9, 9\) is not an intervention"),
+        ([[1, 0]], [[1.0, 2.0, 3.0]], r"\(1, 0\) is not an intervention"),
+        ([[1, 0, 0]], [[1.0, 2.0]], "2 values for 3 nodes"),
+        ([[1, 0, 0]], [[1.0, 2.0, float("inf")]], "a value is not finite"),
+        ([[1, 0, 0]], [[1.0, 2.0, "x"]], "row per round"),
+        ([[1, 0, 0]], [], "0 rounds with 1 interventions"),
+        ([3], [[1.0, 2.0, 3.0]], "row per round"),
+    ],
+)
+def test_rounds_built_by_a_caller_are_refused_before_they_reach_the_log(
+    interventions: Any, values: Any, message: str, tmp_path: Path
+) -> None:
+    with Study.create(tmp_path / "s.db", NODES, "yield", policy="random", seed=1) as study:
+        with pytest.raises(StudyError, match=message):
+            study.add_rounds(PastRounds(interventions, values))
+        assert study.seen == 1
+    Study.open(tmp_path / "s.db").close()

@@ -268,6 +268,8 @@ class Study(Reader):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         """As `add_observations` with its `source` and `key`, of `rounds` that were read already."""
+        # Rounds built by a caller: an invalid event must never reach the log.
+        self._ledger.check_rounds(rounds.interventions, rounds.values)
         prepared = prepare_import(rounds, source, key)
         first = self.write_import(prepared)
         if first is not None:
