@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from causalarms.errors import StudyError
 from causalarms.study import Study
 from causalarms.study.repair import recover, verify
-from causalarms.study.store import SqliteStore
+from causalarms.study.sqlite import SqliteStore
 from shared import run_part
 
 SECTOR = 512

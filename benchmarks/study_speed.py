@@ -30,7 +30,8 @@ from causalarms.sem.linear_sem import LinearSEM
 from causalarms.service.remote import RemoteStudy
 from causalarms.study import log
 from causalarms.study.records import Trial
-from causalarms.study.store import Entry, FileLocks, SqliteStore
+from causalarms.study.sqlite import FileLocks, SqliteStore
+from causalarms.study.store import Entry
 from serve_load import served, served_process
 from shared import run_part
 

@@ -16,7 +16,7 @@ from causalarms import Study
 from causalarms.files import STUDY_ID, STUDY_ID_AT
 from causalarms.graphs.graph import Graph
 from causalarms.sem.ensembles import random_sem
-from causalarms.study.store import APPLICATION_ID
+from causalarms.study.sqlite import APPLICATION_ID
 
 
 @pytest.fixture

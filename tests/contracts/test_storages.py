@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from causalarms.errors import StudyError
-from causalarms.study.store import ROOT, Entry, MemoryStore, SqliteStore, Store
+from causalarms.study.sqlite import SqliteStore
+from causalarms.study.store import ROOT, Entry, MemoryStore, Store
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -17,7 +17,7 @@ from study_rounds import SETTINGS
 
 from causalarms import Study
 from causalarms.errors import StudyError, StudyFileError
-from causalarms.study.store import new_file
+from causalarms.study.sqlite import new_file
 
 LOOP = """
 import sys

@@ -21,7 +21,7 @@ from study_rounds import SETTINGS, play, result
 
 from causalarms import Study
 from causalarms.errors import ChangedStudyError, StudyError
-from causalarms.study import store
+from causalarms.study import sqlite
 from causalarms.study.repair import verify
 
 pytestmark = [
@@ -300,7 +300,7 @@ def test_what_cannot_be_read_back_is_not_acknowledged(
     study = Study.create(path, **CHEAP)
     trial = study.ask()
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_insert", lambda *_: None)  # a disk that lies
+        patch.setattr(sqlite, "_insert", lambda *_: None)  # a disk that lies
         with pytest.raises(ChangedStudyError, match="cannot be read back"):
             study.tell(trial, result(trial))
     assert told_in(path) == []

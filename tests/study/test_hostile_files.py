@@ -149,3 +149,18 @@ def test_nothing_that_executes_is_imported_or_called() -> None:
     for file in SOURCE.glob("*.py"):
         text = file.read_text()
         assert not [word for word in words if word in text], file.name
+
+
+def test_a_file_that_another_program_switched_to_write_ahead_logging(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    Study.create(path, ["a", "b"], "b", policy="random", seed=1).close()
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode = wal").fetchone() == ("wal",)
+    for _ in range(2):  # nothing is left behind that would make the second time another one
+        with pytest.raises(StudyError, match="write-ahead logging by another program"):
+            Study.open(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["s.db"]
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+    with Study.open(path) as study:
+        assert study.verify().ok

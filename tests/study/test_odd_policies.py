@@ -25,11 +25,14 @@ ROW = np.array([1, 0, 0], dtype=np.uint8)
         (Suggestion(np.array([-1, 0, 0]), "explore"), "not an allowed regime"),
         (Suggestion(np.array([1.0, 0.0, 0.0]), "explore"), "not an allowed regime"),
         (Suggestion(ROW[:2], "explore"), "not an allowed regime"),
+        (Suggestion(np.array([True, False, False]), "explore"), "not an allowed regime"),
         (Suggestion([1, 0, 0], "explore"), "not an allowed regime"),  # type: ignore[arg-type]
         (Suggestion(np.array([1, 1, 0]), "explore"), "not an allowed regime"),  # at most one
-        (Suggestion(ROW, "guess"), "explore or exploit, not 'guess'"),
+        (Suggestion(ROW, "guess"), "must explore or exploit, not 'guess'"),
         (Suggestion(ROW, "explore", None), "predicts None"),  # type: ignore[arg-type]
+        (Suggestion(ROW, "explore", 10**400), "predicts 1000"),
         (Suggestion(ROW, "explore", 1.0, "wide"), "predicts 'wide'"),  # type: ignore[arg-type]
+        (Suggestion(ROW, "explore", why="words"), "must give a Reason for why"),  # type: ignore[arg-type]
         (ROW, "must suggest a Suggestion"),
     ],
 )
@@ -54,13 +57,15 @@ def test_what_a_policy_cannot_suggest_is_refused_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("interventions", "values", "message"),
     [
-        ([[9, 9, 9]], [[1.0, 2.0, 3.0]], r"\(9, 9, 9\) is not an intervention"),
-        ([[1, 0]], [[1.0, 2.0, 3.0]], r"\(1, 0\) is not an intervention"),
-        ([[1, 0, 0]], [[1.0, 2.0]], "2 values for 3 nodes"),
-        ([[1, 0, 0]], [[1.0, 2.0, float("inf")]], "a value is not finite"),
-        ([[1, 0, 0]], [[1.0, 2.0, "x"]], "row per round"),
+        ([[9, 9, 9]], [[1.0, 2.0, 3.0]], "row 0 of the past rounds: node 'heat': regime 9"),
+        ([[1, 0]], [[1.0, 2.0, 3.0]], "is not an intervention"),
+        ([[1, 0, 0]] * 2, [[1.0, 2.0, 3.0], [1.0, 2.0]], "row 1 .*2 values for 3 nodes"),
+        ([[1, 0, 0]], [[1.0, 2.0, float("inf")]], "'yield' is inf, which is not finite"),
+        ([[1, 0, 0]], [[1.0, 2.0, 1e300]], "too large to compute with"),
+        ([[1, 0, 0]], [[1.0, 2.0, "x"]], "'yield' is 'x', not a number"),
+        ([[1, 0, 0]], [[1.0, 2.0, True]], "not a number"),
         ([[1, 0, 0]], [], "0 rounds with 1 interventions"),
-        ([3], [[1.0, 2.0, 3.0]], "row per round"),
+        ([3], [[1.0, 2.0, 3.0]], "row 0 of the past rounds"),
     ],
 )
 def test_rounds_built_by_a_caller_are_refused_before_they_reach_the_log(
@@ -71,3 +76,27 @@ def test_rounds_built_by_a_caller_are_refused_before_they_reach_the_log(
             study.add_rounds(PastRounds(interventions, values))
         assert study.seen == 1
     Study.open(tmp_path / "s.db").close()
+
+
+def test_an_event_that_nobody_could_read_again_is_never_written(tmp_path: Path) -> None:
+    with Study.create(tmp_path / "s.db", NODES, "yield", policy="random", seed=1) as study:
+        trial = study.ask()
+        with pytest.raises(StudyError, match=r"nothing was written: event 3 .*makes no sense"):
+            study._write("told", {"trial": trial.number, "values": [1.0]})
+        study.tell(trial, [1.0, 2.0, 3.0])
+        assert (study.ask().number, study.seen) == (1, 4)
+    with Study.open(tmp_path / "s.db") as again:
+        assert again.verify(replay=True).ok
+
+
+def test_contradicting_changes_of_settings_from_two_handles(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with Study.create(path, NODES, "yield", policy="random", seed=1) as a, Study.open(path) as b:
+        b.change_settings(forbidden=[["heat", "stir"]])
+        with pytest.raises(StudyError, match="never allow"):
+            a.change_settings(required=[{"heat": "on", "stir": "on"}])
+        a.change_settings(policy="ucb")  # with the defaults of that policy
+        assert a.ask().number == 0
+    with Study.open(path) as again:
+        assert again.settings.policy == "ucb"
+        assert again.settings.forbidden == (("heat", "stir"),)

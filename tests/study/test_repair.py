@@ -196,7 +196,8 @@ def test_a_symbolic_link_is_the_study_it_points_to(path: Path, tmp_path: Path) -
 @pytest.mark.parametrize("format_", [2, None])
 def test_settings_of_another_format_are_refused(path: Path, format_: int | None) -> None:
     from causalarms.study.log import chain
-    from causalarms.study.store import ROOT, Entry, SqliteStore
+    from causalarms.study.sqlite import SqliteStore
+    from causalarms.study.store import ROOT, Entry
 
     event = json.loads(texts(path)[0])
     event["data"]["format"] = format_

@@ -18,6 +18,7 @@ from causalarms import Study
 from causalarms.errors import ClosedTrialError, StudyError
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.study.ledger import Ledger, Record
+from causalarms.study.sqlite import SqliteStore
 
 
 def readers(study: Study, folder: Path) -> list[Callable[[], object]]:
@@ -105,18 +106,28 @@ def test_interrupts_leave_nothing_locked_and_nothing_half_known(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
 
 
-def test_an_interrupt_between_writing_and_knowing(
+def test_an_interrupt_between_knowing_and_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = Study.create(tmp_path / "s.db", **SETTINGS)
     play(study, 2)
-    trial = study.ask()
+    trial, apply, commit = study.ask(), Ledger.apply, SqliteStore.commit
 
-    def interrupted(ledger: Ledger, event: object) -> None:
+    def applied(ledger: Ledger, event: Any) -> None:
+        apply(ledger, event)
+        raise KeyboardInterrupt
+
+    def written(store: SqliteStore, entries: Any) -> None:
+        commit(store, entries)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "apply", interrupted)
+        patch.setattr(Ledger, "apply", applied)
+        with pytest.raises(KeyboardInterrupt):
+            study.tell(trial, result(trial))
+    assert study.ledger().trial(trial.number).state == "asked"  # nothing was written
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "commit", written)
         with pytest.raises(KeyboardInterrupt):
             study.tell(trial, result(trial))
     with pytest.raises(ClosedTrialError):  # it was written

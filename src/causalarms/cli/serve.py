@@ -25,7 +25,7 @@ from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import Role, TokenFile
-from causalarms.study.store import SqliteStore
+from causalarms.study.sqlite import SqliteStore
 from causalarms.study.study import Study
 
 NODES = ("feed", "heat", "stirring", "pressure", "purity", "yield")

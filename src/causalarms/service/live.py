@@ -35,7 +35,8 @@ from causalarms.study import log as kinds
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import Event, Log
 from causalarms.study.settings import Settings
-from causalarms.study.store import Entry, SqliteStore
+from causalarms.study.sqlite import SqliteStore
+from causalarms.study.store import Entry
 
 POLL_SECONDS = 0.1  # until what other processes wrote is noticed
 EVENTS_THAT_CHANGE_THE_BELIEF = (

@@ -16,7 +16,8 @@ from causalarms.files import Mark, read_text, write_output
 from causalarms.limits import LOG_BYTES
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Log
-from causalarms.study.store import Entry, MemoryStore, SqliteStore, Store
+from causalarms.study.sqlite import SqliteStore
+from causalarms.study.store import Entry, MemoryStore, Store
 from causalarms.tables.write import FIRST, columns_text, parquet_bytes
 
 FORMAT = "causalarms.study/1"

@@ -262,6 +262,26 @@ class Import(NamedTuple):
         return len(self.data["values"])
 
 
+def checked_rounds(settings: Settings, given: PastRounds) -> PastRounds:
+    """Past rounds that a caller may have built, by the rules of `tell`; an error names the row."""
+    n_rounds, n_interventions = len(given.values), len(given.interventions)
+    if n_rounds != n_interventions:
+        raise StudyError(f"{n_rounds} rounds with {n_interventions} interventions")
+    rows: list[list[int]] = []
+    values: list[Values] = []
+    known: dict[Any, list[int]] = {}  # interventions repeat
+    for number, (row, told) in enumerate(zip(given.interventions, given.values, strict=True)):
+        try:
+            key = tuple(row)
+            if key not in known:
+                known[key] = as_intervention(row, settings.named)
+            rows.append(known[key])
+            values.append(as_values(told, settings.nodes))
+        except (StudyError, TypeError) as error:
+            raise StudyError(f"row {number} of the past rounds: {error}") from error
+    return given._replace(interventions=rows, values=values)
+
+
 def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
     """Encode past rounds before the log is locked: a large table takes seconds."""
     data: dict[str, Any] = {

@@ -7,6 +7,7 @@ policy is not installed is whole; it only cannot suggest or believe anything.
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -18,7 +19,7 @@ import numpy as np
 from causalarms.arrays import Interventions
 from causalarms.errors import CausalArmsError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean
-from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Policy, Reason, Suggestion
 from causalarms.policies.registry import (
     PRESETS,
     accepted_settings,
@@ -38,6 +39,7 @@ MAX_REMEMBERED = 100  # settings of which `learns_from_gaps` is known
 
 
 DEFAULT_POLICY = "posterior"
+LARGEST_FLOAT = sys.float_info.max
 UNKNOWN_REVISION = -1  # of a policy that must learn the log again from its beginning
 
 
@@ -108,26 +110,28 @@ class StudyPolicy:
 
     def _refuse_odd(self, given: Any) -> None:
         """Policies of other packages may err, and an invalid event must never reach the log."""
-        who = f"policy {shown(self.settings.policy)}"
         if not isinstance(given, Suggestion):
-            raise StudyError(f"{who} must suggest a Suggestion, got {shown(given)}")
+            raise self._odd(f"must suggest a Suggestion, got {shown(given)}")
         row, named, allowed = given.intervention, self.settings.named, self.settings.constraints
         if not (
             isinstance(row, np.ndarray)
-            and row.dtype.kind in "bui"
+            and row.dtype.kind in "ui"  # True is not a regime
             and row.shape == (self.settings.n_nodes,)
             and named.numbers_of(row.tolist()) is not None
             and (allowed.free or allowed.allows(row[None])[0])
         ):
-            raise StudyError(
-                f"{who} suggests {shown(row)}, which is not an allowed regime of every node; "
-                "nothing was written"
-            )
+            raise self._odd(f"suggests {shown(row)}, which is not an allowed regime of every node")
         if given.reason not in (EXPLORE, EXPLOIT):
-            raise StudyError(f"{who}: the reason is explore or exploit, not {shown(given.reason)}")
+            raise self._odd(f"must explore or exploit, not {shown(given.reason)}")
         for value in (given.mean, given.width):
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise StudyError(f"{who} predicts {shown(value)}; nan says that nothing is known")
+            too_large = isinstance(value, int) and abs(value) > LARGEST_FLOAT
+            if isinstance(value, bool) or not isinstance(value, Real) or too_large:
+                raise self._odd(f"predicts {shown(value)}; nan says that nothing is known")
+        if given.why is not None and not isinstance(given.why, Reason):
+            raise self._odd(f"must give a Reason for why, got {shown(given.why)}")
+
+    def _odd(self, what: str) -> StudyError:
+        return StudyError(f"policy {shown(self.settings.policy)} {what}. Nothing was written")
 
     def propose(self, ledger: Ledger, workers: Sequence[str], until: float) -> list[dict[str, Any]]:
         """The data of new trials' events: at least one, and no further one after `until`."""
@@ -147,10 +151,10 @@ class StudyPolicy:
             }
             if suggestion.why is not None:
                 data["why"] = suggestion.why.in_words(self.settings.named.moved_by)
-            mean = self.settings.sign * suggestion.mean
-            for name, value in (("mean", mean), ("width", suggestion.width)):
+            mean = self.settings.sign * float(suggestion.mean)
+            for name, value in (("mean", mean), ("width", float(suggestion.width))):
                 if isfinite(value):  # exploring policies predict nothing, and JSON has no nan
-                    data[name] = float(value)
+                    data[name] = value
             if self.problem is not None:
                 data["problem"] = f"trial {self.problem.trial}: {self.problem.message}"
             chosen.append(data)

@@ -290,18 +290,6 @@ class Ledger:
             raise StudyError(f"{shown(given)} is not an intervention")
         return tuple(given)
 
-    def check_rounds(self, interventions: Any, values: Any) -> None:
-        """StudyError if an event with these past rounds would make no sense."""
-        if len(interventions) != len(values):
-            raise StudyError(f"{len(values)} rounds with {len(interventions)} interventions")
-        try:
-            self._all_bits(interventions)
-            self._all_values(values)
-        except StudyError:  # which is a ValueError
-            raise
-        except (TypeError, ValueError) as error:
-            raise StudyError(f"past rounds must be a row per round: {error}") from error
-
     def _all_bits(self, given: Any) -> list[Bits]:
         """Of many rounds; equal ones are checked once and are one object."""
         # Interventions repeat: a table of 100,000 rounds may have only a few different ones.

@@ -107,7 +107,7 @@ class Log:
         return found[1:] if self.number else found
 
     def writing(self) -> _Writing:
-        """Exclusive and up to date; what is written inside is applied once it is on the disk.
+        """Exclusive and up to date; what is written inside is applied, then put on the disk.
 
         The caller holds the lock of the store.
         """
@@ -130,10 +130,20 @@ class Log:
         except CorruptStudyError:
             self._applying = False  # refused as a whole
             raise
+        self._note_applied(event, hash_)
+        self._applying = False
+
+    def _apply_new(self, event: Event, hash_: bytes) -> None:
+        try:
+            self._apply_to_owner(event)
+        except CorruptStudyError as error:
+            raise StudyError(f"nothing was written: {error}") from error
+        self._note_applied(event, hash_)
+
+    def _note_applied(self, event: Event, hash_: bytes) -> None:
         self.number, self.hash = event.number, hash_
         if event.number == 1:
             self.first_hash = hash_
-        self._applying = False
 
 
 class _Writing:
@@ -159,15 +169,17 @@ class _Writing:
         log = self._log
         try:
             if kind is None and log._written:
+                # Until all is on the disk: if that fails, the log is read again from its beginning.
+                log._applying = True
+                # First, so that an event which nobody could read again never reaches the file.
+                for event, entry in log._written:
+                    log._apply_new(event, entry.hash)
                 log.store.commit([entry for _, entry in log._written])
+                log._applying = False
             log.store.end()
         except BaseException:  # Ctrl+C may have come in the middle of `end`
             log.store.end()
             raise
-        # Not before: what could not be written must not be remembered either.
-        if kind is None:
-            for event, entry in log._written:
-                log._apply(event, entry.hash)
 
 
 @contextmanager

@@ -17,17 +17,8 @@ from causalarms.study import log as kinds
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Event, Log, canonical, chain, decode, entry_of, now
 from causalarms.study.settings import Settings
-from causalarms.study.store import (
-    ROOT,
-    Entry,
-    MemoryStore,
-    SqliteStore,
-    Store,
-    connect,
-    free_path,
-    new_file,
-    resolved,
-)
+from causalarms.study.sqlite import SqliteStore, connect, free_path, new_file, resolved
+from causalarms.study.store import ROOT, Entry, MemoryStore, Store
 
 MIN_EVENT_BYTES = 120  # in the file, with its hashes
 MAX_TRIALS = 10**7  # a number beyond is damaged

@@ -31,6 +31,7 @@ from causalarms.study.inputs import (
     as_intervention,
     as_past_rounds,
     as_values,
+    checked_rounds,
     deviation,
     prepare_import,
     remarks,
@@ -47,7 +48,8 @@ from causalarms.study.settings import (
     refuse_odd_names,
     switches,
 )
-from causalarms.study.store import MemoryStore, SqliteStore
+from causalarms.study.sqlite import SqliteStore
+from causalarms.study.store import MemoryStore
 
 PACKAGE = Path(__file__).parents[1]
 DEFAULT_WORKER = "main"  # who asks without a name
@@ -268,9 +270,7 @@ class Study(Reader):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         """As `add_observations` with its `source` and `key`, of `rounds` that were read already."""
-        # Rounds built by a caller: an invalid event must never reach the log.
-        self._ledger.check_rounds(rounds.interventions, rounds.values)
-        prepared = prepare_import(rounds, source, key)
+        prepared = prepare_import(checked_rounds(self.settings, rounds), source, key)
         first = self.write_import(prepared)
         if first is not None:
             with self._lock:
@@ -336,11 +336,23 @@ class Study(Reader):
         for name in FROZEN:
             if name in changes:
                 raise StudyError(f"{name} cannot change: results were measured under it")
-        new = Settings.from_dict(self.settings.as_dict() | changes)
-        # Before it is written: a log with settings that cannot run could not be asked any more.
-        refuse_what_cannot_run(new)
-        plain = {name: new.as_dict()[name] for name in changes}
-        self._write(log.CHANGED, {"settings": plain})
+        if "policy" in changes:
+            # As of a new study: defaults of the other policy are not those of this one.
+            given = changes.get("policy_settings")
+            name, given = chosen_policy(changes["policy"], given, changes=False)
+            changes |= {"policy": name, "policy_settings": given}
+        while True:
+            with self._lock:
+                self._refresh()
+                before = self.settings
+            new = Settings.from_dict(before.as_dict() | changes)
+            # Before it is written: a log with settings that cannot run could not be asked any more.
+            refuse_what_cannot_run(new)
+            plain = {name: new.as_dict()[name] for name in changes}
+            with self._lock, self._log.writing():
+                if self.settings.digest == before.digest:  # else others changed them meanwhile
+                    self._log.write(log.CHANGED, {"settings": plain})
+                    return
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
         """Write a remark (`text`) into the log, of one `trial` if it is named.
