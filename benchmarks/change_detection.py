@@ -29,7 +29,7 @@ from causalarms.policies.registry import make_policy
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.simulation import NOISE_LAWS
+from causalarms.simulation import NOISE_DISTRIBUTIONS
 from causalarms.simulation.experiment import Contestant, Experiment, run_unit
 from causalarms.simulation.monte_carlo import monte_carlo
 from causalarms.simulation.simulate import simulate
@@ -175,8 +175,8 @@ def main_evidence() -> None:
 
 
 MIXED = "one distribution per node"
-DISTRIBUTIONS: dict[str, str | list[str]] = {name: name for name in NOISE_LAWS} | {
-    MIXED: list(NOISE_LAWS)
+DISTRIBUTIONS: dict[str, str | list[str]] = {name: name for name in NOISE_DISTRIBUTIONS} | {
+    MIXED: list(NOISE_DISTRIBUTIONS)
 }
 STATIONARY, CHANGING = "stationary", "changing"
 FloatArray = npt.NDArray[np.float64]

@@ -235,14 +235,14 @@ def observational(n_systems: int) -> Table:
         *("T", "candidates", "next to core", "worst", "mean of worst", "mean", "R-hat"),
     )
     for n_rounds in (50, 300):
-        for n_candidates, n_beside_core in ((6, 6), (8, 8), (10, 10), (11, 11)):
+        for n_candidates, n_outside_core in ((6, 6), (8, 8), (10, 10), (11, 11)):
             found = []
             for seed in range(2 * n_systems):
                 sem = random_sem(12, seed=seed)
                 A = np.zeros((n_rounds, 12), dtype=np.uint8)
                 moments = moments_of(sem.sample(A, np.random.default_rng(seed)), A)
                 sampled = SampledPosterior(
-                    12, moments, n_candidates=n_candidates, n_beside_core=n_beside_core
+                    12, moments, n_candidates=n_candidates, n_outside_core=n_outside_core
                 )
                 exact = ExactPosterior(12, moments)
                 difference = np.abs(sampled.edge_probability - exact.edge_probability)[0]
@@ -250,7 +250,7 @@ def observational(n_systems: int) -> Table:
                 found.append((*errors, sampled.diagnostics.worst_r_hat))
             worst, mean, r_hat = np.array(found).T
             made.add_row(
-                *(str(n_rounds), str(n_candidates), str(n_beside_core), f"{worst.max():.3f}"),
+                *(str(n_rounds), str(n_candidates), str(n_outside_core), f"{worst.max():.3f}"),
                 *(f"{worst.mean():.3f}", f"{mean.mean():.4f}", f"{r_hat.max():.2f}"),
             )
     return made

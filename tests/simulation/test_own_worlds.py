@@ -22,7 +22,7 @@ from causalarms.rng import stream
 from causalarms.sem.rewards import all_interventions
 from causalarms.simulation import (
     BENDS,
-    NOISE_LAWS,
+    NOISE_DISTRIBUTIONS,
     Contestant,
     Experiment,
     World,
@@ -53,7 +53,7 @@ def experiment(**settings: Any) -> Experiment:
     return Experiment(**(given | settings))
 
 
-@pytest.mark.parametrize("name", NOISE_LAWS)
+@pytest.mark.parametrize("name", NOISE_DISTRIBUTIONS)
 def test_distributions_have_mean_zero_and_variance_one(name: str) -> None:
     values = noise_distribution(name)(stream(0, "test"), (20_000, 3))
     error = 5 / np.sqrt(values.size)  # standard errors of the mean

@@ -338,8 +338,8 @@ class NoChange(Detector):
 # the mechanism again does not help, and it alarms again soon. Several alarms in a row, each soon
 # after the one before, point to the model rather than to the world.
 
-IN_A_ROW = 3
-SOON = 200  # rounds
+ALARMS_OF_A_MISFIT = 3
+MISFIT_ROUNDS = 200  # between one alarm of a misfit and the next, at most
 
 
 def misfits(alarms: Sequence[Alarm]) -> list[tuple[int, int]]:
@@ -355,8 +355,8 @@ def misfits(alarms: Sequence[Alarm]) -> list[tuple[int, int]]:
         row = 1
         for before, after in pairwise(rounds):
             # A mechanism that changes again after longer may well have changed in the world.
-            row = row + 1 if after - before <= SOON else 1
-            if row == IN_A_ROW:
+            row = row + 1 if after - before <= MISFIT_ROUNDS else 1
+            if row == ALARMS_OF_A_MISFIT:
                 found.append(mechanism)
                 break
     return found

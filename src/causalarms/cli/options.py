@@ -133,7 +133,7 @@ PROCESSES = Processes()
 def systems_options(command: Command) -> Command:
     """Options that say which systems with known truth are played or learned."""
     # Imported here: commands of a study share the options above and simulate nothing.
-    from causalarms.simulation.world import BENDS, NOISE_LAWS
+    from causalarms.simulation.world import BENDS, NOISE_DISTRIBUTIONS
 
     return stacked(
         click.option("--nodes", type=NODES, default=10, help="Number of nodes."),
@@ -169,7 +169,7 @@ def systems_options(command: Command) -> Command:
         click.option(
             "--noise",
             default="gaussian",
-            metavar="|".join(NOISE_LAWS),
+            metavar="|".join(NOISE_DISTRIBUTIONS),
             help="Distribution of the noise, or MODULE:FUNCTION; systems take several, "
             "separated by commas, in turn.",
         ),

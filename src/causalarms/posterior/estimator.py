@@ -45,7 +45,7 @@ from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Dataset, Moments
 from causalarms.statistics.units import noise_units
 
-BESIDE_CORE = 8  # a fit has more time than a round of a study
+OUTSIDE_CORE = 8  # a fit has more time than a round of a study
 MOST = 1e150  # units of the noise; sums of squares of more overflow
 MOST_SWEEPS = 1_000_000
 METHODS = ("auto", "exact", "sampled")
@@ -244,7 +244,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         return SampledPosterior(
             n_nodes,
             moments,
-            n_beside_core=BESIDE_CORE,
+            n_outside_core=OUTSIDE_CORE,
             n_sweeps=self.n_sweeps,
             seed=self.random_state,
             **settings,

@@ -22,7 +22,7 @@ from causalarms.rng import Seed, generator
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import existing, regimes_of
 
-WeightLaw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
+WeightDistribution: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 
 
 def _separated(rng: np.random.Generator, size: int) -> FloatArray:
@@ -33,7 +33,7 @@ def _uniform(rng: np.random.Generator, size: int) -> FloatArray:
     return rng.uniform(-2.0, 2.0, size)
 
 
-WEIGHT_DISTRIBUTIONS: dict[str, WeightLaw] = {
+WEIGHT_DISTRIBUTIONS: dict[str, WeightDistribution] = {
     "separated": _separated,
     "uniform": _uniform,
 }
@@ -46,7 +46,7 @@ RULES = ("authors", "plain")  # of a regeneration
 class Ensemble:
     """How columns of weights are drawn: by a distribution's name, or by a function (rng, size)."""
 
-    weights: str | WeightLaw = "separated"
+    weights: str | WeightDistribution = "separated"
     edge_probability: float = 0.5
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ def random_sem(
     n_nodes: int,
     *,
     seed: Seed = None,
-    weights: str | WeightLaw = "separated",
+    weights: str | WeightDistribution = "separated",
     edge_probability: float = 0.5,
     expected_degree: float | None = None,
     hidden_order: bool = True,

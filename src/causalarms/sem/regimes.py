@@ -198,7 +198,7 @@ def checked_name(what: str, given: object) -> str:
 
 
 def as_name(what: str, given: object) -> str:
-    """Text that can be stored. Studies of earlier versions may hold any; new ones are stricter."""
+    """Text that can be stored: enough for a study that exists, by whatever names it was made."""
     if not isinstance(given, str) or not given.strip():
         raise SettingError(f"{what} needs a name that is text, not {shown(given)}")
     if not given.isascii() and any("\ud800" <= letter <= "\udfff" for letter in given):

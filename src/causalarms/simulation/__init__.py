@@ -10,11 +10,11 @@ from causalarms.simulation.monte_carlo import compare_learners, monte_carlo
 from causalarms.simulation.results import Results, read_results
 from causalarms.simulation.simulate import Trace, simulate
 from causalarms.simulation.summary import summarise, summarise_learners
-from causalarms.simulation.world import BENDS, NOISE_LAWS, Change, World, switching_world
+from causalarms.simulation.world import BENDS, NOISE_DISTRIBUTIONS, Change, World, switching_world
 
 __all__ = [
     "BENDS",
-    "NOISE_LAWS",
+    "NOISE_DISTRIBUTIONS",
     "Change",
     "Contestant",
     "Experiment",

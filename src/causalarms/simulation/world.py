@@ -327,7 +327,7 @@ def _exponential(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray
     return rng.exponential(1.0, shape) - 1.0
 
 
-NOISE_LAWS: dict[str, Distribution] = {
+NOISE_DISTRIBUTIONS: dict[str, Distribution] = {
     GAUSSIAN: _gaussian,
     "uniform": _uniform,
     "laplace": _laplace,
@@ -374,12 +374,12 @@ def refuse_shifted(noise: Noise) -> None:
 
 def _one(given: str | Distribution) -> Distribution:
     if not callable(given):
-        if given not in NOISE_LAWS:
+        if given not in NOISE_DISTRIBUTIONS:
             raise ModelError(
-                f"unknown noise {given!r}; there are {', '.join(NOISE_LAWS)}, or give a function "
-                "(rng, shape) -> draws"
+                f"unknown noise {given!r}; there are {', '.join(NOISE_DISTRIBUTIONS)}, or give a "
+                "function (rng, shape) -> draws"
             )
-        return NOISE_LAWS[given]
+        return NOISE_DISTRIBUTIONS[given]
 
     def checked(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         values = np.asarray(given(rng, shape), dtype=float)

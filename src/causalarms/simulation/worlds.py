@@ -12,7 +12,7 @@ import numpy as np
 from causalarms.arrays import FloatArray, IntArray
 from causalarms.errors import CausalArmsError, ModelError
 from causalarms.rng import stream
-from causalarms.sem.ensembles import Ensemble, WeightLaw, random_sem
+from causalarms.sem.ensembles import Ensemble, WeightDistribution, random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import all_two, regime_counts
 from causalarms.simulation.results import Record, address, plain
@@ -62,7 +62,7 @@ class Worlds:
     entries_field: ClassVar[str] = ""  # the field of those who are compared
 
     n_nodes: int = 10
-    weights: str | WeightLaw = "separated"
+    weights: str | WeightDistribution = "separated"
     edge_probability: float = 0.5
     changes: tuple[int, ...] = ()
     n_changed: int = 3

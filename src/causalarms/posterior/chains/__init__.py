@@ -47,7 +47,7 @@ class SampledPosterior:
     The first parameters are those of `ExactPosterior`. The others are
     seed            of the chains: the same calls give the same orders
     n_candidates    possible parents per mechanism whose sets are all summed up
-    n_beside_core   the same if more are plausible and the likely ones are always in (the core):
+    n_outside_core   the same if more are plausible and the likely ones are always in (the core):
                     one more doubles the time, and reduces an error that chains cannot show
     n_chains        each from its own start, so that `diagnostics` can compare them
     n_sweeps        per chain for the first moments, after as many that are discarded
@@ -77,7 +77,7 @@ class SampledPosterior:
         regimes: npt.ArrayLike | None = None,
         seed: Seed = 0,
         n_candidates: int = 12,
-        n_beside_core: int = 6,
+        n_outside_core: int = 6,
         n_chains: int = 4,
         n_sweeps: int = 500,
         update_sweeps: int = 20,
@@ -87,7 +87,7 @@ class SampledPosterior:
         self.prior = prior or MechanismPrior()
         counts = {
             "n_candidates": n_candidates,
-            "n_beside_core": n_beside_core,
+            "n_outside_core": n_outside_core,
             "n_chains": n_chains,
             "n_sweeps": n_sweeps,
             "update_sweeps": update_sweeps,
@@ -103,7 +103,7 @@ class SampledPosterior:
         self.n_candidates = max(min(n_candidates, n_nodes - 1), 1)
         self.n_chains, self.n_orders = n_chains, n_orders
         self.update_sweeps = update_sweeps
-        self._beside_core = min(n_beside_core, self.n_candidates)
+        self._beside_core = min(n_outside_core, self.n_candidates)
         pool = 1 << max(self.n_candidates + LOG2_TABLES, self._beside_core + LOG2_TABLES_WITH_CORE)
         slots = pool >> min(self._beside_core, self._fewest_free())
         shape = self._exist.shape

@@ -34,7 +34,7 @@ def choose_candidates(
     edges: EdgeMask,
     orders: IntArray,  # (chains, N)
     n_candidates: int,
-    n_beside_core: int,
+    n_outside_core: int,
 ) -> None:
     """Choose them for some mechanisms, from the present orders of the chains."""
     n = chosen.shape[1]
@@ -57,7 +57,7 @@ def choose_candidates(
                     required,
                     probability,
                     n_candidates,
-                    n_beside_core,
+                    n_outside_core,
                 )
                 tables.tags[regime, node] = EMPTY
     for node in range(n):
@@ -110,7 +110,7 @@ def _assign(
     required: BoolArray,
     probability: FloatArray,
     n_candidates: int,
-    n_beside_core: int,
+    n_outside_core: int,
 ) -> None:
     n = len(allowed)
     members, log_odds = tables.members[regime, node], tables.log_odds[regime, :, node]
@@ -123,7 +123,7 @@ def _assign(
             rank[j] = -probability[j]
     n_free = min(n_candidates, n_possible)
     if n_plausible > n_candidates:
-        n_free = n_beside_core
+        n_free = n_outside_core
         for j in range(n):
             if rank[j] < np.inf:
                 rank[j] = abs(probability[j] - 0.5)
