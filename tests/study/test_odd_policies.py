@@ -12,7 +12,9 @@ from causalarms import Study
 from causalarms.errors import StudyError
 from causalarms.policies.base import Suggestion
 from causalarms.policies.simple import RandomPolicy
+from causalarms.study import study as study_module
 from causalarms.study.inputs import PastRounds
+from causalarms.study.learner import refuse_what_cannot_run
 
 NODES = ["heat", "stir", "yield"]
 ROW = np.array([1, 0, 0], dtype=np.uint8)
@@ -93,10 +95,30 @@ def test_contradicting_changes_of_settings_from_two_handles(tmp_path: Path) -> N
     path = tmp_path / "s.db"
     with Study.create(path, NODES, "yield", policy="random", seed=1) as a, Study.open(path) as b:
         b.change_settings(forbidden=[["heat", "stir"]])
-        with pytest.raises(StudyError, match="never allow"):
+        with pytest.raises(StudyError, match="never allow") as refused:
             a.change_settings(required=[{"heat": "on", "stir": "on"}])
+        assert "event" not in str(refused.value)  # seen in the settings, not when it was written
+        b.change_settings(forbidden=[])
+        a.change_settings(required=[{"heat": "on", "stir": "on"}])  # not by rules that are gone
         a.change_settings(policy="ucb")  # with the defaults of that policy
         assert a.ask().number == 0
     with Study.open(path) as again:
         assert again.settings.policy == "ucb"
-        assert again.settings.forbidden == (("heat", "stir"),)
+        assert again.settings.required == ({"heat": "on", "stir": "on"},)
+
+
+def test_settings_that_others_change_while_these_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    with Study.create(path, NODES, "yield", policy="ucb", seed=1) as a, Study.open(path) as b:
+
+        def meanwhile(settings: Any) -> Any:
+            monkeypatch.undo()
+            b.change_settings(policy="random")
+            return refuse_what_cannot_run(settings)
+
+        monkeypatch.setattr(study_module, "refuse_what_cannot_run", meanwhile)
+        with pytest.raises(StudyError, match="'random' has no setting 'window'"):
+            a.change_settings(policy_settings={"window": 5})
+        assert a.ask().number == 0
