@@ -91,7 +91,7 @@ def test_a_restored_policy_goes_on_with_the_same_bits(cut: int) -> None:
 
 
 def test_three_far_values_of_a_node_are_how_things_are() -> None:
-    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
+    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO, len(TWO))
     learned: set[int] = set()
     for t in range(1, EARLY_ROUNDS + 1):
         x = rng.standard_normal(N_NODES)
@@ -108,7 +108,7 @@ def test_three_far_values_of_a_node_are_how_things_are() -> None:
 
 
 def test_a_change_is_taken_back_and_left_alone() -> None:
-    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
+    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO, len(TWO))
     for t in range(1, EARLY_ROUNDS + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
     surprised = np.array([np.nan, 9.0, 0.0, 0.0])
@@ -122,7 +122,7 @@ def test_a_change_is_taken_back_and_left_alone() -> None:
 
 
 def test_company_must_come_soon() -> None:
-    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
+    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO, len(TWO))
     for t in range(1, EARLY_ROUNDS + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
     for t in range(EARLY_ROUNDS + 1, EARLY_ROUNDS + 200):
@@ -134,7 +134,7 @@ def test_company_must_come_soon() -> None:
 
 
 def test_the_cause_is_blamed_not_what_it_does() -> None:
-    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO)
+    rng, suspects = np.random.default_rng(0), OutlierFilter(TWO, len(TWO))
     for t in range(1, EARLY_ROUNDS + 1):
         suspects.early(Round(t, NATURAL, rng.standard_normal(N_NODES)))
     predictors = NO_PREDICTORS.copy()
@@ -145,7 +145,7 @@ def test_the_cause_is_blamed_not_what_it_does() -> None:
 
 
 def test_a_node_that_never_varied_may_do_anything() -> None:
-    suspects = OutlierFilter(TWO)
+    suspects = OutlierFilter(TWO, len(TWO))
     for t in range(1, EARLY_ROUNDS + 1):
         assert suspects.early(Round(t, NATURAL, np.full(N_NODES, 5.0))) is None
     told = Round(EARLY_ROUNDS + 1, NATURAL, np.array([5.0, 6.0, 5.0, 5.0]))

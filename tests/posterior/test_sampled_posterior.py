@@ -21,7 +21,8 @@ def sampled_of(X: Any, A: Any, **settings: Any) -> SampledPosterior:
 
 
 def test_it_is_used_like_the_exact_posterior() -> None:
-    exact = inspect.signature(ExactPosterior.__init__).parameters
+    exact = dict(inspect.signature(ExactPosterior.__init__).parameters)
+    del exact["columns"]  # factors that are roots of the graph need the exact sums
     sampled = inspect.signature(SampledPosterior.__init__).parameters
     assert list(sampled)[: len(exact)] == list(exact)
     assert all(sampled[name] == exact[name] for name in exact)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,11 @@ def test_others_tell_and_ask_while_somebody_asks_for_many(
     choosing, go_on = threading.Event(), threading.Event()
     ordinary = StudyPolicy.choose
 
-    def choose(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
+    def choose(learner: StudyPolicy, trial: int, pending: Any, *more: Any) -> Suggestion:
         if trial == 13:
             choosing.set()
             assert go_on.wait(LATE)
-        return ordinary(learner, trial, pending)
+        return ordinary(learner, trial, pending, *more)
 
     monkeypatch.setattr(StudyPolicy, "choose", choose)
     monkeypatch.setattr("causalarms.study.study.SLICE_SECONDS", 0.0)  # one trial at a time

@@ -124,7 +124,7 @@ class KnowsTruth(Study):
     def __init__(self, plant: Plant, shift: float) -> None:
         self.plant, self.shift, self.refused = plant, shift, 0
 
-    def best(self) -> Best:
+    def best(self, *, context: Any = None) -> Best:
         truth, unit = self.plant.truth(0), UNITS[self.plant.reward].scale
         positions = all_interventions(N_SWITCHES)[self.row].tolist()
         names = [switch.name for switch in self.plant.switches]
@@ -142,7 +142,7 @@ class KnowsTruth(Study):
             basis="the truth",
         )
 
-    def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
+    def predict(self, interventions: Any = None, *, context: Any = None) -> list[dict[str, Any]]:
         names = [switch.name for switch in self.plant.switches]
         if any(names[0] in on for on in interventions):
             self.refused += len(interventions) == 1

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice, pairwise
 from pathlib import Path
@@ -44,11 +44,11 @@ class Gate:
         """The choice of this trial waits, the first time it is made."""
         ordinary = StudyPolicy.choose
 
-        def choose(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
+        def choose(learner: StudyPolicy, trial: int, pending: Any, *more: Any) -> Suggestion:
             if trial == number and not self.choosing.is_set():
                 self.choosing.set()
                 assert self.open.wait(LATE)
-            return ordinary(learner, trial, pending)
+            return ordinary(learner, trial, pending, *more)
 
         with patch.context() as patched:
             patched.setattr(StudyPolicy, "choose", choose)
@@ -112,9 +112,9 @@ def test_another_process_tells_while_one_asks_for_many(
     )
     ordinary = StudyPolicy.choose
 
-    def slow(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
+    def slow(learner: StudyPolicy, trial: int, pending: Any, *more: Any) -> Suggestion:
         time.sleep(0.1)
-        return ordinary(learner, trial, pending)
+        return ordinary(learner, trial, pending, *more)
 
     monkeypatch.setattr(StudyPolicy, "choose", slow)
     with subprocess.Popen(
@@ -142,13 +142,13 @@ def test_who_asks_comes_to_an_end_though_others_write_all_the_time(
     other = Study.open(path)
     ordinary, held = StudyPolicy.choose, list[bool]()
 
-    def choose(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
+    def choose(learner: StudyPolicy, trial: int, pending: Any, *more: Any) -> Suggestion:
         locked = study.store._writer is not None  # type: ignore[attr-defined]
         held.append(locked)
         if not locked:  # results come in whenever a trial is chosen
             for told in islice(mine, results):
                 other.tell(told, result(told))
-        return ordinary(learner, trial, pending)
+        return ordinary(learner, trial, pending, *more)
 
     monkeypatch.setattr(StudyPolicy, "choose", choose)
     asked = study.ask(4, worker="asker")
@@ -210,10 +210,10 @@ def test_trials_of_an_interrupted_ask_come_first_at_the_next(
     play(study, 5)
     ordinary = StudyPolicy.choose
 
-    def choose(learner: StudyPolicy, trial: int, pending: Sequence[Any]) -> Suggestion:
+    def choose(learner: StudyPolicy, trial: int, pending: Any, *more: Any) -> Suggestion:
         if trial == 8:
             raise KeyboardInterrupt
-        return ordinary(learner, trial, pending)
+        return ordinary(learner, trial, pending, *more)
 
     monkeypatch.setattr(StudyPolicy, "choose", choose)
     with pytest.raises(KeyboardInterrupt):

@@ -43,10 +43,19 @@ PLAYED = click.option(
     "-n", "count", type=click.IntRange(1, 1000), default=1, help="Number of trials to ask for."
 )
 @click.option("--worker", help="Name of the worker (default: main).")
-def ask(file: StudyPlace, count: int, worker: str | None, as_json: bool) -> None:
+@click.option(
+    "--context",
+    multiple=True,
+    metavar="NODE=VALUE",
+    help="Today's value of a node that is context; may be repeated.",
+)
+def ask(
+    file: StudyPlace, count: int, worker: str | None, context: tuple[str, ...], as_json: bool
+) -> None:
     """Ask for the next intervention; a worker with a pending trial gets that one again."""
     with open_study(file) as study:
-        given = study.ask(count, worker_of(study, file, worker))
+        known = pairs_or_json(context) if context else None
+        given = study.ask(count, worker_of(study, file, worker), context=known)
         named = study.settings.named
     trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:

@@ -59,7 +59,12 @@ from causalarms.tables.write import columns_text
     multiple=True,
     metavar="NAME[=LEVEL,...][@NODE,...]",
     help="A factor you set, with its levels (default: off,on) and the nodes it acts on (default: "
-    "the node of its name); may be repeated.  [default: a switch per node]",
+    "the node of its name, or what the data say); may be repeated.  [default: a switch per node]",
+)
+@click.option(
+    "--context",
+    metavar="A,B,...",
+    help="Nodes that no factor moves and that nothing else causes, such as the weather.",
 )
 @click.option(
     "--sets",
@@ -109,6 +114,7 @@ def create(
     policy: str | None,
     horizon: int | None,
     factor: tuple[str, ...],
+    context: str | None,
     sets: tuple[str, ...],
     intervenable: str | None,
     max_interventions: int | None,
@@ -148,6 +154,7 @@ def create(
         seed=seed,
         changes=changes,
         knowledge=knowledge(tier, forbid_edge, require_edge),
+        context=names(context) or (),
     ) as study:
         emit(
             as_json,

@@ -171,7 +171,7 @@ def levels(text: str | None) -> dict[str, Any] | None:
     """`A,B=LEVEL,...`: a factor that is on, or its level."""
     if text is None:
         return None
-    from causalarms.sem.factors import ON
+    from causalarms.sem.factor import ON
 
     parts = (part.partition("=") for part in names(text) or [])
     return _once("factor", ((name, level.strip() if at else ON) for name, at, level in parts))

@@ -23,8 +23,8 @@ from causalarms.kernels import kernel
 from causalarms.limits import MAX_COMPARED, MAX_TABLE_NODES
 from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import likely_edges
-from causalarms.posterior.mechanism import draw_weights
 from causalarms.posterior.prior import MechanismPrior, kernel_prior
+from causalarms.posterior.weights import draw_weights
 from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import (
@@ -205,7 +205,8 @@ def belief_given_graph(
     gammas = rng.standard_gamma(prior.noise_shape + 0.5 * gram[:, :, -1, -1], (n, n_regimes, size))
     normals = rng.standard_normal((n, n_regimes, size, size + 1))
     edges = np.repeat(adjacency[None], n, axis=0)
-    weights = draw_weights(np.ascontiguousarray(gram), prior, edges, gammas, normals)
+    scales = np.zeros(gammas.shape, dtype=np.int64)
+    weights = draw_weights(np.ascontiguousarray(gram), prior, edges, scales, gammas, normals)
     drawn = Draws(np.repeat(order[None], n, axis=0), edges, *weights)
     return Belief(
         in_units_of_data(units, drawn, regimes),

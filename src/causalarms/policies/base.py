@@ -38,6 +38,7 @@ NODES_IN_A_REASON = 4  # named; the others are counted
 # The words of every kind of reason. A kind that is not listed is a sentence of its own.
 REASONS = {
     "all nodes best": "every node at the best of its levels",
+    "balanced": "the first {rounds} rounds play the levels of every factor equally often",
     "committed": "the best setting of the graph that was learned",
     "credible": "its reward is the highest for the most favourable weights that are still credible",
     "draw": "the best setting of one draw of the weights from what is known of them",
@@ -119,6 +120,7 @@ class Policy(ABC):
     regimes   how many regimes each node has; None: two
     """
 
+    uses_context: ClassVar[bool] = False  # True: `suggest` takes `context`, values by node
     keeps_constraints: ClassVar[bool] = True  # False: `constrain` refuses any
     learns_from_gaps: bool = False  # whether `tell` takes rounds with missing values, nan
     # kinds of knowledge that a detector may look at (`changes/detector.py`)

@@ -30,7 +30,6 @@ from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.mechanism import (
     ScoreTables,
-    estimate_all,
     score_mechanisms,
     subset_maxima,
 )
@@ -46,6 +45,7 @@ from causalarms.posterior.orders import (
     without,
 )
 from causalarms.posterior.prior import (
+    FactorColumns,
     MechanismPrior,
     add_prior,
     bits_of,
@@ -54,6 +54,7 @@ from causalarms.posterior.prior import (
     regimes_of,
     sums_by_count,
 )
+from causalarms.posterior.weights import estimate_all
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
 
@@ -69,6 +70,7 @@ class ExactPosterior:
     allowed, required   edges that may be and must be, (N, N) or (R, N, N) as [.., parent, child]
     memory_limit   in bytes, None for 1 GiB
     regimes      how many each node has; None: those of the moments, else two
+    columns      of factors: the last so many of the nodes; None: there are no factors
 
     Data are in units in which noise has a standard deviation of about one. `update` scores only
     mechanisms whose moments changed; everything else is derived from the scores when asked for.
@@ -86,23 +88,36 @@ class ExactPosterior:
         required: npt.ArrayLike | None = None,
         memory_limit: int | None = None,
         regimes: npt.ArrayLike | None = None,
+        columns: FactorColumns | None = None,
     ) -> None:
         self.regimes = regimes_of(n_nodes, moments, regimes)
         n_regimes = int(self.regimes.max())
-        self.n_bytes = check_memory(n_nodes, memory_limit, n_regimes)
         self.n_nodes = n_nodes
         self.prior = prior or MechanismPrior()
         self._edge_mask = edge_masks(self.regimes, allowed, required)
-        self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std)
-        n_sets = 1 << (n_nodes - 1)
+        self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std, columns)
+        # The sums are over the N measured nodes; columns of factors only multiply the variants.
+        self._n_measured = n_nodes - len(self.kernel_prior.groups)
+        self._edge_mask.allowed[:, :, self._n_measured :] = False
+        n_sets = 1 << (self._n_measured - 1)
+        n_groups = int(self.kernel_prior.groups.max(initial=-1)) + 1
+        n_variants = len(self.kernel_prior.scales) << n_groups
+        own = int(self.regimes[: self._n_measured].max())
+        self.n_bytes = check_memory(self._n_measured, memory_limit, own, n_variants)
+        shape = (own, self._n_measured, n_sets)
+        scores = np.empty(shape)
         self._tables = ScoreTables(
-            scores=np.empty((n_regimes, n_nodes, n_sets)),
-            within=np.empty((n_regimes, n_nodes, n_sets)),
-            past=np.zeros((n_nodes, n_sets)),
-            local=np.empty((n_nodes, n_sets)),
+            variants=(
+                scores[:, :, None] if n_variants == 1
+                else np.empty((own, self._n_measured, n_variants, n_sets))
+            ),
+            scores=scores,
+            within=np.empty(shape),
+            past=np.zeros(shape[1:]),
+            local=np.empty(shape[1:]),
             mantissa=np.empty(n_sets),
             exponent=np.empty(n_sets, dtype=np.int32),
-        )
+        )  # fmt: skip
         self._gram: FloatArray = np.full((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
         self._log_prior_sum: float | None = None
         self._forward_sums: FloatArray | None = None  # None: nothing is scored yet
@@ -156,8 +171,8 @@ class ExactPosterior:
             self.tables.within[regime, node],
             node,
             self.kernel_prior.log_sizes,
-            self._edge_mask.allowed[regime, :, node],
-            self._edge_mask.required[regime, :, node],
+            self._edge_mask.allowed[regime, : self._n_measured, node],
+            self._edge_mask.required[regime, : self._n_measured, node],
         )
         self.retired.append((regime, node, self._gram[regime, node].copy()))
         now = Moments(self.n_nodes, regimes=self.regimes)
@@ -169,7 +184,8 @@ class ExactPosterior:
     @property
     def _mechanisms(self) -> list[tuple[int, int]]:
         """All (regime, node) there are."""
-        return [(int(r), int(i)) for r, i in np.argwhere(existing(self.regimes))]
+        exist = existing(self.regimes)[:, : self._n_measured]
+        return [(int(r), int(i)) for r, i in np.argwhere(exist)]
 
     @property
     def gram(self) -> FloatArray:
@@ -195,8 +211,12 @@ class ExactPosterior:
     def log_evidence(self) -> float:
         """Log probability density of the data, averaged over the whole prior."""
         if self._log_prior_sum is None:
+            n = self._n_measured
             self._log_prior_sum = log_prior_sum(
-                self.kernel_prior.log_sizes, *self._edge_mask, self.regimes
+                self.kernel_prior.log_sizes,
+                self._edge_mask.allowed[:, :n, :n],
+                self._edge_mask.required[:, :n, :n],
+                self.regimes[:n],
             )
         return float(self._forward[-1]) - self._log_prior_sum
 
@@ -207,7 +227,7 @@ class ExactPosterior:
         if self._edge_probability is None:
             probability = edge_probabilities(
                 self.tables,
-                self.kernel_prior.regimes,
+                self.kernel_prior,
                 forward,
                 backward_sums(self.tables.local),
             )
@@ -238,14 +258,14 @@ class ExactPosterior:
             subset_maxima(self.scores[regime, node], room)
             best[node] += room
         order = best_order(best)
-        adjacency, log_score = best_parents(self.scores, self.kernel_prior.regimes, order)
+        adjacency, log_score = best_parents(self.tables, self.kernel_prior, order)
         log_score += _past_of_order(self.tables.past, order)
+        order = np.concatenate([np.arange(self._n_measured, self.n_nodes), order])
         return OrderedGraph(order, adjacency, float(log_score - self._forward[-1]))
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> Draws:
         """Independent exact draws of order, parents, weights, intercepts and noise."""
         size, n_regimes = self.n_nodes, len(self._gram)
-        # more uniforms than are used: with fewer, every later draw of the stream would be another
         uniforms = rng.random((n, size, 1 + 2 * n_regimes))
         shapes = self.kernel_prior.noise_shape + 0.5 * self._gram[:, :, -1, -1]
         gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
@@ -256,7 +276,8 @@ class ExactPosterior:
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
         edges = np.ascontiguousarray(adjacency)
-        return PointEstimate(*estimate_all(self._gram, self.kernel_prior, edges))
+        scales = np.zeros(edges.shape[::2], dtype=np.int64)
+        return PointEstimate(*estimate_all(self._gram, self.kernel_prior, edges, scales))
 
     def state(self) -> dict[str, Any]:
         """Moments, present and retired: all else follows from them."""
@@ -282,22 +303,27 @@ class ExactPosterior:
         self.update(seen)
 
 
-def table_bytes(n_nodes: int, n_regimes: int = 2) -> int:
+def table_bytes(n_nodes: int, n_regimes: int = 2, n_variants: int = 1) -> int:
     """Peak bytes of the tables: scores, their sums, sums by node, the past, one temporary table.
+
+    If parent sets have several variants, each of them has a score.
 
     >>> f"{table_bytes(20):,}"
     '622,854,144'
     """
     n_sets = 1 << max(n_nodes - 1, 0)
     tables = 8 * n_nodes * n_sets * (n_regimes + n_regimes + 1 + 1 + 1)
+    tables += 8 * n_nodes * n_sets * n_regimes * (n_variants if n_variants > 1 else 0)
     orders = 8 * 2 * n_sets * 3
     room = (8 + 4 + 8) * n_sets
     return tables + orders + room
 
 
-def check_memory(n_nodes: int, limit: int | None = None, n_regimes: int = 2) -> int:
+def check_memory(
+    n_nodes: int, limit: int | None = None, n_regimes: int = 2, n_variants: int = 1
+) -> int:
     """The bytes needed; SettingError if they are above the limit, before anything is allocated."""
-    needed = table_bytes(n_nodes, n_regimes)
+    needed = table_bytes(n_nodes, n_regimes, n_variants)
     limit = EXACT_BYTES if limit is None else limit
     if needed > limit:
         raise SettingError(

@@ -17,19 +17,21 @@ from causalarms.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from causalarms.kernels import kernel
 from causalarms.posterior.prior import EdgeMask, KernelPrior
 from causalarms.statistics.normal_equations import (
-    cholesky,
     normal_equations,
-    regressors_of,
-    solve_transposed,
-    whiten,
 )
 
 LOWEST_SCORE = -1e250  # nats; keeps scores and their sums finite if a known variance is tiny
 
 
 class ScoreTables(NamedTuple):
-    """Scores of every parent set and their sums, changed in place."""
+    """Scores of every parent set and their sums, changed in place.
 
+    `scores` are sums over the variants of a parent set: V = H 2^G, every scale of the prior with
+    every subset of the node's groups of columns, scales outermost. With one scale and no groups
+    both are the same array.
+    """
+
+    variants: FloatArray  # (R, N, V, 2^(N-1))
     scores: FloatArray  # (R, N, 2^(N-1))
     within: FloatArray  # (R, N, 2^(N-1)) log sums over the subsets of a set
     past: FloatArray  # (N, 2^(N-1)) log evidence of former mechanisms for the order
@@ -48,7 +50,7 @@ def score_mechanisms(
 ) -> None:
     """Score the changed mechanisms, and sum their scores over subsets."""
     scores, within, local = out.scores, out.within, out.local
-    for node in range(changed.shape[1]):
+    for node in range(len(local)):  # columns of factors have no parents
         any_changed = False
         for regime in range(prior.regimes[node]):
             any_changed |= changed[regime, node]
@@ -60,8 +62,10 @@ def score_mechanisms(
                     edges.allowed[regime, :, node],
                     edges.required[regime, :, node],
                     prior,
-                    scores[regime, node],
+                    out.variants[regime, node],
                 )
+                if out.variants.shape[2] > 1:
+                    sum_variants(out.variants[regime, node], scores[regime, node])
                 subset_log_sums(
                     scores[regime, node], within[regime, node], out.mantissa, out.exponent
                 )
@@ -76,58 +80,111 @@ def score_mechanisms(
 
 @kernel
 def score_parent_sets(
-    gram: FloatArray,  # (N+1, N+1)
+    gram: FloatArray,  # (M+1, M+1) of N nodes, C columns of factors, and the constant
     regime: int,
     node: int,
-    allowed: BoolArray,  # (N,) possible parents
-    required: BoolArray,  # (N,) certain parents
+    allowed: BoolArray,  # (M,) possible parents
+    required: BoolArray,  # (M,) certain parents
     prior: KernelPrior,
-    scores: FloatArray,  # (2^(N-1),) out, by the bits of the other nodes; -inf if impossible
+    variants: FloatArray,  # (V, 2^(N-1)) out, by the bits of the other nodes; -inf if impossible
 ) -> None:
-    """Scores of all parent sets of one mechanism."""
-    n = len(gram) - 1
+    """Scores of all parent sets of one mechanism, for every scale and set of acting factors."""
+    m = len(gram) - 1
+    n = m - len(prior.groups)
     noise_mean = prior.noise_mean[regime, node]
     with_intercept = math.isnan(noise_mean)
-    regressors = np.empty(n, dtype=np.int64)
-    forced = 0
-    if with_intercept:
-        regressors[0], forced = n, 1
-    mask = 0
-    for j in range(n):
-        if required[j]:
-            regressors[forced] = j
-            mask |= 1 << (j - (j > node))
-            forced += 1
-    size = forced
-    for j in range(n):
-        if allowed[j] and not required[j] and j != node:
-            regressors[size] = j
-            size += 1
-    equations = normal_equations(
-        gram,
-        node,
-        regressors[:size],
-        0.0 if with_intercept else noise_mean,
-        prior.weight_precision,
-        prior.intercept_precision,
-    )
-    by_size = score_by_size(gram, regime, node, prior)
-    n_free = size - forced
-    bits = np.empty(n_free, dtype=np.int64)
-    for a in range(n_free):
-        j = regressors[forced + a]
-        bits[a] = 1 << (j - (j > node))
-    scores[:] = -np.inf
-    score_supersets(
-        equations,
-        forced,
-        by_size[forced - with_intercept :],
-        prior.weight_precision,
-        bits,
-        mask,
-        noise_of(gram, regime, node, prior),
-        scores,
-    )
+    variants[:] = -np.inf
+    possible, certain = group_masks(prior.groups, allowed, required)
+    n_groups = 0 if len(prior.groups) == 0 else prior.groups[-1] + 1
+    regressors = np.empty(m + 1, dtype=np.int64)
+    for acting in range(1 << n_groups):
+        if acting & ~possible or certain & ~acting:
+            continue
+        forced, mask, n_columns = 0, 0, 0
+        if with_intercept:
+            regressors[0], forced = m, 1
+        for column in range(n, m):
+            if acting >> prior.groups[column - n] & 1:
+                regressors[forced] = column
+                forced += 1
+                n_columns += 1
+        for j in range(n):
+            if required[j]:
+                regressors[forced] = j
+                mask |= 1 << (j - (j > node))
+                forced += 1
+        size = forced
+        for j in range(n):
+            if allowed[j] and not required[j] and j != node:
+                regressors[size] = j
+                size += 1
+        n_free = size - forced
+        bits = np.empty(n_free, dtype=np.int64)
+        for a in range(n_free):
+            j = regressors[forced + a]
+            bits[a] = 1 << (j - (j > node))
+        for scale in range(len(prior.scales)):
+            precision = prior.scales[scale]
+            equations = normal_equations(
+                gram,
+                node,
+                regressors[:size],
+                0.0 if with_intercept else noise_mean,
+                precision,
+                prior.intercept_precision,
+            )
+            by_size = score_by_size(gram, regime, node, prior, precision)
+            if n_columns or len(prior.scales) > 1 or n_groups:
+                # each possible factor acts or not; every scale is as likely as the others
+                by_size += 0.5 * n_columns * math.log(precision) - math.log(len(prior.scales))
+                by_size += log_prior_of_groups(acting, possible, certain, prior.chances)
+            score_supersets(
+                equations,
+                forced,
+                by_size[forced - with_intercept - n_columns :],
+                precision,
+                bits,
+                mask,
+                noise_of(gram, regime, node, prior),
+                variants[(scale << n_groups) | acting],
+            )
+
+
+@kernel
+def group_masks(groups: IntArray, allowed: BoolArray, required: BoolArray) -> tuple[int, int]:
+    """Which groups of columns may act on a node, and which do for certain, as bits."""
+    n = len(allowed) - len(groups)
+    possible, certain = 0, 0
+    for column in range(len(groups)):
+        if allowed[n + column]:
+            possible |= 1 << groups[column]
+        if required[n + column]:
+            certain |= 1 << groups[column]
+    return possible, certain
+
+
+@kernel
+def log_prior_of_groups(acting: int, possible: int, certain: int, chances: FloatArray) -> float:
+    """Of the possible groups that are not certain, each acts with its probability."""
+    total, open_ = 0.0, possible & ~certain
+    for group in range(len(chances)):
+        if open_ >> group & 1:
+            total += math.log(chances[group] if acting >> group & 1 else 1.0 - chances[group])
+    return total
+
+
+@kernel
+def sum_variants(variants: FloatArray, scores: FloatArray) -> None:
+    """scores[P] = log sum over v of exp(variants[v, P])."""
+    for parents in range(len(scores)):
+        top = -np.inf
+        for v in range(len(variants)):
+            top = max(top, variants[v, parents])
+        total = 0.0
+        if top > -np.inf:
+            for v in range(len(variants)):
+                total += math.exp(variants[v, parents] - top)
+        scores[parents] = top + math.log(total) if total > 0.0 else -np.inf
 
 
 # Sets are visited depth first: adding a parent eliminates its row from the normal equations of the
@@ -200,7 +257,9 @@ def noise_of(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> No
 
 
 @kernel
-def score_by_size(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> FloatArray:
+def score_by_size(
+    gram: FloatArray, regime: int, node: int, prior: KernelPrior, weight_precision: float
+) -> FloatArray:
     """The part of a score that depends on the number of parents only, (N,)."""
     n_samples, noise_shape = gram[-1, -1], prior.noise_shape
     known_variance = prior.known_variance[regime, node]
@@ -208,7 +267,7 @@ def score_by_size(gram: FloatArray, regime: int, node: int, prior: KernelPrior) 
     n_parents = np.arange(len(prior.log_sizes))
     # Normalisation of the normal-inverse-gamma prior: half a log precision per weight, and for the
     # intercept
-    score = prior.log_sizes + 0.5 * n_parents * math.log(prior.weight_precision)
+    score = prior.log_sizes + 0.5 * n_parents * math.log(weight_precision)
     if math.isnan(prior.noise_mean[regime, node]):
         score += 0.5 * math.log(prior.intercept_precision)
     if math.isnan(known_variance):
@@ -345,151 +404,3 @@ def _join(top: float, mantissa: FloatArray, exponent: Int32Array, sums: FloatArr
             sums[k] = top + math.log(mantissa[k]) + exponent[k] * STEP
         else:
             sums[k] = -np.inf
-
-
-# -- weights, intercept and noise given the parents ------------------------------------------------
-
-
-@kernel
-def factored_equations(
-    gram: FloatArray,  # (N+1, N+1)
-    regime: int,
-    node: int,
-    regressors: IntArray,  # nodes, and N for the intercept, last
-    prior: KernelPrior,
-) -> FloatArray:
-    """Normal equations of the mechanism with their Cholesky factor in the lower triangle."""
-    noise_mean = prior.noise_mean[regime, node]
-    with_intercept = math.isnan(noise_mean)
-    equations = normal_equations(
-        gram,
-        node,
-        regressors,
-        0.0 if with_intercept else noise_mean,
-        prior.weight_precision,
-        prior.intercept_precision,
-    )
-    n_weights = len(regressors) - with_intercept
-    cholesky(equations, n_weights, prior.weight_precision, prior.intercept_precision)
-    return equations
-
-
-@kernel
-def draw_mechanism(
-    gram: FloatArray,  # (N+1, N+1)
-    regime: int,
-    node: int,
-    parents: BoolArray,  # (N,)
-    prior: KernelPrior,
-    gamma: float,  # a standard gamma of noise_shape + n/2
-    normals: FloatArray,  # (N+1,)
-    weights: FloatArray,  # (N,) out
-) -> tuple[float, float]:
-    """Returns intercept and noise standard deviation."""
-    noise_mean = prior.noise_mean[regime, node]
-    with_intercept = math.isnan(noise_mean)
-    regressors = regressors_of(parents, with_intercept)
-    n_weights = len(regressors) - with_intercept
-    equations = factored_equations(gram, regime, node, regressors, prior)
-    z = np.empty(len(regressors))
-    squares = whiten(equations, z)
-    variance = prior.known_variance[regime, node]
-    if math.isnan(variance):
-        # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
-        variance = (prior.noise_shape + 0.5 * squares) / gamma
-    std = math.sqrt(variance)
-    for a in range(len(z)):
-        # L^-T (z + s normal) has the posterior's covariance s^2 (L L^T)^-1. A normal per node, not
-        # per parent: a parent more or less does not shift the others' random numbers.
-        z[a] += std * normals[regressors[a]]
-    solve_transposed(equations, z)
-    weights[:] = 0.0
-    for a in range(n_weights):
-        weights[regressors[a]] = z[a]
-    return (z[n_weights] if with_intercept else noise_mean), std
-
-
-@kernel
-def mean_mechanism(
-    gram: FloatArray,  # (N+1, N+1)
-    regime: int,
-    node: int,
-    parents: BoolArray,  # (N,)
-    prior: KernelPrior,
-    weights: FloatArray,  # (N,) out
-) -> tuple[float, float]:
-    """Posterior means of the weights; returns that of the intercept, and of 1/s^2 as an s."""
-    noise_mean = prior.noise_mean[regime, node]
-    known_variance = prior.known_variance[regime, node]
-    with_intercept = math.isnan(noise_mean)
-    regressors = regressors_of(parents, with_intercept)
-    n_weights = len(regressors) - with_intercept
-    equations = factored_equations(gram, regime, node, regressors, prior)
-    z = np.empty(len(regressors))
-    squares = whiten(equations, z)
-    solve_transposed(equations, z)
-    weights[:] = 0.0
-    for a in range(n_weights):
-        weights[regressors[a]] = z[a]
-    intercept = z[n_weights] if with_intercept else noise_mean
-    if not math.isnan(known_variance):
-        return intercept, math.sqrt(known_variance)
-    precision = (prior.noise_shape + 0.5 * gram[-1, -1]) / (prior.noise_shape + 0.5 * squares)
-    return intercept, 1.0 / math.sqrt(precision)
-
-
-@kernel
-def draw_weights(
-    gram: FloatArray,  # (R, N, N+1, N+1)
-    prior: KernelPrior,
-    adjacency: BoolArray,  # (n, R, N, N)
-    gammas: FloatArray,  # (n, R, N)
-    normals: FloatArray,  # (n, R, N, N+1)
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights (n, R, N, N), intercepts and noise (n, R, N) given the graphs."""
-    n, most, size = gammas.shape
-    weights = np.zeros((n, most, size, size))
-    intercept = np.zeros((n, most, size))
-    noise_std = np.zeros((n, most, size))
-    for t in range(n):
-        for regime in range(most):
-            for node in range(size):
-                if regime >= prior.regimes[node]:
-                    continue
-                intercept[t, regime, node], noise_std[t, regime, node] = draw_mechanism(
-                    gram[regime, node],
-                    regime,
-                    node,
-                    adjacency[t, regime, :, node],
-                    prior,
-                    gammas[t, regime, node],
-                    normals[t, regime, node],
-                    weights[t, regime, :, node],
-                )
-    return weights, intercept, noise_std
-
-
-@kernel
-def estimate_all(
-    gram: FloatArray,  # (R, N, N+1, N+1)
-    prior: KernelPrior,
-    adjacency: BoolArray,  # (R, N, N)
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The fields of `PointEstimate`."""
-    most, size = adjacency.shape[0], adjacency.shape[1]
-    weights = np.zeros((most, size, size))
-    intercept = np.zeros((most, size))
-    noise_std = np.zeros((most, size))
-    for regime in range(most):
-        for node in range(size):
-            if regime >= prior.regimes[node]:
-                continue
-            intercept[regime, node], noise_std[regime, node] = mean_mechanism(
-                gram[regime, node],
-                regime,
-                node,
-                adjacency[regime, :, node],
-                prior,
-                weights[regime, :, node],
-            )
-    return weights, intercept, noise_std

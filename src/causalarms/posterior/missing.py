@@ -99,6 +99,9 @@ def fill(
     slopes, error = np.zeros((n, k)), np.empty(n)
     for i in range(n):
         scale = noise_std[regimes[i], i]
+        error[i] = 0.0
+        if scale == 0.0:
+            continue  # it is set: never missing, and caused by nothing
         total = row[i] - intercept[regimes[i], i]
         for j in range(n):
             total -= weights[regimes[i], j, i] * row[j]

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import ScoreTables, draw_weights, superset_log_sums
+from causalarms.posterior.mechanism import ScoreTables, superset_log_sums
 from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.weights import draw_weights
 
 NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
 
@@ -89,18 +90,19 @@ def restricted_log_sum(
 @kernel
 def edge_probabilities(
     tables: ScoreTables,
-    regimes: IntArray,  # (N,)
+    prior: KernelPrior,
     forward: FloatArray,  # (2^N,)
     backward: FloatArray,  # (2^N,)
 ) -> FloatArray:
-    """Exact probability of every edge, (R, N, N) as [regime, parent, child].
+    """Exact probability of every edge, (R, M, M) as [regime, parent, child].
 
     The probability of parent set P of a mechanism is exp(score) times the sum, over the sets S
     that contain P and come before the node, of what all other mechanisms contribute.
     """
     scores, within = tables.scores, tables.within
-    n, n_sets = scores.shape[1], scores.shape[2]
-    probability = np.zeros((len(scores), n, n))
+    n, n_sets, regimes = scores.shape[1], scores.shape[2], prior.regimes
+    probability = np.zeros((len(prior.codes), len(regimes), len(regimes)))
+    acting = np.zeros(tables.variants.shape[2])  # probability of every variant
     others = np.empty(n_sets)
     total = forward[-1]
     for regime in range(len(scores)):
@@ -126,6 +128,17 @@ def edge_probabilities(
                 for j in range(n - 1):
                     if parents >> j & 1:
                         probability[regime, j + (j >= node), node] += chance
+                if len(acting) > 1:
+                    of_variants = tables.variants[regime, node, :, parents]
+                    for v in range(len(acting)):
+                        acting[v] += chance * math.exp(
+                            of_variants[v] - scores[regime, node, parents]
+                        )
+            for v in range(len(acting)):
+                for column in range(len(prior.groups)):
+                    if v >> prior.groups[column] & 1:
+                        probability[regime, n + column, node] += acting[v]
+            acting[:] = 0.0
     # sums of rounded terms may exceed one by a few units of the last digit
     return np.minimum(probability, 1.0)
 
@@ -155,10 +168,12 @@ def best_order(local: FloatArray) -> IntArray:
 
 
 @kernel
-def best_parents(scores: FloatArray, regimes: IntArray, order: IntArray) -> tuple[BoolArray, float]:
+def best_parents(
+    tables: ScoreTables, prior: KernelPrior, order: IntArray
+) -> tuple[BoolArray, float]:
     """The best parents of every mechanism among the nodes before it; smaller sets win ties."""
-    n = len(order)
-    adjacency = np.zeros((len(scores), n, n), dtype=np.bool_)
+    n, scores, regimes = len(order), tables.scores, prior.regimes
+    adjacency = np.zeros((len(prior.codes), len(regimes), len(regimes)), dtype=np.bool_)
     total = 0.0
     earlier = 0
     for node in order:
@@ -177,6 +192,8 @@ def best_parents(scores: FloatArray, regimes: IntArray, order: IntArray) -> tupl
             for j in range(n - 1):
                 if best >> j & 1:
                     adjacency[regime, j + (j >= node), node] = True
+            variant = int(np.argmax(tables.variants[regime, node, :, best]))
+            _add_columns(prior.groups, variant, adjacency[regime, :, node])
         earlier |= 1 << node
     return adjacency, total
 
@@ -184,7 +201,7 @@ def best_parents(scores: FloatArray, regimes: IntArray, order: IntArray) -> tupl
 class RandomNumbers(NamedTuple):
     """The random numbers of n draws."""
 
-    uniforms: FloatArray  # (n, N, 1 + R or more): who comes last, parents in each regime
+    uniforms: FloatArray  # (n, N, 1 + 2 R): who comes last, parents and variant in each regime
     gammas: FloatArray  # (n, R, N)
     normals: FloatArray  # (n, R, N, N+1)
 
@@ -201,47 +218,86 @@ def draw_all(
     n, most, size = random.gammas.shape
     order = np.empty((n, size), dtype=np.int64)
     adjacency = np.empty((n, most, size, size), dtype=np.bool_)
+    scales = np.zeros((n, most, size), dtype=np.int64)
+    n_columns = len(prior.groups)
     for t in range(n):
+        # what is set comes before what is measured
+        order[t, :n_columns] = np.arange(size - n_columns, size)
         draw_graph(
-            tables.scores, tables.within, tables.local, forward, prior.regimes,
-            random.uniforms[t], order[t], adjacency[t],
+            tables, forward, prior, random.uniforms[t], order[t, n_columns:], adjacency[t],
+            scales[t],
         )  # fmt: skip
     weights, intercept, noise_std = draw_weights(
-        gram, prior, adjacency, random.gammas, random.normals
+        gram, prior, adjacency, scales, random.gammas, random.normals
     )
     return order, adjacency, weights, intercept, noise_std
 
 
 @kernel
 def draw_graph(
-    scores: FloatArray,  # (R, N, 2^(N-1))
-    within: FloatArray,  # (R, N, 2^(N-1))
-    local: FloatArray,  # (N, 2^(N-1))
+    tables: ScoreTables,
     forward: FloatArray,  # (2^N,)
-    regimes: npt.NDArray[np.int64],  # (N,)
-    uniforms: FloatArray,  # (N, 1 + R or more): who comes last, parents in each regime
+    prior: KernelPrior,
+    uniforms: FloatArray,  # (N, 1 + 2 R): who comes last, parents and variant in each regime
     order: npt.NDArray[np.int64],  # (N,) out
-    adjacency: npt.NDArray[np.bool_],  # (R, N, N) out
+    adjacency: npt.NDArray[np.bool_],  # (R, M, M) out
+    scales: IntArray,  # (R, M) out
 ) -> None:
     """One exact draw of an order, from its last node to its first, and of parents given it."""
     n = len(order)
     adjacency[:] = False
     mask = (1 << n) - 1
+    most = uniforms.shape[1] // 2
     for position in range(n - 1, -1, -1):
-        node = _draw_last(local, forward, mask, uniforms[position, 0])
+        node = _draw_last(tables.local, forward, mask, uniforms[position, 0])
         order[position] = node
         before = without(mask, node)
-        for regime in range(regimes[node]):
+        for regime in range(prior.regimes[node]):
             parents = draw_parents(
-                scores[regime, node],
-                within[regime, node, before],
+                tables.scores[regime, node],
+                tables.within[regime, node, before],
                 before,
                 uniforms[position, 1 + regime],
             )
             for j in range(n - 1):
                 if parents >> j & 1:
                     adjacency[regime, j + (j >= node), node] = True
+            variant = _draw_variant(
+                tables.variants[regime, node, :, parents],
+                tables.scores[regime, node, parents],
+                uniforms[position, 1 + most + regime],
+            )
+            _add_columns(prior.groups, variant, adjacency[regime, :, node])
+            scales[regime, node] = _scale_of(prior.groups, variant)
         mask ^= 1 << node
+
+
+@kernel
+def _draw_variant(scores: FloatArray, total: float, uniform: float) -> int:
+    """One of the variants of a parent set, from its probabilities exp(scores - total)."""
+    chosen, reached = 0, 0.0
+    for v in range(len(scores)):
+        if scores[v] > -np.inf:
+            chosen = v
+            reached += math.exp(scores[v] - total)
+            if reached > uniform:
+                break
+    return chosen
+
+
+@kernel
+def _add_columns(groups: IntArray, variant: int, parents: BoolArray) -> None:
+    """Mark the columns of the factors that act in this variant; `parents` (M,)."""
+    n = len(parents) - len(groups)
+    for column in range(len(groups)):
+        if variant >> groups[column] & 1:
+            parents[n + column] = True
+
+
+@kernel
+def _scale_of(groups: IntArray, variant: int) -> int:
+    """Which scale of the prior a variant has."""
+    return variant >> (groups[-1] + 1) if len(groups) else variant
 
 
 @kernel

@@ -3,9 +3,12 @@
 x_i = c + w . x_P + e with e ~ N(0, s^2), and
     P        each possible edge with probability `edge_probability`, or its number of parents first
     s^2      inverse gamma: `noise_shape` and an average precision of 1
-    w | s    N(0, (weight_scale s)^2), independently
+    w | s    N(0, (weight_scale s)^2), independently; of several scales each is as likely
     c | s    N(0, (intercept_scale s)^2) where the mean of the noise is unknown
 All are in units in which noise has a standard deviation of about one.
+
+A factor is a root of the graph. It stands behind the nodes as a group of columns, one or several
+numbers per level; all columns of a group are regressors of a node, or none is (`FactorColumns`).
 """
 
 from __future__ import annotations
@@ -36,25 +39,33 @@ class MechanismPrior:
                        because of the prior. "adaptive" draws each mechanism's own density
                        uniformly: sparser where data say little, at the price of more misses.
     weight_scale       1.5: weights of order one, in units of the noise. It is no threshold: too
-                       large a scale costs an edge log(scale) nats, too small a one shrinks weights
+                       large a scale costs an edge log(scale) nats, too small a one shrinks weights.
+                       Of several scales, every mechanism weighs them by their evidence
     noise_shape        0.5: as informative as one sample
     intercept_scale    100: hardly informative; it is part of every parent set, so that its width
                        favours none
     """
 
     edge_probability: float | str = 0.5
-    weight_scale: float = 1.5
+    weight_scale: float | tuple[float, ...] = 1.5
     noise_shape: float = 0.5
     intercept_scale: float = 100.0
 
     def __post_init__(self) -> None:
-        for name in ("weight_scale", "noise_shape", "intercept_scale"):
+        for name in ("noise_shape", "intercept_scale"):
             number(name, getattr(self, name), above=0.0)
+        for scale in self.weight_scales:
+            number("weight_scale", scale, above=0.0)
         chance = self.edge_probability
         if not isinstance(chance, str):
             fraction("edge_probability", chance)
         elif chance != ADAPTIVE:
             raise SettingError(f"edge_probability must be a number or 'adaptive', not {chance!r}")
+
+    @property
+    def weight_scales(self) -> tuple[float, ...]:
+        scale = self.weight_scale
+        return scale if isinstance(scale, tuple) else (scale,)
 
     def log_sizes(self, n_nodes: int) -> FloatArray:
         """Log prior of one parent set by its size, (N,), before the order restricts it.
@@ -74,16 +85,34 @@ class MechanismPrior:
         return size * np.log(self.edge_probability) + rest * np.log1p(-self.edge_probability)
 
 
+class FactorColumns(NamedTuple):
+    """What stands for factors behind the N nodes of a system: C columns in groups.
+
+    A column is a node without causes and without noise; its regime is the level of its factor.
+    """
+
+    groups: IntArray  # (C,) the factor of each column: 0, 0, 1, ...
+    codes: FloatArray  # (R, C) the value of each column at every level
+    chances: FloatArray  # (G,) the probability that a group acts on a node, if nothing is told
+
+
+def no_columns(n_regimes: int) -> FactorColumns:
+    return FactorColumns(np.zeros(0, dtype=np.int64), np.zeros((n_regimes, 0)), np.zeros(0))
+
+
 class KernelPrior(NamedTuple):
     """The prior as kernels take it; nan stands for unknown."""
 
     noise_mean: FloatArray  # (R, N), nan: an intercept is part of every regression
     known_variance: FloatArray  # (R, N), nan: inverse gamma
     log_sizes: FloatArray  # (N,)
-    weight_precision: float
+    scales: FloatArray  # (H,) precisions of weights, equally likely
     intercept_precision: float
     noise_shape: float
     regimes: IntArray  # (N,) how many each node has
+    groups: IntArray  # (C,) as `FactorColumns`
+    codes: FloatArray  # (R, C)
+    chances: FloatArray  # (G,)
 
 
 class EdgeMask(NamedTuple):
@@ -149,15 +178,20 @@ def kernel_prior(
     prior: MechanismPrior,
     noise_mean: npt.ArrayLike | None,
     noise_std: npt.ArrayLike | None,
+    columns: FactorColumns | None = None,
 ) -> KernelPrior:
+    columns = no_columns(int(regimes.max())) if columns is None else columns
     return KernelPrior(
         noise_mean=per_mechanism(noise_mean, regimes),
         known_variance=per_mechanism(noise_std, regimes) ** 2,
-        log_sizes=prior.log_sizes(len(regimes)),
-        weight_precision=prior.weight_scale**-2.0,
+        log_sizes=prior.log_sizes(len(regimes) - len(columns.groups)),
+        scales=np.array(prior.weight_scales) ** -2.0,
         intercept_precision=prior.intercept_scale**-2.0,
         noise_shape=float(prior.noise_shape),
         regimes=np.array(regimes, dtype=np.int64),
+        groups=columns.groups,
+        codes=columns.codes,
+        chances=columns.chances,
     )
 
 

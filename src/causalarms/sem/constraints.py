@@ -15,7 +15,8 @@ import numpy as np
 from causalarms.checks import as_mapping, as_sequence, integer, optional
 from causalarms.errors import InfeasibleError, SettingError, shown
 from causalarms.search.constraints import Constraints as NumberedConstraints
-from causalarms.sem.factors import Factor, NamedFactors
+from causalarms.sem.factor import Factor
+from causalarms.sem.factors import NamedFactors
 
 NAMES = "a list of names"
 Combination = dict[int, list[int]]  # factor -> levels, by number

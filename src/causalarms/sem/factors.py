@@ -1,72 +1,81 @@
 """Factors and levels by name; the search itself knows numbers only.
 
-A factor has named levels and acts on one or several nodes; its level l puts each of them into its
-l-th regime. A node on which two factors act has a regime per combination, a node on which none acts
-has one. A level may set a node: whatever causes it otherwise, does not in that regime.
+A factor has levels, names or numbers, and one of two effects:
 
-The core speaks in regimes (`search/factors.py` has the numbers); this is the one place that
-translates.
+free    The node of its name, or those in `acts_on`, have a mechanism per level: level l puts them
+        into regime l. A node with two such factors has a regime per combination. A level may set a
+        node: whatever causes it otherwise, does not in that regime.
+shift   Its levels shift nodes and leave their slopes alone. Which nodes, is told (`acts_on`) or
+        learned. The factor is a root of the graph: behind the nodes of the system stand its
+        columns, numbers by which its levels are told apart, and each of them is a node whose regime
+        is the level. Products of columns of two factors stand behind those: what a level does may
+        depend on the other factor, and does where the data say so.
+
+The core speaks in regimes of the measured nodes and the columns (`search/factors.py` has the
+numbers); this is the one place that translates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
 
-from causalarms.arrays import BoolArray
-from causalarms.checks import as_float, usable
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.search.factors import Factors
+from causalarms.sem.factor import (
+    FREE,
+    SHIFT,
+    Factor,
+    Level,
+    checked_factor,
+    factor_entries,
+)
 from causalarms.sem.regimes import (
     REGIME_NAMES,
     Counts,
-    as_name,
     existing,
-    node_index,
 )
 
-Level = str | int | float
+PREFIX = "do:"  # of columns of factors, in tables and among the nodes of a system
 Intervention = tuple[int, ...]
-OFF, ON = OFF_ON = ("off", "on")
-ENTRIES = ("levels", "acts_on", "sets")
+MAX_PAIR_COLUMNS = 12  # beyond, effects of factors only add up
+ACTING_PROBABILITY = 0.5  # of a factor on a node, if nothing is told
+PAIRS_PROBABILITY = 0.1
+PAIR_SIZE = 0.35  # of the effect of two factors together, beside those of each
 
 
 @dataclass(frozen=True)
-class Factor:
-    """`sets`: the nodes that a level sets, so that nothing else causes them then."""
+class Column:
+    """A number that stands for the level of a factor, or for the levels of two."""
 
-    name: str
-    levels: tuple[Level, ...] = OFF_ON
-    acts_on: tuple[str, ...] = ()
-    sets: tuple[tuple[str, tuple[Level, ...]], ...] = ()
+    factors: tuple[int, ...]
+    parts: tuple[int, ...]  # which of the factor's `codes`
 
-    @property
-    def is_switch(self) -> bool:
-        return self.levels == OFF_ON
 
-    def number(self, given: object) -> int:
-        """Which level is meant: by its name or value, as text too; 0 and 1 of a switch."""
-        for number, level in enumerate(self.levels):
-            if _same(given, level):
-                return number
-        if self.is_switch and _is_bit(given):
-            return int(given)  # type: ignore[call-overload]
-        words = ", ".join(str(level) for level in self.levels)
-        extra = ", 0, 1" if self.is_switch else ""
-        raise ModelError(f"factor {self.name!r} has no level {shown(given)}; it has {words}{extra}")
-
-    def as_dict(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"levels": list(self.levels), "acts_on": list(self.acts_on)}
-        if self.sets:
-            record["sets"] = {node: list(levels) for node, levels in self.sets}
-        return record
+def _columns(factors: tuple[Factor, ...]) -> tuple[Column, ...]:
+    """Of all factors that shift nodes, then of pairs of them: numbers by their lines only."""
+    shifting = [at for at, factor in enumerate(factors) if factor.effect == SHIFT]
+    alone = [Column((at,), (c,)) for at in shifting for c in range(factors[at].codes.shape[1])]
+    parts = {
+        at: range(factors[at].codes.shape[1] if factors[at].is_named else 1) for at in shifting
+    }
+    pairs = [
+        Column((one, other), (c, d))
+        for one, other in combinations(shifting, 2)
+        if len(factors[one].levels) * len(factors[other].levels) <= MAX_REGIMES
+        for c in parts[one]
+        for d in parts[other]
+    ]
+    return tuple(alone + (pairs if len(pairs) <= MAX_PAIR_COLUMNS else []))
 
 
 @dataclass(frozen=True)
@@ -84,14 +93,15 @@ class NamedFactors:
     nodes: tuple[str, ...]
     factors: tuple[Factor, ...]
     numbers: Factors = field(compare=False)
+    columns: tuple[Column, ...] = field(compare=False)  # of the factors that shift nodes
 
     @classmethod
     def of(cls, given: object, nodes: tuple[str, ...]) -> Self:
         """Checked; ModelError names the factor, level or node that is wrong."""
-        pairs = _pairs(given)
+        pairs = factor_entries(given)
         if not pairs:
             raise ModelError("factors is empty: there would be nothing to try")
-        factors = tuple(_factor(name, entry, nodes) for name, entry in pairs)
+        factors = tuple(checked_factor(name, entry, nodes) for name, entry in pairs)
         names = [factor.name for factor in factors]
         for name in names:
             if names.count(name) > 1:
@@ -99,7 +109,7 @@ class NamedFactors:
         position = {node: i for i, node in enumerate(nodes)}
         # here by name; the search would refuse it by number
         for node in nodes:
-            acting = [f for f in factors if node in f.acts_on]
+            acting = [f for f in factors if node in f.acts_on and f.effect == FREE]
             combinations = math.prod(len(f.levels) for f in acting)
             if combinations > MAX_REGIMES:
                 words = ", ".join(f.name for f in acting)
@@ -107,12 +117,115 @@ class NamedFactors:
                     f"node {node!r} would have {combinations} regimes, one per combination of the "
                     f"levels of {words}; at most {MAX_REGIMES}"
                 )
+        columns = _columns(factors)
+        targets = [
+            [position[node] for node in factor.acts_on] if factor.effect == FREE
+            else [len(nodes) + c for c, column in enumerate(columns) if at in column.factors]
+            for at, factor in enumerate(factors)
+        ]  # fmt: skip
         numbers = Factors.acting_on(
             levels=[len(f.levels) for f in factors],
-            nodes=[[position[node] for node in f.acts_on] for f in factors],
-            n_nodes=len(nodes),
+            nodes=targets,
+            n_nodes=len(nodes) + len(columns),
         )
-        return cls(nodes, factors, numbers)
+        return cls(nodes, factors, numbers, columns)
+
+    @property
+    def n_measured(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def shifting(self) -> tuple[int, ...]:
+        """The factors that are roots of the graph, by position."""
+        return tuple(at for at, f in enumerate(self.factors) if f.effect == SHIFT)
+
+    @cached_property
+    def system_nodes(self) -> tuple[str, ...]:
+        """The measured nodes, then the columns of factors: what an intervention has regimes of.
+
+        >>> NamedFactors.of({"load": {"levels": [1, 2, 5], "effect": "shift"}}, ("y",)).system_nodes
+        ('y', 'do:load', 'do:load.2')
+        """
+        names = [
+            PREFIX + " x ".join(
+                self.factors[at].name + (f".{c + 1}" if c else "")
+                for at, c in zip(column.factors, column.parts, strict=True)
+            )
+            for column in self.columns
+        ]  # fmt: skip
+        return (*self.nodes, *names)
+
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """As `system_nodes` in the words of people: columns have the name of their factor."""
+        names = [" x ".join(self.factors[at].name for at in c.factors) for c in self.columns]
+        return (*self.nodes, *(PREFIX + n if n in self.nodes else n for n in names))
+
+    @cached_property
+    def groups(self) -> IntArray:
+        """Of every column its number among the factors that shift, (C,); pairs have the last."""
+        numbers = [
+            self.shifting.index(c.factors[0]) if len(c.factors) == 1 else len(self.shifting)
+            for c in self.columns
+        ]
+        return np.array(numbers, dtype=np.int64)
+
+    @cached_property
+    def chances(self) -> FloatArray:
+        """How likely each of the groups acts on a node, if nothing is told, (G,)."""
+        alone = [ACTING_PROBABILITY] * len(self.shifting)
+        pairs = [PAIRS_PROBABILITY] if len(self.shifting) in self.groups else []
+        return np.array(alone + pairs)
+
+    @cached_property
+    def codes(self) -> FloatArray:
+        """The value of every column in each of its regimes, (R, C); R as in `regimes`."""
+        found = np.zeros((int(self.regimes.max()), len(self.columns)))
+        for c, column in enumerate(self.columns):
+            for regime, setting in enumerate(self._settings[self.n_measured + c]):
+                levels = dict(setting)
+                parts = [
+                    self.factors[at].codes[levels[at], part]
+                    for at, part in zip(column.factors, column.parts, strict=True)
+                ]
+                found[regime, c] = math.prod(parts) * (1.0 if len(parts) == 1 else PAIR_SIZE)
+        return found
+
+    def values(self, intervention: Sequence[int]) -> FloatArray:
+        """What the columns are set to, (C,)."""
+        regimes = np.asarray(intervention, dtype=np.int64)[self.n_measured :]
+        return np.asarray(self.codes[regimes, np.arange(len(regimes))])
+
+    @cached_property
+    def may_act(self) -> BoolArray:
+        """Which columns may have an effect on which nodes, (C, N)."""
+        rows = [
+            [
+                all(
+                    not self.factors[at].acts_on or node in self.factors[at].acts_on
+                    for at in column.factors
+                )
+                for node in self.nodes
+            ]
+            for column in self.columns
+        ]
+        # a group acts as a whole: pairs where any of them may
+        found = np.array(rows, dtype=bool).reshape(-1, len(self.nodes))
+        pairs = self.groups == len(self.shifting)
+        found[pairs] = found[pairs].any(axis=0)
+        return found
+
+    @cached_property
+    def acts(self) -> BoolArray:
+        """Which columns are told to have an effect on which nodes, (C, N)."""
+        rows = [
+            [
+                len(c.factors) == 1 and node in self.factors[c.factors[0]].acts_on
+                for node in self.nodes
+            ]
+            for c in self.columns
+        ]
+        return np.array(rows, dtype=bool).reshape(-1, len(self.nodes))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,22 +233,22 @@ class NamedFactors:
 
     @cached_property
     def moved_by(self) -> tuple[str, ...]:
-        """Per node what a person sets to move it: its factor, or its own name if several act."""
+        """Per system node what a person sets to move it: its factor, or itself if several act."""
         return tuple(
             self.factors[acting[0]].name if len(acting) == 1 else node
-            for node, acting in zip(self.nodes, self.numbers.acting, strict=True)
+            for node, acting in zip(self.system_nodes, self.numbers.acting, strict=True)
         )
 
     @cached_property
     def regimes(self) -> Counts:
-        """How many each node has, (N,)."""
+        """How many each system node has."""
         counts = np.array(self.numbers.regimes, dtype=np.int64)
         counts.setflags(write=False)
         return counts
 
     @cached_property
     def set_regimes(self) -> BoolArray:
-        """Mechanisms without parents because a level sets the node, (R, N)."""
+        """Mechanisms without parents because a level sets the node, (R, system nodes)."""
         found = np.zeros(existing(self.regimes).shape, dtype=bool)
         for i, node in enumerate(self.nodes):
             for regime in range(self.regimes[i]):
@@ -148,7 +261,7 @@ class NamedFactors:
     @cached_property
     def _settings(self) -> list[list[tuple[tuple[int, int], ...]]]:
         """By node and regime, the (factor, level) pairs that give it."""
-        return [self.numbers.settings(node) for node in range(len(self.nodes))]
+        return [self.numbers.settings(node) for node in range(len(self.system_nodes))]
 
     def _given_by(self, node: int, regime: int) -> list[tuple[Factor, Level]]:
         """The factors that act on a node, each with its level in this regime."""
@@ -217,7 +330,7 @@ class NamedFactors:
         if not given_by:
             return REGIME_NAMES[0]
         first = given_by[0][0]
-        if len(given_by) == 1 and first.is_switch and first.name == self.nodes[node]:
+        if len(given_by) == 1 and first.is_switch and first.name == self.system_nodes[node]:
             return REGIME_NAMES[regime]
         return ", ".join(
             f"{factor.name} {level}" if factor.is_switch else f"{factor.name}={level}"
@@ -227,114 +340,3 @@ class NamedFactors:
     def as_list(self) -> list[dict[str, Any]]:
         """Plain values, in this order."""
         return [{"name": factor.name} | factor.as_dict() for factor in self.factors]
-
-
-def _pairs(given: object) -> list[tuple[object, object]]:
-    """From {name: entry}, or from a list of entries that hold their names."""
-    if isinstance(given, Mapping):
-        return list(given.items())
-    if (
-        isinstance(given, Sequence)
-        and not isinstance(given, str)
-        and all(isinstance(entry, Mapping) and "name" in entry for entry in given)
-    ):
-        return [(entry["name"], {k: v for k, v in entry.items() if k != "name"}) for entry in given]
-    raise ModelError(f"factors are names with their levels, not {shown(given)}")
-
-
-def _factor(name: object, given: object, nodes: tuple[str, ...]) -> Factor:
-    name = as_name("a factor", name)
-    if not isinstance(given, Mapping):
-        raise ModelError(f"factor {shown(name)}: say {', '.join(ENTRIES)}, not {shown(given)}")
-    for entry in given:
-        if entry not in ENTRIES:
-            words = f"there is no {shown(entry)}; say {', '.join(ENTRIES)}"
-            raise ModelError(f"factor {shown(name)}: {words}")
-    levels = _levels(name, given.get("levels"))
-    targets = given.get("acts_on")
-    if targets is None:
-        if name not in nodes:
-            raise ModelError(
-                f"factor {shown(name)} is not the name of a node: say which nodes it acts on "
-                "(acts_on=[...])"
-            )
-        targets = [name]
-    if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
-        raise ModelError(f"factor {shown(name)}: acts_on is a list of nodes, not {shown(targets)}")
-    try:
-        acts_on = tuple(nodes[node_index(node, nodes)] for node in targets)
-    except (ModelError, TypeError, ValueError) as error:
-        raise ModelError(f"factor {shown(name)}: {error}") from None
-    if len(set(acts_on)) < len(acts_on):
-        raise ModelError(f"factor {shown(name)} acts on a node twice")
-    factor = Factor(name, levels, acts_on)
-    return Factor(name, levels, acts_on, _sets(factor, given.get("sets")))
-
-
-def _levels(name: str, given: object) -> tuple[Level, ...]:
-    if given is None:
-        return OFF_ON
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise ModelError(f"factor {shown(name)}: levels is a list of names, not {shown(given)}")
-    levels = tuple(
-        level.item() if isinstance(level, np.generic) else level for level in list(given)
-    )
-    for level in levels:
-        if isinstance(level, bool) or not isinstance(level, str | int | float):
-            raise ModelError(
-                f"factor {shown(name)}: level {shown(level)} is neither text nor a number"
-            )
-        if isinstance(level, str):
-            as_name(f"factor {shown(name)}: a level", level)
-        elif not usable(np.array(as_float(level))):
-            raise ModelError(f"factor {name!r}: level {shown(level)} is not finite or too large")
-    if len(levels) < 2:
-        raise ModelError(f"factor {shown(name)} needs at least two levels to choose from")
-    for at, level in enumerate(levels):
-        if any(_same(level, other) for other in levels[:at]):
-            raise ModelError(f"factor {shown(name)}: level {shown(level)} is there twice")
-    return levels
-
-
-def _sets(factor: Factor, given: object) -> tuple[tuple[str, tuple[Level, ...]], ...]:
-    """{node: levels}, or levels for all nodes of the factor."""
-    if given is None:
-        return ()
-    if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
-        raise ModelError(
-            f"factor {factor.name!r}: sets is a list of levels, or node -> levels, "
-            f"not {shown(given)}"
-        )
-    by_node = given if isinstance(given, Mapping) else dict.fromkeys(factor.acts_on, given)
-    found = []
-    for node, levels in by_node.items():
-        if node not in factor.acts_on:
-            raise ModelError(f"factor {factor.name!r} sets {shown(node)}, but does not act on it")
-        if isinstance(levels, str) or not isinstance(levels, Sequence):
-            raise ModelError(
-                f"factor {factor.name!r}: sets is a list of levels, not {shown(levels)}"
-            )
-        chosen = sorted({factor.number(level) for level in levels})
-        if chosen:
-            found.append((str(node), tuple(factor.levels[at] for at in chosen)))
-    return tuple(found)
-
-
-def _is_bit(given: object) -> bool:
-    if isinstance(given, str):
-        return given.strip() in ("0", "1")
-    return isinstance(given, bool | np.bool_ | int | float | np.number) and given in (0, 1)
-
-
-def _same(given: object, level: Level) -> bool:
-    """Numbers by value, also as text; True is not a number."""
-    if isinstance(given, bool | np.bool_):
-        return False
-    if isinstance(given, str) and not isinstance(level, str):
-        try:
-            return float(given) == level
-        except ValueError:
-            return False
-    if isinstance(given, int | float | np.number) and isinstance(level, str):
-        return False
-    return bool(given == level) if isinstance(given, str | int | float | np.number) else False

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from causalarms.errors import ClosedTrialError, NodeValueError, StudyError
-from causalarms.sem.factors import Level
+from causalarms.sem.factor import Level
 from causalarms.service import records
 from causalarms.service.live import EventStream, LogSnapshot, while_connected
 from causalarms.service.request import Answer, Call, RefusedError, refuse_token
@@ -23,6 +23,7 @@ from causalarms.study.inputs import (
     Ending,
     Import,
     PastRounds,
+    as_context,
     as_intervention,
     as_values,
     prepare_import,
@@ -102,7 +103,7 @@ async def get_trial(service: Service, call: Call) -> Answer:
     return Answer(
         records.Trial(
             **{name: getattr(row, name) for name in records.PlayedTrial.__struct_fields__},
-            intervention=dict(zip(settings.nodes, record.intervention, strict=True)),
+            intervention=dict(zip(settings.named.system_nodes, record.intervention, strict=True)),
             predicted_width=asked.get("width"),
             why=str(asked.get("why", "")),
             age_seconds=_age(record.asked_at) if record.state == PENDING else None,
@@ -164,7 +165,8 @@ async def get_notes(service: Service, call: Call) -> Answer:
 async def post_predictions(service: Service, call: Call) -> Answer:
     views, named = service.views, service.snapshot.settings.named
     rows = [as_intervention(levels, named) for levels in call.body.interventions]
-    work = service.threads.predict(lambda: predict(views.beliefs, rows))
+    known = as_context(call.body.context or {}, service.snapshot.settings)
+    work = service.threads.predict(lambda: predict(views.beliefs.given(known), rows))
     found = await while_connected(call.request.receive, work)
     return Answer(records.Predictions(views.as_of, found))
 
@@ -182,7 +184,8 @@ async def ask(service: Service, call: Call) -> Answer:
     request: records.AskRequest = call.body
     # Without this, a worker's token could take the pending trials of another worker.
     refuse_other_worker(call, request.worker, f"ask as {request.worker!r:.80}")
-    trials, number = await service.threads.ask(request.n, request.worker)
+    context = as_context(request.context or {}, service.snapshot.settings)
+    trials, number = await service.threads.ask(request.n, request.worker, context)
     await service.reach(number)
     known = service.snapshot.ledger.trials
     asked = [

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from causalarms.limits import MAX_PENDING_TRIALS
-from causalarms.sem.factors import Level
+from causalarms.sem.factor import Level
 from causalarms.service.tokens import Role
 from causalarms.study.records import (
     Alarm,
@@ -262,6 +262,7 @@ class PredictionRequest(Struct, forbid_unknown_fields=True):
     """Factors that are not named stay at their first level."""
 
     interventions: Annotated[list[dict[str, Level]], Meta(min_length=1, max_length=1000)]
+    context: dict[str, float] | None = None
 
 
 class Predictions(Struct):
@@ -273,6 +274,7 @@ class AskRequest(Struct, forbid_unknown_fields=True):
     worker: Name
     # the study refuses more than the maximum in words that name the worker
     n: Annotated[int, Meta(ge=1, extra_json_schema={"maximum": MAX_PENDING_TRIALS})] = 1
+    context: dict[str, float] | None = None  # today's values of nodes that are context
 
 
 class AskedTrial(SuggestedTrial, frozen=True):

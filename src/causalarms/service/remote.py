@@ -20,11 +20,18 @@ from causalarms.errors import (
 )
 from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
-from causalarms.sem.factors import Level
+from causalarms.sem.factor import Level
 from causalarms.service import records
 from causalarms.service.wire import Wire
 from causalarms.study.explain import rounds_known
-from causalarms.study.inputs import Ending, PastRounds, as_intervention, as_interventions, as_values
+from causalarms.study.inputs import (
+    Ending,
+    PastRounds,
+    as_context,
+    as_intervention,
+    as_interventions,
+    as_values,
+)
 from causalarms.study.ledger import TrialRequest
 from causalarms.study.log import Event, encode
 from causalarms.study.reader import trial_number
@@ -75,14 +82,21 @@ class RemoteStudy(Study):
     def import_from(cls, *arguments: Any, **named: Any) -> NoReturn:
         raise RemoteStudyError("studies are restored where their file is: Study.import_from")
 
-    def ask(self, n: int = 1, worker: str = DEFAULT_WORKER) -> Any:
+    def ask(
+        self,
+        n: int = 1,
+        worker: str = DEFAULT_WORKER,
+        *,
+        context: Mapping[str, float] | None = None,
+    ) -> Any:
+        known = as_context(context, self.settings) if context else None
         if worker == DEFAULT_WORKER and self.caller_name:
             # A worker's token asks under its own name only.
             worker = self.caller_name
         n = TrialRequest(worker, n).n
         # Pending trials come first, so each request asks for a larger total, not for more on top.
         for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
-            wanted = records.AskRequest(worker, count)
+            wanted = records.AskRequest(worker, count, known)
             trials = self._wire.send("POST", "/trials", _Asked, wanted).body.trials
         return trials[0] if n == 1 else trials
 
@@ -133,7 +147,9 @@ class RemoteStudy(Study):
         path = f"/alarms/{_checked(alarm)}/acknowledgement"
         self._wire.send("PUT", path, records.Done, records.AcknowledgementRequest(note))
 
-    def best(self) -> Best:
+    def best(self, *, context: Mapping[str, float] | None = None) -> Best:
+        if context:
+            return super().best(context=context)  # learned here from the log
         answer = self._fresh("/best", records.Best)
         if answer.found is None:
             raise TooEarlyError(answer.why)
@@ -148,13 +164,15 @@ class RemoteStudy(Study):
         found = self.best()
         return rule.holds(found.expected_loss, found.probability)
 
-    def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
+    def predict(
+        self, interventions: Any = None, *, context: Mapping[str, float] | None = None
+    ) -> list[dict[str, Any]]:
         named = self.settings.named
         levels = [named.levels(row) for row in as_interventions(interventions, named)]
         if not levels:
             return []
         self._fresh("/best", records.Best)
-        body = records.PredictionRequest(levels)
+        body = records.PredictionRequest(levels, as_context(context or {}, self.settings) or None)
         found = self._wire.send("POST", "/predictions", records.Predictions, body).body
         return [prediction.as_dict() for prediction in found.predictions]
 

@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -104,8 +104,10 @@ class StudyThreads:
             _ = self._study.policy
             return self._compute_views({})
 
-    async def ask(self, n: int, worker: str) -> tuple[list[Trial], int]:
-        return await self._asks.run(TrialRequest(worker, n))
+    async def ask(
+        self, n: int, worker: str, context: Mapping[str, float]
+    ) -> tuple[list[Trial], int]:
+        return await self._asks.run(TrialRequest(worker, n, context))
 
     async def finish(self, ending: Ending) -> WriteResult[list[str]]:
         """What there is to say to the person who ended the trial."""

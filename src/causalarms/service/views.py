@@ -13,9 +13,10 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.pictures.layout import layered_layout
-from causalarms.sem.factors import Level
+from causalarms.sem.factor import Level
 from causalarms.service import records
 from causalarms.study import Study, report
+from causalarms.study.effects import root_names, with_roots
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from causalarms.service.live import LogSnapshot
 
 BUCKETS = 500  # of the reward chart
+SET = "set"  # the one regime of a factor that is a root of the graph
 NODE_WIDTH = 0.26  # of the height of a drawing on the page
 VERSION = version("causalarms")
 
@@ -113,15 +115,15 @@ def _gains(beliefs: Beliefs, levels: dict[str, Level], switch: list[str]) -> dic
 
 def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
     """Every edge with a probability above zero; the request says which to show."""
-    settings, named = beliefs.settings, beliefs.settings.named
-    nodes = settings.nodes
+    named = beliefs.settings.named
+    nodes = (*named.nodes, *root_names(named))
     try:
+        belief, _ = with_roots(beliefs.known, named)
         graph = report.graph(beliefs)
     except TooEarlyError as error:
         layout.place(np.zeros((len(nodes), len(nodes)), dtype=bool))
         drawn = _nodes(beliefs, layout, [[] for _ in nodes])
         return records.Graph(as_of, str(error), False, [], drawn, [], None, layout.number)
-    belief = beliefs.known
     # One layout for all regimes, so that panels can be compared.
     layout.place(np.asarray(graph.adjacency.any(axis=0)))
     probability = np.where(graph.exists[:, None, :], belief.edge_probability, 0.0)
@@ -162,15 +164,16 @@ def shown_graph(whole: records.Graph, above: float) -> records.Graph:
 
 def _nodes(beliefs: Beliefs, layout: Layout, known: list[list[bool]]) -> list[records.GraphNode]:
     """`known` says per node and regime whether there is data."""
-    settings, named = beliefs.settings, beliefs.settings.named
+    named, roots = beliefs.settings.named, root_names(beliefs.settings.named)
     regimes = [
         [named.regime_name(i, regime) for regime in range(int(count))]
-        for i, count in enumerate(named.regimes)
+        for i, count in enumerate(named.regimes[: named.n_measured])
     ]
+    regimes += [[SET] for _ in roots]
     return [
         records.GraphNode(node, x, y, regimes[i], known[i])
         for i, (node, (x, y)) in enumerate(
-            zip(settings.nodes, layout.positions.tolist(), strict=True)
+            zip((*named.nodes, *roots), layout.positions.tolist(), strict=True)
         )
     ]
 
@@ -223,7 +226,7 @@ def checks_view(views: Views) -> records.Checks:
     """The slowest view: computed after the others."""
     answer = records.Checks(views.as_of, "", [], views.left_out, views.problem)
     try:
-        answer.checks = report.model_checks(views.beliefs, report.graph(views.beliefs))
+        answer.checks = report.model_checks(views.beliefs)
     except TooEarlyError as error:
         answer.why = str(error)
     except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:

@@ -114,7 +114,7 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
             beliefs.settings.named.regime_name(i, regime),
             int((beliefs.regimes[:, i] == regime).sum()),
         )
-        for i, (node, regime) in enumerate(zip(beliefs.settings.nodes, intervention, strict=True))
+        for i, (node, regime) in enumerate(zip(beliefs.settings.nodes, intervention, strict=False))
     ]
     return sorted(counts, key=lambda c: c.rounds)[:TOP]
 
@@ -183,7 +183,7 @@ def _edges(
     beliefs: Beliefs, a: Interventions, carried: FloatArray, weights: FloatArray
 ) -> list[CarryingEdge]:
     """The edges that carry most of the expected reward."""
-    nodes = beliefs.settings.nodes
+    nodes = beliefs.settings.named.shown
     order = np.argsort(-np.abs(carried), axis=None, kind="stable")[:TOP]
     return [
         CarryingEdge(
@@ -202,7 +202,7 @@ def _mechanisms(
     beliefs: Beliefs, a: Interventions, mean: FloatArray, flow: FloatArray
 ) -> tuple[list[DoubtfulMechanism], float, float]:
     """Fraction of the uncertainty per mechanism; its total before and after one more round."""
-    nodes, draws = beliefs.settings.nodes, beliefs.known.draws
+    nodes, draws = beliefs.settings.named.shown, beliefs.known.draws
     before, after = np.zeros(len(nodes)), np.zeros(len(nodes))
     for node, regime in enumerate(a):
         given = draws.weights[:, regime, :, node] @ mean + draws.intercept[:, regime, node]

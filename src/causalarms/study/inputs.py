@@ -25,7 +25,8 @@ from causalarms.errors import (
     StudyError,
     shown,
 )
-from causalarms.sem.factors import ON, NamedFactors
+from causalarms.sem.factor import ON
+from causalarms.sem.factors import NamedFactors
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import ABANDONED, FAILED, TOLD, as_text, canonical_rows, key_entry
@@ -98,6 +99,24 @@ def as_past_rounds(
     return PastRounds(found.regimes.tolist(), values, found.left_out)
 
 
+def as_context(given: Any, settings: Settings) -> dict[str, float]:
+    """Values of nodes that are context, as far as they are known before a trial."""
+    if not isinstance(given, Mapping):
+        raise StudyError(f"context is a value per node, not {shown(given)}")
+    found = {}
+    for name, value in given.items():
+        if name not in settings.context:
+            names = ", ".join(settings.context) or "none of the nodes is"
+            raise StudyError(
+                f"{shown(name)} is not context of this study; context: {names}. Say it with "
+                "Study.create(..., context=[...]) or change_settings"
+            )
+        number = _number(value, name)
+        if number is not None:
+            found[str(name)] = number
+    return found
+
+
 def as_intervention(given: Any, named: NamedFactors) -> list[int]:
     """The regime of every node from levels, from names of factors that are on, or from regimes.
 
@@ -106,13 +125,13 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
     """
     try:
         if isinstance(given, Mapping) and _are_regimes(given, named):
-            return _from_regimes([given[node] for node in named.nodes], named)
+            return _from_regimes([given[node] for node in named.system_nodes], named)
         if isinstance(given, Mapping):
             return list(named.intervention(given))
         if isinstance(given, Collection) and not isinstance(given, str):
             if all(isinstance(name, str) for name in given):
                 return list(named.intervention({name: _turned_on(name, named) for name in given}))
-            if isinstance(given, Sequence | np.ndarray) and len(given) == len(named.nodes):
+            if isinstance(given, Sequence | np.ndarray) and len(given) == len(named.system_nodes):
                 return _from_regimes(list(given), named)
     except ModelError as error:
         raise StudyError(str(error)) from None
@@ -133,7 +152,7 @@ def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:
 
 def _are_regimes(given: Mapping[Any, Any], named: NamedFactors) -> bool:
     """All nodes by name, as `trial.intervention` has them; levels of factors are not that."""
-    return set(given) == set(named.nodes) and not set(given) <= set(named.names)
+    return set(given) == set(named.system_nodes) and not set(given) <= set(named.names)
 
 
 def _turned_on(name: str, named: NamedFactors) -> Any:
@@ -145,7 +164,7 @@ def _turned_on(name: str, named: NamedFactors) -> Any:
 
 
 def _from_regimes(given: Sequence[Any], named: NamedFactors) -> list[int]:
-    for node, count, value in zip(named.nodes, named.regimes.tolist(), given, strict=True):
+    for node, count, value in zip(named.system_nodes, named.regimes.tolist(), given, strict=True):
         if not isinstance(value, int | float | np.number | np.bool_) or value not in range(count):
             has = (
                 "is neither 0 (natural) nor 1 (intervened)"

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from causalarms.policies.registry import (
     policy_factory,
     policy_names,
 )
+from causalarms.posterior.prior import FactorColumns
 from causalarms.rng import stream
 from causalarms.sem.regimes import all_two
 from causalarms.study.cache import CachedState, made_by
@@ -40,6 +42,7 @@ MAX_REMEMBERED = 100  # settings of which `learns_from_gaps` is known
 
 DEFAULT_POLICY = "posterior"
 LARGEST_FLOAT = sys.float_info.max
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 UNKNOWN_REVISION = -1  # of a policy that must learn the log again from its beginning
 
 
@@ -100,11 +103,19 @@ class StudyPolicy:
             self._learn(record)
         return self.policy
 
-    def choose(self, trial: int, pending: Sequence[Interventions]) -> Suggestion:
+    def choose(
+        self, trial: int, pending: Sequence[Interventions], context: Mapping[str, float] = NOTHING
+    ) -> Suggestion:
         """What to play in a new trial; the same for every process that asks, however often."""
         # A stream per trial, not one that goes on: a replay may start at any event.
         rng = stream(self.settings.seed, "policy", trial)
-        suggestion = self.policy.suggest(rng, pending=pending)
+        given: dict[str, Any] = {}
+        if context:
+            if not self.policy.uses_context:
+                raise self._odd("cannot use values of the context; 'posterior' can")
+            nodes = self.settings.nodes
+            given["context"] = {nodes.index(name): x for name, x in context.items()}
+        suggestion = self.policy.suggest(rng, pending=pending, **given)
         self._refuse_odd(suggestion)
         return suggestion
 
@@ -116,7 +127,7 @@ class StudyPolicy:
         if not (
             isinstance(row, np.ndarray)
             and row.dtype.kind in "ui"  # True is not a regime
-            and row.shape == (self.settings.n_nodes,)
+            and row.shape == (len(named.system_nodes),)
             and named.numbers_of(row.tolist()) is not None
             and (allowed.free or allowed.allows(row[None])[0])
         ):
@@ -133,13 +144,23 @@ class StudyPolicy:
     def _odd(self, what: str) -> StudyError:
         return StudyError(f"policy {shown(self.settings.policy)} {what}. Nothing was written")
 
-    def propose(self, ledger: Ledger, workers: Sequence[str], until: float) -> list[dict[str, Any]]:
-        """The data of new trials' events: at least one, and no further one after `until`."""
+    def propose(
+        self,
+        ledger: Ledger,
+        workers: Sequence[str],
+        until: float,
+        contexts: Mapping[str, Mapping[str, float]] = NOTHING,
+    ) -> list[dict[str, Any]]:
+        """The data of new trials' events: at least one, and no further one after `until`.
+
+        `contexts` say, by worker, which values are known before the trial, by node.
+        """
         pending, chosen = self.pending(ledger), list[dict[str, Any]]()
         for number, worker in enumerate(workers, start=len(ledger.trials)):
             if chosen and time.perf_counter() > until:
                 break
-            suggestion = self.choose(number, pending)
+            context = contexts.get(worker, NOTHING)
+            suggestion = self.choose(number, pending, context)
             # The next one takes it into account, as if another worker had asked before.
             pending.append(suggestion.intervention)
             data: dict[str, Any] = {
@@ -149,6 +170,8 @@ class StudyPolicy:
                 "reason": suggestion.reason,
                 "learned": self.policy.n_told,
             }
+            if context:
+                data["context"] = dict(context)
             if suggestion.why is not None:
                 data["why"] = suggestion.why.in_words(self.settings.named.moved_by)
             mean = self.settings.sign * float(suggestion.mean)
@@ -203,6 +226,8 @@ class StudyPolicy:
         values = np.array(record.values, dtype=float)
         # Policies maximise; what a study minimises is learned with its sign changed.
         values[self.settings.reward_index] *= self.settings.sign
+        # What factors that shift nodes were set to stands behind what was measured.
+        values = np.append(values, self.settings.named.values(record.intervention))
         self._unsaved += 1
         self.problem = None
         try:
@@ -298,22 +323,43 @@ def _untaught(settings: Settings) -> Policy:
         raise StudyError(
             f"policy {shown(settings.policy)} cannot use knowledge of edges; {', '.join(able)} can"
         )
-    regimes = settings.named.regimes
+    named = settings.named
+    regimes, columns = named.regimes, dict[str, Any]()
+    if named.shifting:
+        names = ", ".join(named.factors[at].name for at in named.shifting)
+        if not _accepts(settings.policy, "columns"):
+            raise StudyError(
+                f"policy {shown(settings.policy)} cannot learn which nodes a factor acts on, and "
+                f"nobody told it of {names}: say acts_on, or take policy='posterior'"
+            )
+        if settings.noise_mean is not None:
+            raise StudyError(
+                f"noise_mean and factors that shift nodes ({names}) do not go together: leave it "
+                "out, it is learned"
+            )
+        columns = {"columns": FactorColumns(named.groups, named.codes, named.chances)}
+    if settings.context and _accepts(settings.policy, "context"):
+        columns["context"] = [settings.nodes.index(node) for node in settings.context]
     mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))
     if mean is not None:
         mean[:, settings.reward_index] *= settings.sign
     return make_policy(
         settings.policy,
-        n_nodes=settings.n_nodes,
+        n_nodes=len(named.system_nodes),
         reward=settings.reward_index,
         noise_mean=mean,
         horizon=settings.horizon,
         constraints=settings.constraints,
         **({} if all_two(regimes) else {"regimes": regimes}),
         **known,
+        **columns,
         **settings.policy_settings,
     )
 
 
 def _uses_knowledge(policy: str) -> bool:
-    return set(MASKS) <= set(accepted_settings(policy_factory(policy)))
+    return _accepts(policy, *MASKS)
+
+
+def _accepts(policy: str, *names: str) -> bool:
+    return set(names) <= set(accepted_settings(policy_factory(policy)))

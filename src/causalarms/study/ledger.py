@@ -85,7 +85,8 @@ class TrialRequest:
     A trial that somebody ends while others are still being chosen counts: asking comes to an end.
     """
 
-    def __init__(self, worker: str, n: int) -> None:
+    def __init__(self, worker: str, n: int, context: Mapping[str, float] | None = None) -> None:
+        self.context = context or {}  # what is known before the trials, by node
         self.worker = as_text(worker, "the worker")
         if type(n) is not int or not 1 <= n <= MAX_PENDING_TRIALS:
             raise StudyError(
@@ -274,7 +275,7 @@ class Ledger:
 
     def _lost(self, event: Event) -> None:
         # Nobody knows what was played; nothing is learned from it, because it has no result.
-        number, bits = self._next(event.data["trial"]), (0,) * self.settings.n_nodes
+        number, bits = self._next(event.data["trial"]), (0,) * len(self.settings.named.system_nodes)
         self.trials.append(Record(number, kinds.LOST, bits, done_at=event.at))
 
     def _recovered(self, event: Event) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -13,8 +13,9 @@ from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.policies.stopping import StopRule
 from causalarms.study import cache, exchange, repair, report
+from causalarms.study.effects import effects
 from causalarms.study.explain import explain, rounds_known
-from causalarms.study.inputs import as_interventions
+from causalarms.study.inputs import as_context, as_interventions
 from causalarms.study.learner import StudyPolicy, policy_of
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Clock, Log, now
@@ -157,10 +158,14 @@ class Reader:
         belief = self.beliefs().belief
         return belief is not None and belief.weighs_graphs
 
-    def best(self) -> Best:
-        """The best intervention known, how sure that is, and what being wrong would cost."""
+    def best(self, *, context: Mapping[str, float] | None = None) -> Best:
+        """The best intervention known, how sure that is, and what being wrong would cost.
+
+        `context` as in `ask`: what is best may depend on it.
+        """
+        known = {} if context is None else as_context(context, self.settings)
         with self.learning():
-            return report.best(self.beliefs())
+            return report.best(self.beliefs().given(known))
 
     def should_stop(self, rule: StopRule) -> bool:
         """Whether settling on `best()` now is good enough by the `rule`, net of costs."""
@@ -168,15 +173,26 @@ class Reader:
             found = report.best(self.beliefs(), tolerance=rule.tolerance)
         return rule.holds(found.expected_loss, found.probability)
 
-    def predict(self, interventions: Any = None) -> list[dict[str, Any]]:
+    def predict(
+        self, interventions: Any = None, *, context: Mapping[str, float] | None = None
+    ) -> list[dict[str, Any]]:
         """Expected value of every node with a 95 % interval, for each of the `interventions`.
 
         Each is {factor: level} or a list of factors that are on; factors that are not named are at
-        their first level. None: all factors at their first level.
+        their first level. None: all factors at their first level. `context` as in `ask`.
         """
         bits = as_interventions(interventions, self.settings.named)
+        known = {} if context is None else as_context(context, self.settings)
         with self.learning():
-            return [found.as_dict() for found in report.predict(self.beliefs(), bits)]
+            return [found.as_dict() for found in report.predict(self.beliefs().given(known), bits)]
+
+    def effects(self) -> list[dict[str, Any]]:
+        """Of every factor the nodes it acts on (probability), and what its levels do to the reward.
+
+        Both are compared with its first level, while all other factors are at theirs.
+        """
+        with self.learning():
+            return [found.as_dict() for found in effects(self.beliefs())]
 
     def graph(self) -> Graph:
         """Who causes whom, as far as the rounds so far show."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-from causalarms.sem.factors import Level
+from causalarms.sem.factor import Level
 
 # The schema of the API says more than type checkers need: that nan is null, and which states exist.
 if TYPE_CHECKING:
@@ -59,6 +59,15 @@ class Interval(Numbers, frozen=True):
     mean: Number
     low: Number  # 95 %
     high: Number
+
+
+class Effect(StudyRecord, frozen=True):
+    """What a factor does, compared with its first level."""
+
+    factor: str
+    acts_on: dict[str, float]  # node -> probability that the factor acts on it itself
+    reward: dict[str, Interval]  # level -> what it adds to the reward, all in all
+    direct: dict[str, Interval]  # level -> the part that no measured node carries
 
 
 class Prediction(StudyRecord, frozen=True):

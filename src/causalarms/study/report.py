@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,15 +21,17 @@ from causalarms.errors import TooEarlyError
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, Summary, likely_graph, recommend, summary
+from causalarms.models.context import given_context
 from causalarms.policies.base import Policy
-from causalarms.sem.factors import NamedFactors
+from causalarms.sem.factors import PREFIX, NamedFactors
+from causalarms.study.effects import graph_with_roots
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Best, Check, Interval, MissingValues, Prediction
 from causalarms.study.settings import Settings
 from causalarms.study.suspects import far_values
 from causalarms.tables.read import PlainTable
-from causalarms.tables.write import PREFIX, column_of
+from causalarms.tables.write import column_of
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,20 @@ class Beliefs:
     def _in_users_sign(self) -> Belief | None:
         if self.belief is None or self.settings.sign > 0:
             return self.belief
-        factors = np.ones(self.settings.n_nodes)
+        factors = np.ones(len(self.settings.named.system_nodes))
         factors[self.settings.reward_index] = self.settings.sign
         return self.belief.scaled(factors)
+
+    def given(self, context: Mapping[str, float]) -> Beliefs:
+        """The same with the context as it is today, as far as that is known."""
+        nodes, belief = self.settings.nodes, self.belief
+        if not context or belief is None:
+            return self
+        every = [nodes.index(node) for node in self.settings.context]
+        known = {nodes.index(node): value for node, value in context.items()}
+        return replace(
+            self, belief=replace(belief, draws=given_context(belief.draws, every, known))
+        )
 
     def to_maximise(self, reward: Any) -> Any:
         """A reward of the user as the policy maximises it; called again, the user's."""
@@ -80,19 +93,19 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
     """What the policy believes; `first`: it has learned so many rounds of the ledger."""
     settings = ledger.settings
     records, n = ledger.learnable(policy.learns_from_gaps)[:first], settings.n_nodes
+    n_system = len(settings.named.system_nodes)
     return Beliefs(
         settings,
         np.array([r.values for r in records], dtype=float).reshape(-1, n),
-        np.array([r.intervention for r in records], dtype=np.uint8).reshape(-1, n),
+        np.array([r.intervention for r in records], dtype=np.uint8).reshape(-1, n_system),
         policy.belief(),
         policy.has_model,
     )
 
 
 def graph(beliefs: Beliefs) -> Graph:
-    """The likely edges."""
-    settings = beliefs.settings
-    return likely_graph(beliefs.known, settings.nodes, settings.named.regimes)
+    """The likely edges; factors that shift nodes are roots."""
+    return graph_with_roots(beliefs.known, beliefs.settings.named)
 
 
 def edges(graph: Graph, named: NamedFactors) -> list[dict[str, Any]]:
@@ -114,15 +127,15 @@ def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
 
 def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[Prediction]:
     nodes, named = beliefs.settings.nodes, beliefs.settings.named
-    rows = np.array(interventions, dtype=np.uint8).reshape(-1, len(nodes))
+    rows = np.array(interventions, dtype=np.uint8).reshape(-1, len(named.system_nodes))
     mean, low, high = beliefs.expected(rows)
     return [
         Prediction(
             levels=named.levels(row),
-            intervention=dict(zip(nodes, row, strict=True)),
+            intervention=dict(zip(named.system_nodes, row, strict=True)),
             expected={
                 node: Interval(*map(float, numbers))
-                for node, *numbers in zip(nodes, mean[i], low[i], high[i], strict=True)
+                for node, *numbers in zip(nodes, mean[i], low[i], high[i], strict=False)
             },
         )
         for i, row in enumerate(rows.tolist())
@@ -159,7 +172,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
 def _named(settings: Settings, row: Sequence[int]) -> dict[str, Any]:
     """One intervention as `Best` has it: by node, by factor, and what is not at its first level."""
     return {
-        "intervention": dict(zip(settings.nodes, row, strict=True)),
+        "intervention": dict(zip(settings.named.system_nodes, row, strict=True)),
         "levels": settings.named.levels(row),
         "switch": settings.named.switched(row),
     }
@@ -239,7 +252,7 @@ def missing_values(ledger: Ledger) -> MissingValues:
 def _levels(trials: Sequence[Record], named: NamedFactors) -> npt.NDArray[np.int16]:
     """Which level each factor was at, (trials, factors)."""
     rows = np.array([r.intervention for r in trials], dtype=np.int64)
-    return named.numbers.levels_of(rows.reshape(len(trials), len(named.nodes)))
+    return named.numbers.levels_of(rows.reshape(len(trials), len(named.system_nodes)))
 
 
 def not_as_asked(record: Record, named: NamedFactors) -> list[str]:
@@ -292,11 +305,18 @@ def _after(learned: list[Record], point: int) -> int | None:
 DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
 
 
-def model_checks(beliefs: Beliefs, graph: Graph) -> list[Check]:
+def model_checks(beliefs: Beliefs) -> list[Check]:
     """One per mechanism with complete rounds since its last change."""
     starts, named = beliefs.known.starts, beliefs.settings.named
+    graph = likely_graph(beliefs.known, named.system_nodes, named.regimes)
+    values = np.array(
+        [
+            np.append(x, named.values(row))
+            for x, row in zip(beliefs.values, beliefs.regimes, strict=True)
+        ]
+    )
     found = []
-    for regime, node in np.argwhere(graph.known).tolist():
+    for regime, node in np.argwhere(graph.known[:, : named.n_measured]).tolist():
         only = np.zeros_like(graph.known)
         only[regime, node] = True
         start = int(starts[regime, node])
@@ -304,7 +324,7 @@ def model_checks(beliefs: Beliefs, graph: Graph) -> list[Check]:
         if not (beliefs.regimes[rounds, node] == regime).any():
             continue  # a switch that this study never moves, or nothing complete
         (check,) = check_mechanisms(
-            beliefs.values[rounds], beliefs.regimes[rounds], graph.nodes, graph.adjacency,
+            values[rounds], beliefs.regimes[rounds], graph.nodes, graph.adjacency,
             graph.weights, only,
         )  # fmt: skip
         found.append(

@@ -21,10 +21,9 @@ from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean, edge_constraints
 from causalarms.search.constraints import Constraints as NumberedConstraints
 from causalarms.sem.constraints import NAMES, Constraints, refuse_unreachable
-from causalarms.sem.factors import NamedFactors
+from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import as_name, checked_name, node_index, node_names
 from causalarms.study.log import canonical
-from causalarms.tables.write import PREFIX
 
 FORMAT = 1  # of the `created` event
 DIRECTIONS = ("maximize", "minimize")
@@ -56,6 +55,7 @@ class Settings:
     knowledge: dict[str, Any] = field(default_factory=dict)  # of edges: tiers, forbidden, required
     factors: Any = None  # as `NamedFactors.as_list`; every study has some
     required: tuple[dict[str, Any], ...] = ()  # levels that are set together or not at all
+    context: tuple[str, ...] = ()  # nodes that no factor moves, and only context causes
 
     @property
     def n_nodes(self) -> int:
@@ -94,13 +94,24 @@ class Settings:
         A node that a level sets has no parents in the regimes of that level.
         """
         # The same knowledge in every regime, unless a level sets the node in it.
-        set_nodes = self.named.set_regimes
-        if not self.knowledge and not set_nodes.any():
+        named = self.named
+        set_nodes = named.set_regimes
+        if not (self.knowledge or self.context or set_nodes.any()) and named.may_act.all():
             return {}
-        shape = (len(set_nodes), self.n_nodes, self.n_nodes)
-        masks = edge_constraints(self.nodes, **self.knowledge)
+        n, every = self.n_nodes, len(named.system_nodes)
+        allowed, required = (np.zeros((every, every), dtype=bool) for _ in MASKS)
+        allowed[:n, :n], required[:n, :n] = edge_constraints(self.nodes, **self.knowledge)
+        allowed[n:, :n], required[n:, :n] = named.may_act, named.acts
+        outside = [node in self.context for node in self.nodes] + [False] * (every - n)
+        allowed[np.ix_(~np.array(outside), np.array(outside))] = False
+        for parent, child in np.argwhere(required & ~allowed).tolist():
+            names = named.system_nodes
+            raise StudyError(
+                f"knowledge requires {names[parent]} -> {names[child]}, and {names[child]} is "
+                "context: nothing but context causes it"
+            )
         free = ~set_nodes[:, None, :]
-        return dict(zip(MASKS, (np.broadcast_to(m, shape) & free for m in masks), strict=True))
+        return dict(zip(MASKS, (mask & free for mask in (allowed, required)), strict=True))
 
     @cached_property
     def digest(self) -> str:
@@ -111,12 +122,14 @@ class Settings:
 
     def as_dict(self) -> dict[str, Any]:
         record = dataclasses.asdict(self)
-        for name in ("nodes", "intervenable"):
+        for name in ("nodes", "intervenable", "context"):
             record[name] = None if record[name] is None else list(record[name])
         record["forbidden"] = [
             dict(group) if isinstance(group, Mapping) else list(group) for group in self.forbidden
         ]
         record["required"] = [dict(group) for group in self.required]
+        if not self.context:  # the settings of a study without context are as they were
+            del record["context"]
         return record
 
     @classmethod
@@ -214,6 +227,7 @@ def _checked(given: Settings) -> Settings:
         **vars(_limits(given).checked(named)),
         noise_mean=None if mean is None else mean.tolist(),
         knowledge=_checked_knowledge(given.knowledge, nodes),
+        context=_checked_context(given.context, nodes, reward, named),
     )
     # Levels that set a node take edges away, so this is asked of the settings as a whole.
     _ = settings.known_edges  # refuses knowledge that contradicts itself
@@ -225,6 +239,22 @@ def _checked(given: Settings) -> Settings:
 
 def _limits(given: Settings) -> Constraints:
     return Constraints(**{name: getattr(given, name) for name in LIMITS})
+
+
+def _checked_context(
+    given: Any, nodes: tuple[str, ...], reward: str, named: NamedFactors
+) -> tuple[str, ...]:
+    """By name, in the order of the nodes."""
+    chosen = {nodes[node_index(node, nodes)] for node in as_sequence("context", given, NAMES)}
+    if reward in chosen:
+        raise StudyError(f"the reward {reward!r} is what factors are to move: it is no context")
+    for factor in named.factors:
+        for node in chosen.intersection(factor.acts_on):
+            raise StudyError(
+                f"factor {factor.name!r} acts on {node!r}, so that it is no context: context is "
+                "what no factor moves"
+            )
+    return tuple(node for node in nodes if node in chosen)
 
 
 def _checked_knowledge(given: Any, nodes: tuple[str, ...]) -> dict[str, list[list[str]]]:
@@ -253,7 +283,7 @@ def _plain(settings: Any) -> dict[str, Any]:
         for name, value in given.items()
     }
     for name, value in plain.items():
-        if name in ("noise_mean", "horizon", "n_nodes", "reward", "regimes"):
+        if name in ("noise_mean", "horizon", "n_nodes", "reward", "regimes", "columns", "context"):
             raise StudyError(f"{name} is given to the study, not to its policy")
         if name in MASKS:
             raise StudyError(f"{name} edges are given to the study as knowledge, not to its policy")

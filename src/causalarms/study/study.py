@@ -28,6 +28,7 @@ from causalarms.study.inputs import (
     Ending,
     Import,
     PastRounds,
+    as_context,
     as_intervention,
     as_past_rounds,
     as_values,
@@ -94,6 +95,7 @@ class Study(Reader):
         factors: Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any]] | None = None,
         changes: bool = False,
         knowledge: Mapping[str, Any] | None = None,
+        context: Sequence[str] = (),
         clock: Clock = now,
     ) -> Self:
         """A new study in a new file at `path` (None: in memory).
@@ -102,10 +104,11 @@ class Study(Reader):
         "maximize" or "minimize".
 
         `factors` are what you set: {name: {"levels": [...], "acts_on": [nodes], "sets": [levels]}}.
-        Without levels a factor is off or on; without acts_on it acts on the node of its name. A
-        level in `sets` sets the nodes: nothing else causes them then. Without factors every node
-        (of `intervenable`) has a switch. With both, factors that are not intervenable stay where
-        they are.
+        Without levels a factor is off or on; {"range": [0.3, 1.0], "step": 0.1} are levels, too.
+        Without acts_on it is the switch of the node of its name; if there is no such node, it
+        shifts what the data say. A level in `sets` sets the nodes: nothing else causes them then.
+        Without factors every node (of `intervenable`) has a switch. With both, factors that are not
+        intervenable stay where they are.
 
         `constraints` may hold "max_interventions" (factors away from their first level),
         "forbidden" (lists of factors not to be moved together, or {factor: level or levels} never
@@ -121,6 +124,7 @@ class Study(Reader):
         `changes`: mechanisms may change while you experiment; they are watched, and one that
         changed is learned again. `knowledge` is what is known of edges: "tiers" (lists of nodes,
         earliest first; no edge goes back), "forbidden" and "required" (pairs of parent and child).
+        `context` are nodes that no factor moves and that nothing else causes, such as the weather.
         `clock` gives the time that events carry.
         """
         policy, policy_settings = chosen_policy(policy, policy_settings, changes=changes)
@@ -133,7 +137,7 @@ class Study(Reader):
                 "policy_settings": policy_settings, "horizon": horizon,
                 "intervenable": intervenable, "costs": {} if costs is None else costs,
                 "noise_mean": noise_mean, "seed": seed, "factors": factors,
-                "knowledge": {} if knowledge is None else knowledge, **limits,
+                "knowledge": {} if knowledge is None else knowledge, "context": context, **limits,
             }
         )  # fmt: skip
         refuse_odd_names(settings)
@@ -169,14 +173,24 @@ class Study(Reader):
         exchange.import_log(exported, path)
         return cls.open(path)
 
-    def ask(self, n: int = 1, worker: str = DEFAULT_WORKER) -> Any:
+    def ask(
+        self,
+        n: int = 1,
+        worker: str = DEFAULT_WORKER,
+        *,
+        context: Mapping[str, float] | None = None,
+    ) -> Any:
         """The next trial (`n` = 1), or a list of `n`; a `worker` gets its pending trials first.
 
         Trials are chosen and written a few at a time, so that others can tell meanwhile. If asking
         is interrupted (Ctrl+C, a kill), the trials written so far are pending: the worker gets them
         first when it asks again. A worker has at most `limits.MAX_PENDING_TRIALS` pending trials.
+
+        `context` are today's values of nodes that are context, {node: value}, where they are known
+        before the trial: what is best may depend on them.
         """
-        trials = self._ask([TrialRequest(worker, n)])[0]
+        given = {} if context is None else as_context(context, self.settings)
+        trials = self._ask([TrialRequest(worker, n, given)])[0]
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -331,7 +345,7 @@ class Study(Reader):
         """Go on with other settings; the past is learned again.
 
         `changes` are settings of `create` by name: horizon, policy, policy_settings, intervenable,
-        max_interventions, forbidden, required, costs, noise_mean, knowledge.
+        max_interventions, forbidden, required, costs, noise_mean, knowledge, context.
         """
         for name in FROZEN:
             if name in changes:
@@ -413,14 +427,15 @@ class Study(Reader):
             return
         # Each collision halves the slice: who writes often is given more turns.
         until = time.perf_counter() + SLICE_SECONDS / 2**self._collisions
-        chosen = [] if locked else policy.propose(snapshot.ledger, workers, until)
+        known = {request.worker: request.context for request in requests}
+        chosen = [] if locked else policy.propose(snapshot.ledger, workers, until, known)
         with self._lock, self._log.writing():
             if locked:
                 policy.follow(self._ledger, until)
                 if policy.behind(self._ledger):
                     return
                 workers = self._ledger.hand_out_pending(requests)[:1]
-                chosen = policy.propose(self._ledger, workers, until)
+                chosen = policy.propose(self._ledger, workers, until, known)
             # A suggestion must be what the log before it gives, or no replay could check it.
             elif self._log.number != snapshot.number:
                 self._collisions += 1
@@ -452,7 +467,7 @@ class Study(Reader):
     def _trial(self, record: Record) -> Trial:
         return Trial(
             record.number,
-            dict(zip(self.nodes, record.intervention, strict=True)),
+            dict(zip(self.settings.named.system_nodes, record.intervention, strict=True)),
             record.worker,
             str(record.asked["reason"]),
             record.asked.get("mean"),

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from causalarms.checks import usable, why_unusable
 from causalarms.errors import DataError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
-from causalarms.sem.factors import OFF_ON, Factor, NamedFactors
+from causalarms.sem.factor import OFF_ON, Factor
+from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import (
     Counts,
     as_name,
@@ -33,7 +34,6 @@ from causalarms.tables.write import (
     FIRST,
     LAST,
     OWN,
-    PREFIX,
     WITH_RESULT,
     column_of,
 )

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from causalarms.extras import require_extra
+from causalarms.sem.factors import PREFIX
 
 # With the apostrophes before it: one more is written, and reading takes one away.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 QUOTED = re.compile(r'[,;"\t\r\n]')  # some spreadsheets also split cells at ; and tabs
-PREFIX = "do:"  # before the name of a node: the regime it was in, 0 natural
 OWN = "node:"  # before the name of a node that reads like another column
 FIRST = ("trial", "state", "worker", "reason", "predicted", "learned", "corrected")
 LAST = ("asked_at", "done_at", "remark", "far", "not_as_asked")

@@ -24,9 +24,10 @@ import numpy as np
 from causalarms.arrays import FloatArray, IntArray
 from causalarms.kernels import inner, kernel
 from causalarms.posterior.base import Posterior
-from causalarms.posterior.mechanism import ScoreTables, factored_equations
+from causalarms.posterior.mechanism import ScoreTables
 from causalarms.posterior.orders import NEGLIGIBLE, with_gap, without
 from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.weights import factored_equations
 from causalarms.statistics.normal_equations import invert_factored, solve_transposed, whiten
 
 
@@ -206,7 +207,7 @@ def regressions_of(
                     p += 1
                 size[m] = p
                 equations = factored_equations(
-                    gram[regime, node], regime, node, regressor[m, :p], prior
+                    gram[regime, node], regime, node, regressor[m, :p], prior, 0
                 )
                 squares = whiten(equations, mean[m, :p])
                 solve_transposed(equations, mean[m, :p])

@@ -28,7 +28,7 @@ intervention is searched for instead of enumerated: no certificate.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -40,6 +40,7 @@ from causalarms.changes.detector import PREDICTION, Detector, starts_after
 from causalarms.errors import SettingError, TooEarlyError
 from causalarms.limits import MAX_TABLE_NODES
 from causalarms.models.belief import Belief, Recommendation, most_optimistic, recommend
+from causalarms.models.context import given_context
 from causalarms.models.knowledge_gradient import (
     AverageRewards,
     Chosen,
@@ -62,6 +63,7 @@ from causalarms.policies.base import (
 from causalarms.policies.posterior.rounds import FIRST_ROUNDS, Round
 from causalarms.policies.posterior.system import (
     AUTO,
+    DESIGNED_ROUNDS,
     EXACT,
     KNOWLEDGE_GRADIENT,
     LEARN,
@@ -110,6 +112,7 @@ class PosteriorPolicy(Policy):
     """
 
     offers = (PREDICTION,)
+    uses_context = True
     learned: ClassVar[Declared] = {
         "_system": LearnedSystem, "detector": Detector, "_refreshed": int, "_probes_left": int
     }  # fmt: skip
@@ -128,7 +131,7 @@ class PosteriorPolicy(Policy):
         self._use_detector(self.config.detector)
         self.learns_from_gaps = self.config.gaps == LEARN
         self._system = LearnedSystem(self.config, self.regimes, self._nodes)
-        self._looks_ahead = looks_ahead(self.config.decide, self._system.method, self.regimes)
+        self._looks_ahead = looks_ahead(self.config, self._system.method, self.regimes)
         self._average: tuple[Posterior, int, AverageRewards] | None = None
         # (R, N), the round after which each mechanism began again; 0: it never changed
         self._starts = starts_after((), self.regimes)
@@ -154,19 +157,26 @@ class PosteriorPolicy(Policy):
         return likely_edges(self.edge_probability)
 
     def suggest(
-        self, rng: np.random.Generator, *, pending: Sequence[Intervention] = ()
+        self,
+        rng: np.random.Generator,
+        *,
+        pending: Sequence[Intervention] = (),
+        context: Mapping[int, float] | None = None,
     ) -> Suggestion:
         if self._probes_left or self._system.units is None:
             return self._random_round(rng, pending)
-        if self._looks_ahead:
+        if self._looks_ahead and not context:
             return self._by_knowledge_gradient(rng, pending)
-        return self._by_quantile(rng)
+        return self._by_quantile(rng, context or {})
 
     def _random_round(
         self, rng: np.random.Generator, pending: Sequence[Intervention]
     ) -> Suggestion:
         """A probe while some are left, else one of the first rounds."""
         left = self._probes_left
+        if not left and self.config.columns is not None:
+            why = Reason("balanced", rounds=DESIGNED_ROUNDS)
+            return Suggestion(self._least_played(rng, pending), EXPLORE, why=why)
         if not left or (left + len(pending)) % max(*self.constraints.regimes, 2) == 0:
             arm = random_intervention(rng, self.constraints)
         else:
@@ -180,10 +190,27 @@ class PosteriorPolicy(Policy):
         moved = ((played.astype(np.int64) + 1) % self.constraints.regimes).astype(np.uint8)
         return nearest_allowed(moved, self.constraints, rng)
 
-    def _by_quantile(self, rng: np.random.Generator) -> Suggestion:
+    def _least_played(
+        self, rng: np.random.Generator, pending: Sequence[Intervention]
+    ) -> Intervention:
+        """Every factor at a level that was played least, or the nearest that is allowed."""
+        allowed = self.constraints
+        rows = [*self._system.rounds.recent.regimes(self.n_told), *pending]
+        played = allowed.levels(_rows(rows, self.n_nodes))
+        levels = []
+        for factor, n_levels in enumerate(allowed.factors.levels):
+            counts = np.bincount(played[:, factor], minlength=n_levels)
+            levels.append(int(rng.choice(np.flatnonzero(counts == counts.min()))))
+        wanted = allowed.factors.interventions([levels])[0].astype(np.uint8)
+        return nearest_allowed(wanted, allowed, rng)
+
+    def _by_quantile(self, rng: np.random.Generator, context: Mapping[int, float]) -> Suggestion:
         """The intervention whose reward has the largest quantile over draws of the system."""
         config, system = self.config, self._system
         draws = system.draw(rng, config.draws)
+        if context:
+            known = {node: x - float(system.rounds.origin[node]) for node, x in context.items()}
+            draws = given_context(draws, config.context, known)
         best = most_optimistic(draws, self.reward, config.quantile, self.constraints)
         width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
         mean = best.mean + float(system.rounds.origin[self.reward])
@@ -300,10 +327,12 @@ class PosteriorPolicy(Policy):
         self._starts = starts_after(self.alarms, self.regimes)
 
 
-def looks_ahead(decide: str, method: str, regimes: Counts) -> bool:
+def looks_ahead(config: PosteriorConfig, method: str, regimes: Counts) -> bool:
     """Whether a policy decides by the knowledge gradient; SettingError if it should and cannot."""
-    obstacle = ""
-    if method != EXACT:
+    obstacle, decide = "", config.decide
+    if config.columns is not None:
+        obstacle = "knows regimes of nodes, and no factors that shift them"
+    elif method != EXACT:
         obstacle = f"needs the exact posterior, method 'exact', not {method!r}"
     elif n_interventions(regimes) > 2**MAX_TABLE_NODES:
         obstacle = (

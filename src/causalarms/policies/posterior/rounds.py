@@ -55,6 +55,7 @@ class ToldRounds(HasState):
     """All rounds told so far.
 
     regimes        how many regimes each node has, (N,)
+    n_measured     how many nodes are measured; the rest are columns of factors
     set_aside_errors   whether rounds with a probable typing error are left out
     """
 
@@ -63,10 +64,10 @@ class ToldRounds(HasState):
         "moments": Moments, "recent": HasState, "gaps": HasState, "outliers": HasState,
     }  # fmt: skip
 
-    def __init__(self, regimes: Counts, *, set_aside_errors: bool) -> None:
+    def __init__(self, regimes: Counts, n_measured: int, *, set_aside_errors: bool) -> None:
         self.regimes = regimes
-        self.n_nodes = len(regimes)
-        self.outliers = OutlierFilter(regimes) if set_aside_errors else None
+        self.n_nodes, self.n_measured = len(regimes), n_measured
+        self.outliers = OutlierFilter(regimes, n_measured) if set_aside_errors else None
         self.origin: FloatArray = np.zeros(self.n_nodes)  # all but the recent is relative to it
         self._start_again()
         # (R, N), when the first round since the mechanism's last change was made
@@ -180,6 +181,7 @@ class ToldRounds(HasState):
         """
         values, regimes = self.recent.values(n_told), self.recent.regimes(n_told)
         self.origin = middle_of(values)
+        self.origin[self.n_measured :] = 0.0  # columns are numbers of their own
         self.moments = Moments(self.n_nodes, regimes=self.regimes)
         for row, regime in zip(values - self.origin, regimes, strict=True):
             if not np.isnan(row).any():
@@ -308,9 +310,9 @@ class OutlierFilter(HasState):
         "_regimes", "_cleared",
     )  # fmt: skip
 
-    def __init__(self, regimes: IntArray) -> None:
+    def __init__(self, regimes: IntArray, n_measured: int) -> None:
         n, most = len(regimes), int(regimes.max())
-        self._n_regimes = regimes
+        self._n_regimes, self._n_measured = regimes, n_measured
         self._first = np.zeros((EARLY_ROUNDS, n))
         self._first_regimes: Intervention = np.zeros((EARLY_ROUNDS, n), dtype=np.uint8)
         self._center = np.zeros(n)  # median of the first rounds
@@ -338,7 +340,7 @@ class OutlierFilter(HasState):
         self._first[n - 1], self._first_regimes[n - 1] = told.values, told.regimes
         values = self._first[:n]
         self._center = middle_of(values)
-        distance = np.nan_to_num(np.abs(values - self._center))  # what is missing is not far
+        distance = self._distance(values)
         top = np.sort(distance, axis=0)[::-1][:VALUES_FOR_A_PATTERN]
         self._farthest[: len(top)] = top
         far = np.zeros(values.shape, dtype=bool)
@@ -357,6 +359,12 @@ class OutlierFilter(HasState):
             return None
         return [self._early_round(row) for row in range(n) if row not in suspected]
 
+    def _distance(self, values: FloatArray) -> FloatArray:
+        """From the median; what is missing is not far, nor what is set."""
+        found = np.nan_to_num(np.abs(values - self._center))
+        found[..., self._n_measured :] = 0.0
+        return found
+
     def _early_round(self, row: int) -> Round:
         return Round(row + 1, self._first_regimes[row], self._first[row])
 
@@ -365,7 +373,7 @@ class OutlierFilter(HasState):
 
         `scores` (N,) are nan if nothing is predicted; `predictors` is (N, N) as [node, predictor].
         """
-        distance = np.nan_to_num(np.abs(told.values - self._center))
+        distance = self._distance(told.values)
         self._farthest = np.sort(np.vstack([self._farthest, distance]), axis=0)[:0:-1]
         suspected = (distance > FAR_RATIO * self._farthest[-1]) & (self._farthest[-1] > 0)
         suspected |= np.abs(np.nan_to_num(scores)) > SURPRISING_SCORE

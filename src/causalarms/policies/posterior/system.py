@@ -7,7 +7,7 @@ it was predicted from the rounds before it (`PredictiveView`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +17,8 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
 from causalarms.changes.predictive import predictive_scores
-from causalarms.checks import choice, fraction, integer, optional
+from causalarms.checks import as_sequence, choice, fraction, integer, optional
+from causalarms.errors import SettingError, shown
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
 from causalarms.limits import MAX_EXACT_NODES
 from causalarms.models.belief import Belief, in_units_of_data
@@ -31,7 +32,13 @@ from causalarms.policies.posterior.rounds import (
 from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.prior import MechanismPrior, edge_masks, per_mechanism
+from causalarms.posterior.prior import (
+    ADAPTIVE,
+    FactorColumns,
+    MechanismPrior,
+    edge_masks,
+    per_mechanism,
+)
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
 from causalarms.state import Declared, HasState, arrays, restore_state
@@ -44,7 +51,13 @@ DECIDE = (QUANTILE, KNOWLEDGE_GRADIENT, AUTO)
 LEARN, DROP = GAPS = ("learn", "drop")
 KEPT, LEFT_OUT = TYPING_ERRORS = ("kept", "left out")
 MAX_DRAWS = 10_000
+DESIGNED_ROUNDS = 4  # balanced over the levels of all factors, before any is chosen
+TINY = 1e-24  # of a mean squared: what is left of the variance of a constant
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
+# of effects of factors and weights, with every node in units of its spread: from "explains half of
+# the variance" to "explains nearly all of it"
+SCALES_OF_SPREADS = (1.0, 4.0, 16.0)
+NOISE_SHAPE_OF_SPREADS = 0.01  # next to nothing: the size of the noise is for the data to say
 NO_EDGE_PROBABILITY = 0.05  # an edge below it is taken as absent when rounds are predicted
 # a node is not tested if both directions of one of its edges are likelier than this
 OPEN_DIRECTION_PROBABILITY = 0.3
@@ -90,6 +103,10 @@ class PosteriorConfig:
     """Edges that may be, (N, N) or (R, N, N) as [.., from, to]."""
     required: npt.ArrayLike | None = None
     """Edges that must be, likewise."""
+    columns: FactorColumns | None = None
+    """What stands for factors that shift nodes: the last so many of the nodes."""
+    context: Sequence[int] = ()
+    """Nodes whose values may be known before a round (`suggest`): nothing else causes them."""
     detector: Detector | str | None = None
     """A detector that uses predictions, or its name; None if nothing changes."""
     probes: int = 0
@@ -100,6 +117,10 @@ class PosteriorConfig:
 
     def __post_init__(self) -> None:
         choice("typing_errors", self.typing_errors, TYPING_ERRORS)
+        if self.columns is not None and not isinstance(self.columns, FactorColumns):
+            raise SettingError(f"columns must be FactorColumns, not {shown(self.columns)}")
+        for node in as_sequence("context", self.context, "numbers of nodes"):
+            integer("context", node, minimum=0)
         self.prior()
         n_draws(self.draws)
         fraction("quantile", self.quantile, ends="[]")
@@ -111,6 +132,12 @@ class PosteriorConfig:
         optional(integer, "memory_limit", self.memory_limit, minimum=1)
 
     def prior(self) -> MechanismPrior:
+        if self.columns is not None:
+            return MechanismPrior(
+                edge_probability=ADAPTIVE,
+                weight_scale=SCALES_OF_SPREADS,
+                noise_shape=NOISE_SHAPE_OF_SPREADS,
+            )
         return MechanismPrior(
             edge_probability=self.edge_probability,
             weight_scale=self.weight_scale,
@@ -149,6 +176,7 @@ class LearnedSystem(HasState):
     def __init__(self, config: PosteriorConfig, regimes: Counts, nodes: tuple[str, ...]) -> None:
         n, most = len(nodes), int(regimes.max())
         self.config = config
+        self.n_measured = n - (0 if config.columns is None else len(config.columns.groups))
         self.regimes = regimes
         self.method = config.method_for(n)
         self._edges = edge_masks(regimes, config.allowed, config.required)
@@ -160,7 +188,9 @@ class LearnedSystem(HasState):
         )
         scale = as_noise_scale(config.noise_scale, nodes)
         units = None if scale is None else Units(shift=np.zeros(n), scale=scale)
-        self.rounds = ToldRounds(regimes, set_aside_errors=config.typing_errors == LEFT_OUT)
+        self.rounds = ToldRounds(
+            regimes, self.n_measured, set_aside_errors=config.typing_errors == LEFT_OUT
+        )
         # which nodes predict which, as [node, predictor], and whose predictions are tested:
         # none before the posterior is judged for the first time
         self.predictors: BoolArray = np.zeros((n, n), dtype=bool)
@@ -184,7 +214,7 @@ class LearnedSystem(HasState):
             "prior": self.config.prior(),
         }
         if self.method == EXACT:
-            return ExactPosterior(n_nodes, **told)
+            return ExactPosterior(n_nodes, **told, columns=self.config.columns)
         return SampledPosterior(n_nodes, **told, n_sweeps=FIRST_SWEEPS)
 
     def settle(self, n_told: int, *, changed: bool) -> FloatArray | None:
@@ -200,6 +230,11 @@ class LearnedSystem(HasState):
             rounds.center(n_told)
         if self.units is not None:
             return zero
+        if self.config.columns is not None:
+            if n_told < DESIGNED_ROUNDS:
+                return None
+            self._use(self._spreads())
+            return rounds.origin
         first = rounds.recent.values(n_told) - rounds.origin
         # Until then rounds are only stored: a posterior in wrong units would have to be made again.
         if not show_units(first):
@@ -210,8 +245,24 @@ class LearnedSystem(HasState):
         self._see(rounds.moments)
         return rounds.origin
 
+    def _spreads(self) -> Units:
+        """Every node in units of its spread over all rounds, from their mean; columns as they are.
+
+        It changes a little with every round. Nothing that was told is in units of the noise.
+        """
+        gram = self.rounds.evidence.gram.sum(axis=0)  # (N, N+1, N+1), all rounds of every node
+        node = np.arange(len(gram))
+        count = np.maximum(gram[:, -1, -1], 1.0)
+        mean = gram[node, node, -1] / count
+        variance = gram[node, node, node] / count - mean**2
+        spread = np.sqrt(np.where(variance > TINY * mean**2, variance, 1.0))
+        mean[self.n_measured :], spread[self.n_measured :] = 0.0, 1.0
+        return Units(shift=mean, scale=spread)
+
     def refresh(self) -> None:
         """The posterior learns all rounds."""
+        if self.config.columns is not None:
+            self.units = self._spreads()
         self._see(self.rounds.evidence)
 
     def _see(self, moments: Moments) -> None:
@@ -269,6 +320,7 @@ class LearnedSystem(HasState):
         # would look like one of the cause.
         self.predictors = before & ((edge <= NO_EDGE_PROBABILITY) | (edge.T > NO_EDGE_PROBABILITY))
         self.tested = (np.minimum(edge, edge.T) <= OPEN_DIRECTION_PROBABILITY).all(axis=1)
+        self.tested[self.n_measured :] = False  # columns are set, not measured
 
     def view(self, x: FloatArray, stale: BoolArray) -> PredictiveView | None:
         """What predicts a round before it is learned from; None while units are unknown."""

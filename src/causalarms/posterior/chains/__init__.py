@@ -24,8 +24,8 @@ from causalarms.posterior.chains.candidates import choose_candidates
 from causalarms.posterior.chains.convergence import Diagnostics, diagnose
 from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
-from causalarms.posterior.mechanism import draw_weights, estimate_all
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
+from causalarms.posterior.weights import draw_weights, estimate_all
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Moments
@@ -321,7 +321,8 @@ class SampledPosterior:
             adjacency[t] = self.draw_parents(order[t], rng)[0]
             gammas[t] = rng.standard_gamma(gamma_shapes)
             normals[t] = rng.standard_normal(normals.shape[1:])
-        weights = draw_weights(self.gram, self.kernel_prior, adjacency, gammas, normals)
+        scales = np.zeros(gammas.shape, dtype=np.int64)
+        weights = draw_weights(self.gram, self.kernel_prior, adjacency, scales, gammas, normals)
         return Draws(order, adjacency, *weights)
 
     def draw_parents(
@@ -348,7 +349,8 @@ class SampledPosterior:
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
         edges = np.ascontiguousarray(adjacency)
-        return PointEstimate(*estimate_all(self.gram, self.kernel_prior, edges))
+        scales = np.zeros(edges.shape[::2], dtype=np.int64)
+        return PointEstimate(*estimate_all(self.gram, self.kernel_prior, edges, scales))
 
     def _fewest_free(self) -> int:
         """Fewest possible parents of a mechanism: its tables are small, and its pool holds most."""

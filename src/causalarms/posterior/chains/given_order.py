@@ -207,7 +207,7 @@ def step_parents(
     """
     n, n_rounds = len(possible), len(uniforms)
     noise = noise_of(gram, regime, node, prior)
-    by_size = score_by_size(gram, regime, node, prior)
+    by_size = score_by_size(gram, regime, node, prior, prior.scales[0])
     matrix = equations_of_all(gram, regime, node, prior, inside)
     size = inside.sum()
     chances[:] = 0.0
@@ -246,7 +246,7 @@ def parent_log_odds(
     """
     n = len(possible)
     noise = noise_of(gram, regime, node, prior)
-    by_size = score_by_size(gram, regime, node, prior)
+    by_size = score_by_size(gram, regime, node, prior, prior.scales[0])
     inside = required.copy()
     matrix = equations_of_all(gram, regime, node, prior, inside)
     other_inside, other, ahead = inside.copy(), matrix.copy(), 0.0
@@ -360,7 +360,7 @@ def equations_of_all(
         node,
         np.arange(n + 1),
         0.0 if with_intercept else noise_mean,
-        prior.weight_precision,
+        prior.scales[0],
         prior.intercept_precision,
     )
     if with_intercept:

@@ -130,10 +130,10 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         node,
         regressors[: forced + n_free],
         0.0 if with_intercept else noise_mean,
-        prior.weight_precision,
+        prior.scales[0],
         prior.intercept_precision,
     )
-    by_size = score_by_size(gram, regime, node, prior)
+    by_size = score_by_size(gram, regime, node, prior, prior.scales[0])
     end = start + (1 << n_free)
     scores, within = tables.scores[regime, node, start:end], tables.within[regime, node, start:end]
     bits = 1 << np.arange(n_free)
@@ -141,7 +141,7 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         equations,
         forced,
         by_size[forced - with_intercept :],
-        prior.weight_precision,
+        prior.scales[0],
         bits,
         0,
         noise_of(gram, regime, node, prior),

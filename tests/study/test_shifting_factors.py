@@ -1,0 +1,209 @@
+"""Studies whose factors nobody has to explain, and context."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from causalarms import Study
+from causalarms.errors import StudyError, TooEarlyError
+from causalarms.models.context import given_context
+
+FACTORS: dict[str, Any] = {"load": {"levels": [1, 2, 4]}, "kind": {"levels": ["x", "z"]}}
+NODES = ["weather", "heat", "yield"]
+
+
+def made(path: Path | None = None, **more: Any) -> Study:
+    settings: dict[str, Any] = {"nodes": NODES, "reward": "yield", "factors": FACTORS, "seed": 1}
+    return Study.create(path, **settings | more)
+
+
+def measured(levels: dict[str, Any], rng: np.random.Generator) -> dict[str, float]:
+    """Heat follows the load; the yield follows heat, kind and weather."""
+    weather = 950 + 10 * rng.normal()
+    heat = 300 + 20 * levels["load"] + 3 * rng.normal()
+    kind = 4.0 if levels["kind"] == "z" else 0.0
+    return {
+        "weather": weather,
+        "heat": heat,
+        "yield": 0.1 * heat + kind + 0.2 * (weather - 950) + rng.normal(),
+    }
+
+
+def play(study: Study, rounds: int, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        trial = study.ask()
+        study.tell(trial, measured(trial.levels, rng))
+
+
+@pytest.fixture(scope="module")
+def played() -> Study:
+    study = made(context=["weather"])
+    play(study, 30)
+    return study
+
+
+def test_it_learns_what_factors_act_on_and_what_is_best(played: Study) -> None:
+    assert played.best().levels == {"load": 4, "kind": "z"}
+    load, kind = played.effects()
+    assert load["acts_on"]["heat"] > 0.95
+    assert kind["acts_on"]["yield"] > 0.95
+    assert kind["acts_on"]["heat"] < 0.5
+    assert load["acts_on"]["weather"] == 0.0
+    assert kind["reward"]["z"]["low"] < 4.0 < kind["reward"]["z"]["high"]
+    assert load["reward"]["4"]["low"] < 6.0 < load["reward"]["4"]["high"]
+
+
+def test_factors_are_roots_of_the_graph(played: Study) -> None:
+    graph = played.graph()
+    assert graph.nodes == (*NODES, "load", "kind")
+    edges = {(e["parent"], e["child"]): e for e in graph.edges()}
+    assert ("load", "heat") in edges
+    assert ("kind", "yield") in edges
+    # from its first level to its last
+    assert edges["load", "heat"]["weight"] == pytest.approx(60, abs=10)
+
+
+def test_the_first_rounds_are_balanced() -> None:
+    study = made()
+    trials = study.ask(4)
+    kinds = [trial.levels["kind"] for trial in trials]
+    assert sorted(kinds) == ["x", "x", "z", "z"]
+    assert {trial.levels["load"] for trial in trials[:3]} == {1, 2, 4}
+
+
+def test_the_first_rounds_keep_constraints() -> None:
+    study = made(constraints={"forbidden": [{"load": 4, "kind": "z"}]})
+    for trial in study.ask(4):
+        assert trial.levels != {"load": 4, "kind": "z"}
+
+
+def test_it_is_the_same_in_other_units() -> None:
+    plain, other = made(), made()
+    rng = np.random.default_rng(3)
+    for _ in range(12):
+        one, two = plain.ask(), other.ask()
+        assert one.levels == two.levels
+        values = measured(one.levels, rng)
+        plain.tell(one, values)
+        moved = {node: 1e4 + 2.0**10 * x if node == "heat" else x for node, x in values.items()}
+        other.tell(two, moved)
+
+
+def test_replay_is_live(tmp_path: Path) -> None:
+    study = made(tmp_path / "study.db")
+    play(study, 8)
+    study.close()
+    with Study.open(tmp_path / "study.db") as again, made() as live:
+        play(live, 8)
+        assert again.ask().levels == live.ask().levels
+        assert again.predict() == live.predict()
+
+
+def test_missing_values_and_rubbish_are_no_problem() -> None:
+    study = made()
+    rng = np.random.default_rng(0)
+    for number in range(14):
+        trial = study.ask()
+        values: dict[str, Any] = dict(measured(trial.levels, rng))
+        if number == 9:
+            values["heat"] = None
+        if number == 11:
+            values["heat"] = 1e9
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            study.tell(trial, values)
+    found = study.best()
+    assert np.isfinite(found.reward)
+    assert study.explain(13)["text"]
+
+
+def test_context_of_the_day_moves_the_prediction(played: Study) -> None:
+    usual, wet = (
+        played.predict([{"load": 4}], context=context)[0]["expected"]
+        for context in (None, {"weather": 980.0})
+    )
+    assert wet["weather"]["mean"] == pytest.approx(980)
+    assert wet["yield"]["mean"] - usual["yield"]["mean"] == pytest.approx(6, abs=2)
+    assert played.best(context={"weather": 980.0}).reward > played.best().reward + 3
+
+
+def test_context_at_ask_is_kept_in_the_log() -> None:
+    study = made(context=["weather"])
+    play(study, 6)
+    trial = study.ask(context={"weather": 955.0})
+    asked = study.ledger().trials[trial.number].asked
+    assert asked["context"] == {"weather": 955.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"heat": 3.0}, "'heat' is not context of this study; context: weather"),
+        ({"weather": "wet"}, "'weather' is 'wet', not a number"),
+        ([1.0], "context is a value per node"),
+    ],
+)
+def test_wrong_values_of_the_context_are_refused(played: Study, given: Any, message: str) -> None:
+    for call in (played.ask, played.best, played.predict):
+        with pytest.raises(StudyError, match=message):
+            call(context=given)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"context": ["yield"]}, "the reward 'yield'"),
+        ({"context": ["rain"]}, "rain"),
+        ({"context": ["heat"], "factors": {"heat": {}}}, "acts on 'heat'"),
+        (
+            {"context": ["heat"], "knowledge": {"required": [("weather", "heat")]}},
+            "requires weather -> heat",
+        ),
+    ],
+)
+def test_wrong_context_is_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        made(**more)
+
+
+def test_nothing_but_context_causes_context(played: Study) -> None:
+    probability = played.graph().measures["probability"].max(axis=0)
+    assert probability[1:, 0].max() == 0.0
+
+
+def test_the_mean_of_the_context_given_a_part_of_it(played: Study) -> None:
+    """Against the formula of two normal variables."""
+    draws = played.beliefs().known.draws
+    heat, other = 1, 0
+    weights, intercept, noise = draws.weights[:, 0], draws.intercept[:, 0], draws.noise_std[:, 0]
+    slope = weights[:, other, heat]
+    variance = slope**2 * noise[:, other] ** 2 + noise[:, heat] ** 2
+    pull = np.where(variance > 0, slope * noise[:, other] ** 2 / variance, 0.0)
+    mean = intercept[:, heat] + slope * intercept[:, other]
+    wanted = intercept[:, other] + pull * (400.0 - mean)
+    found = given_context(draws, [other, heat], {heat: 400.0})
+    assert found.intercept[:, 0, heat] == pytest.approx(400.0)
+    into_context = weights[:, heat, other] == 0  # else the other way round
+    assert found.intercept[into_context, 0, other] == pytest.approx(wanted[into_context])
+
+
+def test_it_says_when_it_is_too_early() -> None:
+    study = made()
+    with pytest.raises(TooEarlyError):
+        study.effects()
+
+
+def test_past_rounds_need_not_say_what_factors_act_on() -> None:
+    study, rng = made(), np.random.default_rng(0)
+    rows = [{"load": 1 + k % 2, "kind": "xz"[k // 2 % 2]} for k in range(20)]
+    table: dict[str, list[Any]] = {f"do:{name}": [row[name] for row in rows] for name in FACTORS}
+    values = [measured(row, rng) for row in rows]
+    table |= {node: [value[node] for value in values] for node in NODES}
+    assert study.add_observations(table) == 20
+    assert study.effects()[0]["acts_on"]["heat"] > 0.9
