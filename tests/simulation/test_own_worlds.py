@@ -199,6 +199,9 @@ def test_a_file_of_the_first_format_is_read_and_added_to(tmp_path: Path) -> None
     assert path.read_bytes() == STORED.read_bytes()
     fresh = monte_carlo(plain, runs=2, n_jobs=1)
     for before, now in zip(stored, fresh, strict=True):
+        # The file was written on another processor: the last digit of a sum may differ.
+        regret = before.pop("random_regret")
+        assert now.pop("random_regret") == pytest.approx(regret, rel=1e-14)
         assert before == now
     assert len(monte_carlo(plain, runs=3, path=path, n_jobs=1)) == 6
 

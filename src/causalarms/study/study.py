@@ -431,6 +431,8 @@ class Study(Reader):
         chosen = [] if locked else policy.propose(snapshot.ledger, workers, until, known)
         with self._lock, self._log.writing():
             if locked:
+                # A whole slice, however many collisions: the backlog must shrink on slow machines.
+                until = time.perf_counter() + SLICE_SECONDS
                 policy.follow(self._ledger, until)
                 if policy.behind(self._ledger):
                     return
