@@ -97,11 +97,10 @@ class ExactPosterior:
         self._edge_mask = edge_masks(self.regimes, allowed, required)
         self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std, columns)
         # The sums are over the N measured nodes; columns of factors only multiply the variants.
-        self._n_measured = n_nodes - len(self.kernel_prior.groups)
+        self._n_measured = n_nodes - len(self.kernel_prior.factors)
         self._edge_mask.allowed[:, :, self._n_measured :] = False
         n_sets = 1 << (self._n_measured - 1)
-        n_groups = int(self.kernel_prior.groups.max(initial=-1)) + 1
-        n_variants = len(self.kernel_prior.scales) << n_groups
+        n_variants = len(self.kernel_prior.scales) << self.kernel_prior.open.shape[1]
         own = int(self.regimes[: self._n_measured].max())
         self.n_bytes = check_memory(self._n_measured, memory_limit, own, n_variants)
         shape = (own, self._n_measured, n_sets)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from causalarms.arrays import BoolArray, FloatArray, Int32Array
 from causalarms.kernels import kernel
 from causalarms.posterior.prior import EdgeMask, KernelPrior
 from causalarms.statistics.normal_equations import (
@@ -26,9 +26,9 @@ LOWEST_SCORE = -1e250  # nats; keeps scores and their sums finite if a known var
 class ScoreTables(NamedTuple):
     """Scores of every parent set and their sums, changed in place.
 
-    `scores` are sums over the variants of a parent set: V = H 2^G, every scale of the prior with
-    every subset of the node's groups of columns, scales outermost. With one scale and no groups
-    both are the same array.
+    `scores` are sums over the variants of a parent set: V = H 2^K, every scale of the prior with
+    every subset of the factors that may act on the node, scales outermost. With one scale and no
+    factors both are the same array.
     """
 
     variants: FloatArray  # (R, N, V, 2^(N-1))
@@ -90,21 +90,21 @@ def score_parent_sets(
 ) -> None:
     """Scores of all parent sets of one mechanism, for every scale and set of acting factors."""
     m = len(gram) - 1
-    n = m - len(prior.groups)
+    n = m - len(prior.factors)
     noise_mean = prior.noise_mean[regime, node]
     with_intercept = math.isnan(noise_mean)
     variants[:] = -np.inf
-    possible, certain = group_masks(prior.groups, allowed, required)
-    n_groups = 0 if len(prior.groups) == 0 else prior.groups[-1] + 1
+    n_sets = 1 << prior.open.shape[1]
     regressors = np.empty(m + 1, dtype=np.int64)
-    for acting in range(1 << n_groups):
-        if acting & ~possible or certain & ~acting:
+    for number in range(n_sets):
+        acting, log_prior = acting_factors(prior, node, number)
+        if log_prior == -np.inf:
             continue
         forced, mask, n_columns = 0, 0, 0
         if with_intercept:
             regressors[0], forced = m, 1
         for column in range(n, m):
-            if acting >> prior.groups[column - n] & 1:
+            if not prior.factors[column - n] & ~acting:
                 regressors[forced] = column
                 forced += 1
                 n_columns += 1
@@ -134,10 +134,9 @@ def score_parent_sets(
                 prior.intercept_precision,
             )
             by_size = score_by_size(gram, regime, node, prior, precision)
-            if n_columns or len(prior.scales) > 1 or n_groups:
-                # each possible factor acts or not; every scale is as likely as the others
-                by_size += 0.5 * n_columns * math.log(precision) - math.log(len(prior.scales))
-                by_size += log_prior_of_groups(acting, possible, certain, prior.chances)
+            # every scale is as likely as the others
+            by_size += 0.5 * n_columns * math.log(precision) - math.log(len(prior.scales))
+            by_size += log_prior
             score_supersets(
                 equations,
                 forced,
@@ -146,31 +145,29 @@ def score_parent_sets(
                 bits,
                 mask,
                 noise_of(gram, regime, node, prior),
-                variants[(scale << n_groups) | acting],
+                variants[scale * n_sets + number],
             )
 
 
 @kernel
-def group_masks(groups: IntArray, allowed: BoolArray, required: BoolArray) -> tuple[int, int]:
-    """Which groups of columns may act on a node, and which do for certain, as bits."""
-    n = len(allowed) - len(groups)
-    possible, certain = 0, 0
-    for column in range(len(groups)):
-        if allowed[n + column]:
-            possible |= 1 << groups[column]
-        if required[n + column]:
-            certain |= 1 << groups[column]
-    return possible, certain
+def acting_factors(prior: KernelPrior, node: int, variant: int) -> tuple[int, float]:
+    """Which factors act on a node in this variant, as bits, and the log prior of that.
 
-
-@kernel
-def log_prior_of_groups(acting: int, possible: int, certain: int, chances: FloatArray) -> float:
-    """Of the possible groups that are not certain, each acts with its probability."""
-    total, open_ = 0.0, possible & ~certain
-    for group in range(len(chances)):
-        if open_ >> group & 1:
-            total += math.log(chances[group] if acting >> group & 1 else 1.0 - chances[group])
-    return total
+    A bit of the variant's number says whether one of the node's open factors acts. Bits beyond
+    these are scales of the prior, and say nothing.
+    """
+    acting, log_prior = prior.certain[node], 0.0
+    for place in range(prior.open.shape[1]):
+        factor = prior.open[node, place]
+        acts = variant >> place & 1
+        if factor < 0:
+            if acts:
+                return acting, -np.inf  # a node with fewer open factors has fewer variants
+            continue
+        chance = prior.chances[factor, node]
+        log_prior += math.log(chance if acts else 1.0 - chance)
+        acting |= acts << factor
+    return acting, log_prior
 
 
 @kernel

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import ScoreTables, superset_log_sums
+from causalarms.posterior.mechanism import ScoreTables, acting_factors, superset_log_sums
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.weights import draw_weights
 
@@ -102,7 +102,7 @@ def edge_probabilities(
     scores, within = tables.scores, tables.within
     n, n_sets, regimes = scores.shape[1], scores.shape[2], prior.regimes
     probability = np.zeros((len(prior.codes), len(regimes), len(regimes)))
-    acting = np.zeros(tables.variants.shape[2])  # probability of every variant
+    by_variant = np.zeros(tables.variants.shape[2])  # probability of each
     others = np.empty(n_sets)
     total = forward[-1]
     for regime in range(len(scores)):
@@ -128,17 +128,17 @@ def edge_probabilities(
                 for j in range(n - 1):
                     if parents >> j & 1:
                         probability[regime, j + (j >= node), node] += chance
-                if len(acting) > 1:
-                    of_variants = tables.variants[regime, node, :, parents]
-                    for v in range(len(acting)):
-                        acting[v] += chance * math.exp(
-                            of_variants[v] - scores[regime, node, parents]
-                        )
-            for v in range(len(acting)):
-                for column in range(len(prior.groups)):
-                    if v >> prior.groups[column] & 1:
-                        probability[regime, n + column, node] += acting[v]
-            acting[:] = 0.0
+                of_variants = tables.variants[regime, node, :, parents]
+                for v in range(len(by_variant)):
+                    by_variant[v] += chance * math.exp(
+                        of_variants[v] - scores[regime, node, parents]
+                    )
+            for v in range(len(by_variant)):
+                acting = acting_factors(prior, node, v)[0]
+                for column in range(len(prior.factors)):
+                    if not prior.factors[column] & ~acting:
+                        probability[regime, n + column, node] += by_variant[v]
+            by_variant[:] = 0.0
     # sums of rounded terms may exceed one by a few units of the last digit
     return np.minimum(probability, 1.0)
 
@@ -193,7 +193,7 @@ def best_parents(
                 if best >> j & 1:
                     adjacency[regime, j + (j >= node), node] = True
             variant = int(np.argmax(tables.variants[regime, node, :, best]))
-            _add_columns(prior.groups, variant, adjacency[regime, :, node])
+            _add_columns(prior, node, variant, adjacency[regime, :, node])
         earlier |= 1 << node
     return adjacency, total
 
@@ -219,7 +219,7 @@ def draw_all(
     order = np.empty((n, size), dtype=np.int64)
     adjacency = np.empty((n, most, size, size), dtype=np.bool_)
     scales = np.zeros((n, most, size), dtype=np.int64)
-    n_columns = len(prior.groups)
+    n_columns = len(prior.factors)
     for t in range(n):
         # what is set comes before what is measured
         order[t, :n_columns] = np.arange(size - n_columns, size)
@@ -267,8 +267,8 @@ def draw_graph(
                 tables.scores[regime, node, parents],
                 uniforms[position, 1 + most + regime],
             )
-            _add_columns(prior.groups, variant, adjacency[regime, :, node])
-            scales[regime, node] = _scale_of(prior.groups, variant)
+            _add_columns(prior, node, variant, adjacency[regime, :, node])
+            scales[regime, node] = variant >> prior.open.shape[1]
         mask ^= 1 << node
 
 
@@ -286,18 +286,13 @@ def _draw_variant(scores: FloatArray, total: float, uniform: float) -> int:
 
 
 @kernel
-def _add_columns(groups: IntArray, variant: int, parents: BoolArray) -> None:
+def _add_columns(prior: KernelPrior, node: int, variant: int, parents: BoolArray) -> None:
     """Mark the columns of the factors that act in this variant; `parents` (M,)."""
-    n = len(parents) - len(groups)
-    for column in range(len(groups)):
-        if variant >> groups[column] & 1:
+    n = len(parents) - len(prior.factors)
+    acting = acting_factors(prior, node, variant)[0]
+    for column in range(len(prior.factors)):
+        if not prior.factors[column] & ~acting:
             parents[n + column] = True
-
-
-@kernel
-def _scale_of(groups: IntArray, variant: int) -> int:
-    """Which scale of the prior a variant has."""
-    return variant >> (groups[-1] + 1) if len(groups) else variant
 
 
 @kernel

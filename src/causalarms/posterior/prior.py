@@ -7,8 +7,8 @@ x_i = c + w . x_P + e with e ~ N(0, s^2), and
     c | s    N(0, (intercept_scale s)^2) where the mean of the noise is unknown
 All are in units in which noise has a standard deviation of about one.
 
-A factor is a root of the graph. It stands behind the nodes as a group of columns, one or several
-numbers per level; all columns of a group are regressors of a node, or none is (`FactorColumns`).
+A factor is a root of the graph. It stands behind the nodes as columns, one or several numbers per
+level: all columns of a factor that acts on a node are regressors of the node (`FactorColumns`).
 """
 
 from __future__ import annotations
@@ -86,18 +86,20 @@ class MechanismPrior:
 
 
 class FactorColumns(NamedTuple):
-    """What stands for factors behind the N nodes of a system: C columns in groups.
+    """What stands for F factors behind the N nodes of a system: C columns.
 
-    A column is a node without causes and without noise; its regime is the level of its factor.
+    A column is a node without causes and without noise; its regime is the level of its factor. All
+    pairs of factors together count as one factor more.
     """
 
-    groups: IntArray  # (C,) the factor of each column: 0, 0, 1, ...
+    factors: IntArray  # (C,) of each column, as a bit
     codes: FloatArray  # (R, C) the value of each column at every level
-    chances: FloatArray  # (G,) the probability that a group acts on a node, if nothing is told
+    chances: FloatArray  # (F, N) the probability that a factor acts on a node; 1: it does
 
 
-def no_columns(n_regimes: int) -> FactorColumns:
-    return FactorColumns(np.zeros(0, dtype=np.int64), np.zeros((n_regimes, 0)), np.zeros(0))
+def no_columns(regimes: IntArray) -> FactorColumns:
+    codes, chances = np.zeros((int(regimes.max()), 0)), np.zeros((0, len(regimes)))
+    return FactorColumns(np.zeros(0, dtype=np.int64), codes, chances)
 
 
 class KernelPrior(NamedTuple):
@@ -110,9 +112,21 @@ class KernelPrior(NamedTuple):
     intercept_precision: float
     noise_shape: float
     regimes: IntArray  # (N,) how many each node has
-    groups: IntArray  # (C,) as `FactorColumns`
+    factors: IntArray  # (C,) as `FactorColumns`
     codes: FloatArray  # (R, C)
-    chances: FloatArray  # (G,)
+    chances: FloatArray  # (F, N)
+    certain: IntArray  # (N,) as bits: factors that act on a node in all variants
+    open: IntArray  # (N, K): factors that act on it in some variants; -1: there are fewer than K
+
+
+def open_factors(chances: FloatArray) -> tuple[IntArray, IntArray]:
+    """Of every node the factors that act on it for certain, as bits, and those that may, (N, K)."""
+    certain = (1 << np.arange(len(chances))) @ (chances == 1.0).astype(np.int64)
+    each = [np.flatnonzero((column > 0.0) & (column < 1.0)) for column in chances.T]
+    found = np.full((len(each), max((len(one) for one in each), default=0)), -1)
+    for node, factors in enumerate(each):
+        found[node, : len(factors)] = factors
+    return certain, found
 
 
 class EdgeMask(NamedTuple):
@@ -180,18 +194,21 @@ def kernel_prior(
     noise_std: npt.ArrayLike | None,
     columns: FactorColumns | None = None,
 ) -> KernelPrior:
-    columns = no_columns(int(regimes.max())) if columns is None else columns
+    columns = no_columns(regimes) if columns is None else columns
+    certain, open_ = open_factors(columns.chances)
     return KernelPrior(
         noise_mean=per_mechanism(noise_mean, regimes),
         known_variance=per_mechanism(noise_std, regimes) ** 2,
-        log_sizes=prior.log_sizes(len(regimes) - len(columns.groups)),
+        log_sizes=prior.log_sizes(len(regimes) - len(columns.factors)),
         scales=np.array(prior.weight_scales) ** -2.0,
         intercept_precision=prior.intercept_scale**-2.0,
         noise_shape=float(prior.noise_shape),
         regimes=np.array(regimes, dtype=np.int64),
-        groups=columns.groups,
+        factors=columns.factors,
         codes=columns.codes,
         chances=columns.chances,
+        certain=certain,
+        open=open_,
     )
 
 

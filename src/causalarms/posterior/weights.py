@@ -128,7 +128,7 @@ def draw_weights(
             for node in range(size):
                 if regime >= prior.regimes[node]:
                     continue
-                if node >= size - len(prior.groups):
+                if node >= size - len(prior.factors):
                     intercept[t, regime, node] = prior.codes[regime, node - size]
                     continue
                 intercept[t, regime, node], noise_std[t, regime, node] = draw_mechanism(
@@ -160,7 +160,7 @@ def estimate_all(
         for node in range(size):
             if regime >= prior.regimes[node]:
                 continue
-            if node >= size - len(prior.groups):
+            if node >= size - len(prior.factors):
                 intercept[regime, node] = prior.codes[regime, node - size]
                 continue
             intercept[regime, node], noise_std[regime, node] = mean_mechanism(

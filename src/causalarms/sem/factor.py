@@ -106,6 +106,28 @@ def factor_entries(given: object) -> list[tuple[object, object]]:
     raise ModelError(f"factors are names with their levels, not {shown(given)}")
 
 
+def shifting_by_default(given: Any, nodes: Any) -> Any:
+    """The same factors; those of which nobody said how they act shift nodes.
+
+    The switch of a node does not: it may change all of the node, its slopes too. Nor does a factor
+    with a level that sets a node.
+    """
+    if isinstance(given, Mapping):
+        return {name: _shifting(name, entry, nodes) for name, entry in given.items()}
+    if isinstance(given, list | tuple):
+        return [_shifting(e.get("name"), e, nodes) if isinstance(e, Mapping) else e for e in given]
+    return given
+
+
+def _shifting(name: Any, entry: Any, nodes: Any) -> Any:
+    if not isinstance(entry, Mapping) or "effect" in entry or entry.get("sets"):
+        return entry
+    is_own = isinstance(nodes, list | tuple) and name in nodes
+    if is_own and not {"acts_on", "levels", "range"} & set(entry):
+        return entry
+    return {**entry, "effect": SHIFT}
+
+
 def checked_factor(name: object, given: object, nodes: tuple[str, ...]) -> Factor:
     name = as_name("a factor", name)
     if not isinstance(given, Mapping):

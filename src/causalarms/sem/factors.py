@@ -49,8 +49,8 @@ PREFIX = "do:"  # of columns of factors, in tables and among the nodes of a syst
 Intervention = tuple[int, ...]
 MAX_PAIR_COLUMNS = 12  # beyond, effects of factors only add up
 ACTING_PROBABILITY = 0.5  # of a factor on a node, if nothing is told
-PAIRS_PROBABILITY = 0.1
-PAIR_SIZE = 0.35  # of the effect of two factors together, beside those of each
+UNTOLD_PROBABILITY = 0.02  # of a factor on a node that its `acts_on` leaves out
+PAIR_SIZE = 0.2  # of what two factors do together, next to what each does
 
 
 @dataclass(frozen=True)
@@ -162,20 +162,31 @@ class NamedFactors:
         return (*self.nodes, *(PREFIX + n if n in self.nodes else n for n in names))
 
     @cached_property
-    def groups(self) -> IntArray:
-        """Of every column its number among the factors that shift, (C,); pairs have the last."""
-        numbers = [
+    def bits(self) -> IntArray:
+        """Of every column the place of its factor in `shifting`, as a bit; pairs have the last."""
+        places = [
             self.shifting.index(c.factors[0]) if len(c.factors) == 1 else len(self.shifting)
             for c in self.columns
         ]
-        return np.array(numbers, dtype=np.int64)
+        return 1 << np.array(places, dtype=np.int64)
 
     @cached_property
     def chances(self) -> FloatArray:
-        """How likely each of the groups acts on a node, if nothing is told, (G,)."""
-        alone = [ACTING_PROBABILITY] * len(self.shifting)
-        pairs = [PAIRS_PROBABILITY] if len(self.shifting) in self.groups else []
-        return np.array(alone + pairs)
+        """How likely each factor of `shifting` acts on each node, (F, N); 1: it was told.
+
+        The last row is of all pairs of factors together, if there are any. They are always
+        regressors: a pair may matter where a factor alone does not, since a node may carry what
+        one of them does. Of 60 wind tunnels, regret is 9.9 with them, 14.0 where both must act, and
+        14.9 without.
+        """
+        found = np.full((len(self.shifting), len(self.nodes)), ACTING_PROBABILITY)
+        for row, at in zip(found, self.shifting, strict=True):
+            acts_on = self.factors[at].acts_on
+            if acts_on:
+                row[:] = [1.0 if node in acts_on else UNTOLD_PROBABILITY for node in self.nodes]
+        if not any(len(column.factors) == 2 for column in self.columns):
+            return found
+        return np.vstack([found, np.ones(len(self.nodes))])
 
     @cached_property
     def codes(self) -> FloatArray:
@@ -195,37 +206,6 @@ class NamedFactors:
         """What the columns are set to, (C,)."""
         regimes = np.asarray(intervention, dtype=np.int64)[self.n_measured :]
         return np.asarray(self.codes[regimes, np.arange(len(regimes))])
-
-    @cached_property
-    def may_act(self) -> BoolArray:
-        """Which columns may have an effect on which nodes, (C, N)."""
-        rows = [
-            [
-                all(
-                    not self.factors[at].acts_on or node in self.factors[at].acts_on
-                    for at in column.factors
-                )
-                for node in self.nodes
-            ]
-            for column in self.columns
-        ]
-        # a group acts as a whole: pairs where any of them may
-        found = np.array(rows, dtype=bool).reshape(-1, len(self.nodes))
-        pairs = self.groups == len(self.shifting)
-        found[pairs] = found[pairs].any(axis=0)
-        return found
-
-    @cached_property
-    def acts(self) -> BoolArray:
-        """Which columns are told to have an effect on which nodes, (C, N)."""
-        rows = [
-            [
-                len(c.factors) == 1 and node in self.factors[c.factors[0]].acts_on
-                for node in self.nodes
-            ]
-            for c in self.columns
-        ]
-        return np.array(rows, dtype=bool).reshape(-1, len(self.nodes))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def root_names(named: NamedFactors) -> list[str]:
 
 
 def _first_columns(named: NamedFactors) -> list[int]:
-    return [int(np.argmax(named.groups == group)) for group in range(len(named.shifting))]
+    return [int(np.argmax(named.bits == 1 << root)) for root in range(len(named.shifting))]
 
 
 def with_roots(belief: Belief, named: NamedFactors) -> tuple[Belief, Counts]:
@@ -47,10 +47,10 @@ def with_roots(belief: Belief, named: NamedFactors) -> tuple[Belief, Counts]:
         return belief, named.regimes
     first = [n + column for column in _first_columns(named)]
     kept = [*range(n), *first]
-    steps = np.zeros((n_roots, len(named.groups)))  # from the first level to the last, by column
+    steps = np.zeros((n_roots, len(named.bits)))  # from the first level to the last, by column
     for root, at in enumerate(named.shifting):
         codes = named.factors[at].codes
-        steps[root, named.groups == root] = codes[-1] - codes[0]
+        steps[root, named.bits == 1 << root] = codes[-1] - codes[0]
     draws = belief.draws
     weights = draws.weights[:, :, kept][:, :, :, kept]
     weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :, n:, :n])

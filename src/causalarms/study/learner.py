@@ -257,6 +257,17 @@ def chosen_policy(name: Any, settings: Any, *, changes: bool) -> tuple[Any, Any]
     return name, settings
 
 
+def can_shift(policy: Any, noise_mean: Any) -> bool:
+    """Whether factors shift nodes unless something else is said: the policy must know what to do.
+
+    Means of the noise are those of regimes, so that who tells them speaks of a mechanism per level.
+    """
+    try:
+        return noise_mean is None and _accepts(policy, "columns")
+    except CausalArmsError:
+        return False  # an unknown policy is refused where settings are checked
+
+
 def policy_of(settings: Settings) -> Policy:
     """A policy that knows nothing yet; StudyError if these settings cannot run."""
     name = settings.policy
@@ -337,7 +348,9 @@ def _untaught(settings: Settings) -> Policy:
                 f"noise_mean and factors that shift nodes ({names}) do not go together: leave it "
                 "out, it is learned"
             )
-        columns = {"columns": FactorColumns(named.groups, named.codes, named.chances)}
+        outside = np.isin(settings.nodes, settings.context)
+        chances = np.where(outside, 0.0, named.chances)  # no factor moves context
+        columns = {"columns": FactorColumns(named.bits, named.codes, chances)}
     if settings.context and _accepts(settings.policy, "context"):
         columns["context"] = [settings.nodes.index(node) for node in settings.context]
     mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))

@@ -96,12 +96,12 @@ class Settings:
         # The same knowledge in every regime, unless a level sets the node in it.
         named = self.named
         set_nodes = named.set_regimes
-        if not (self.knowledge or self.context or set_nodes.any()) and named.may_act.all():
+        if not (self.knowledge or self.context or set_nodes.any()):
             return {}
         n, every = self.n_nodes, len(named.system_nodes)
         allowed, required = (np.zeros((every, every), dtype=bool) for _ in MASKS)
         allowed[:n, :n], required[:n, :n] = edge_constraints(self.nodes, **self.knowledge)
-        allowed[n:, :n], required[n:, :n] = named.may_act, named.acts
+        allowed[n:, :n] = True  # how likely they act, `NamedFactors.chances` say
         outside = [node in self.context for node in self.nodes] + [False] * (every - n)
         allowed[np.ix_(~np.array(outside), np.array(outside))] = False
         for parent, child in np.argwhere(required & ~allowed).tolist():

@@ -23,6 +23,7 @@ from causalarms.errors import (
     UnknownAlarmError,
     shown,
 )
+from causalarms.sem.factor import shifting_by_default
 from causalarms.study import exchange, log
 from causalarms.study.inputs import (
     Ending,
@@ -37,7 +38,7 @@ from causalarms.study.inputs import (
     prepare_import,
     remarks,
 )
-from causalarms.study.learner import chosen_policy, refuse_what_cannot_run
+from causalarms.study.learner import can_shift, chosen_policy, refuse_what_cannot_run
 from causalarms.study.ledger import Record, TrialRequest
 from causalarms.study.log import Clock, already_done, as_text, key_entry, now
 from causalarms.study.reader import Reader, trial_number
@@ -131,6 +132,8 @@ class Study(Reader):
         limits = checked_limits(constraints)
         if factors is None:
             factors, intervenable = switches(nodes, intervenable), None
+        elif can_shift(policy, noise_mean):
+            factors = shifting_by_default(factors, nodes)
         settings = Settings.from_dict(
             {
                 "nodes": nodes, "reward": reward, "direction": direction, "policy": policy,

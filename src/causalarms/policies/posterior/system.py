@@ -176,9 +176,9 @@ class LearnedSystem(HasState):
     def __init__(self, config: PosteriorConfig, regimes: Counts, nodes: tuple[str, ...]) -> None:
         n, most = len(nodes), int(regimes.max())
         self.config = config
-        self.n_measured = n - (0 if config.columns is None else len(config.columns.groups))
+        self.n_measured = n - (0 if config.columns is None else len(config.columns.factors))
         self.regimes = regimes
-        self.method = config.method_for(n)
+        self.method = config.method_for(self.n_measured)
         self._edges = edge_masks(regimes, config.allowed, config.required)
         self._noise_mean = as_noise_mean(config.noise_mean, nodes, most)  # (R, N) or None
         self._noise_std = as_noise_std(config.noise_std, nodes, n_regimes=most)
