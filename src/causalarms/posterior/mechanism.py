@@ -104,7 +104,7 @@ def score_parent_sets(
         if with_intercept:
             regressors[0], forced = m, 1
         for column in range(n, m):
-            if not prior.factors[column - n] & ~acting:
+            if prior.factors[column - n] & acting:
                 regressors[forced] = column
                 forced += 1
                 n_columns += 1

@@ -136,7 +136,7 @@ def edge_probabilities(
             for v in range(len(by_variant)):
                 acting = acting_factors(prior, node, v)[0]
                 for column in range(len(prior.factors)):
-                    if not prior.factors[column] & ~acting:
+                    if prior.factors[column] & acting:
                         probability[regime, n + column, node] += by_variant[v]
             by_variant[:] = 0.0
     # sums of rounded terms may exceed one by a few units of the last digit
@@ -291,7 +291,7 @@ def _add_columns(prior: KernelPrior, node: int, variant: int, parents: BoolArray
     n = len(parents) - len(prior.factors)
     acting = acting_factors(prior, node, variant)[0]
     for column in range(len(prior.factors)):
-        if not prior.factors[column] & ~acting:
+        if prior.factors[column] & acting:
             parents[n + column] = True
 
 

@@ -163,30 +163,33 @@ class NamedFactors:
 
     @cached_property
     def bits(self) -> IntArray:
-        """Of every column the place of its factor in `shifting`, as a bit; pairs have the last."""
-        places = [
-            self.shifting.index(c.factors[0]) if len(c.factors) == 1 else len(self.shifting)
+        """The factors of every column as bits, by their place in `shifting`, (C,).
+
+        A column is a regressor of a node if one of its factors acts on the node. Pairs have the
+        bits of all factors: what two of them do together may be carried by a node that only a third
+        acts on.
+        """
+        every = (1 << len(self.shifting)) - 1
+        found = [
+            1 << self.shifting.index(c.factors[0]) if len(c.factors) == 1 else every
             for c in self.columns
         ]
-        return 1 << np.array(places, dtype=np.int64)
+        return np.array(found, dtype=np.int64)
+
+    @cached_property
+    def is_pair(self) -> BoolArray:
+        """Which columns stand for two factors, (C,)."""
+        return np.array([len(column.factors) == 2 for column in self.columns], dtype=bool)
 
     @cached_property
     def chances(self) -> FloatArray:
-        """How likely each factor of `shifting` acts on each node, (F, N); 1: it was told.
-
-        The last row is of all pairs of factors together, if there are any. They are always
-        regressors: a pair may matter where a factor alone does not, since a node may carry what
-        one of them does. Of 60 wind tunnels, regret is 9.9 with them, 14.0 where both must act, and
-        14.9 without.
-        """
+        """How likely each factor of `shifting` acts on each node, (F, N); 1: it was told."""
         found = np.full((len(self.shifting), len(self.nodes)), ACTING_PROBABILITY)
         for row, at in zip(found, self.shifting, strict=True):
             acts_on = self.factors[at].acts_on
             if acts_on:
                 row[:] = [1.0 if node in acts_on else UNTOLD_PROBABILITY for node in self.nodes]
-        if not any(len(column.factors) == 2 for column in self.columns):
-            return found
-        return np.vstack([found, np.ones(len(self.nodes))])
+        return found
 
     @cached_property
     def codes(self) -> FloatArray:

@@ -348,9 +348,8 @@ def _untaught(settings: Settings) -> Policy:
                 f"noise_mean and factors that shift nodes ({names}) do not go together: leave it "
                 "out, it is learned"
             )
-        outside = np.isin(settings.nodes, settings.context)
-        chances = np.where(outside, 0.0, named.chances)  # no factor moves context
-        columns = {"columns": FactorColumns(named.bits, named.codes, chances)}
+        made = FactorColumns.of(named, reward=settings.reward_index, context=settings.context)
+        columns = {"columns": made}
     if settings.context and _accepts(settings.policy, "context"):
         columns["context"] = [settings.nodes.index(node) for node in settings.context]
     mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))
