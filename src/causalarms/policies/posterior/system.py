@@ -33,7 +33,6 @@ from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.prior import (
-    ADAPTIVE,
     FactorColumns,
     MechanismPrior,
     edge_masks,
@@ -134,7 +133,7 @@ class PosteriorConfig:
     def prior(self) -> MechanismPrior:
         if self.columns is not None:
             return MechanismPrior(
-                edge_probability=ADAPTIVE,
+                edge_probability=self.edge_probability,
                 weight_scale=SCALES_OF_SPREADS,
                 noise_shape=NOISE_SHAPE_OF_SPREADS,
             )
