@@ -74,29 +74,30 @@ def with_roots(
     for root, at in enumerate(named.shifting):
         codes = named.factors[at].codes
         steps[root, named.groups == root] = codes[-1 if levels is None else levels[at]] - codes[0]
+    regimes = named.regimes[kept].copy()
+    regimes[n:] = 1
+    r = int(regimes.max())  # columns have more regimes than nodes, and roots have one
     draws = belief.draws
-    weights = draws.weights[:, :, kept][:, :, :, kept]
-    weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :, n:, :n])
+    weights = draws.weights[:, :r, kept][:, :, :, kept]
+    weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :r, n:, :n])
     place = np.full(len(named.system_nodes), -1)
     place[kept] = np.arange(len(kept))
     order = np.array([[place[i] for i in row if place[i] >= 0] for row in draws.order])
-    counts = belief.counts[:, kept]
-    counts[0, n:] = counts[:, n:].sum(axis=0)  # a root has one regime, at any of its levels
+    counts = belief.counts[:r, kept]
+    counts[0, n:] = belief.counts[:, first].sum(axis=0)  # at any of its levels
     found = Belief(
         Draws(
             order,
-            draws.adjacency[:, :, kept][:, :, :, kept],
+            draws.adjacency[:, :r, kept][:, :, :, kept],
             weights,
-            draws.intercept[:, :, kept],
-            draws.noise_std[:, :, kept],
+            draws.intercept[:, :r, kept],
+            draws.noise_std[:, :r, kept],
         ),
-        belief.edge_probability[:, kept][:, :, kept],
+        belief.edge_probability[:r, kept][:, :, kept],
         counts,
-        belief.starts[:, kept],
+        belief.starts[:r, kept],
         weighs_graphs=belief.weighs_graphs,
     )
-    regimes = named.regimes[kept].copy()
-    regimes[n:] = 1
     if intervention is None:
         return found, regimes
     return _in_force(found, [*intervention[:n], *[0] * n_roots]), np.ones_like(regimes)
