@@ -250,8 +250,11 @@ def _moved(belief: Belief, named: NamedFactors) -> BoolArray:
 
 def least_certain_effect(
     belief: Belief, named: NamedFactors, intervention: Interventions, reward: int
-) -> tuple[str, str] | None:
-    """The factor and the node whose effect makes the reward of this setting most uncertain."""
+) -> str:
+    """What makes the reward of this setting most uncertain of all that factors do to nodes.
+
+    In words that follow "least certain is"; "" if all of it is certain.
+    """
     n, chosen = named.n_measured, intervention[: named.n_measured].astype(np.int64)
     # (child, draws, parent): the weights in force
     weights = belief.draws.weights[:, chosen, :, np.arange(n)]
@@ -259,11 +262,15 @@ def least_certain_effect(
     unit = np.eye(n)[reward][:, None]
     flow = np.linalg.solve(np.eye(n) - inner, np.tile(unit, (len(inner), 1, 1)))[:, :, 0]
     added = weights[:, :, n:] * named.values(intervention.tolist())  # (child, draws, columns)
-    best, found = 0.0, None
+    best, found = 0.0, ""
     for root, at in enumerate(named.shifting):
         carried = added[:, :, named.groups == root].sum(axis=2) * flow.T  # (child, draws)
         spread = carried.std(axis=1)
         node = int(np.argmax(spread))
         if spread[node] > best:
-            best, found = float(spread[node]), (named.factors[at].name, named.nodes[node])
+            best, name = float(spread[node]), named.factors[at].name
+            chance = float((weights[node][:, n:][:, named.groups == root] != 0).any(axis=1).mean())
+            sure = chance > SURE
+            found = f"what {name} does to" if sure else f"whether {name} acts on"
+            found += f" {named.nodes[node]}"
     return found

@@ -197,7 +197,7 @@ class StudyPolicy:
         if belief is None:
             return []
         found = least_certain_effect(belief, named, intervention, self.settings.reward_index)
-        return [] if found is None else [f"least certain is what {found[0]} does to {found[1]}"]
+        return [f"least certain is {found}"] if found else []
 
     def pending(self, ledger: Ledger) -> list[Interventions]:
         """Interventions without a result, oldest first."""
