@@ -75,7 +75,7 @@ function found(view, study) {
         </dd>
       </div>
     </dl>
-    ${view.remarks.map(({ text }) => html`<p class="remark"><bdi>${capital(text)}</bdi></p>`)}
+    ${view.remarks.map(({ text }) => html`<p class="remark"><bdi>${text}</bdi></p>`)}
     ${gains(view, study)}
     <p class="hint">From ${view.basis}.</p>
     ${study.context.length && !state.frozen

@@ -12,6 +12,7 @@ from page_server import PageServer
 
 from causalarms.service.report import page as report
 from causalarms.study import Study
+from causalarms.study.records import Remark
 
 NODES = ["weather", "flow", "yield"]
 # 1.0 is 1 in JavaScript, and both names are properties of every object there
@@ -103,3 +104,14 @@ def test_a_report_has_effects_and_the_best_setting(
     page.locator("#graph").get_by_label("the best setting").check(force=True)
     page.locator("#graph figcaption").get_by_text("load=1.0").wait_for()
     assert page.locator("input[name*=context]").count() == 0
+
+
+def test_remarks_stand_next_to_the_best(
+    path: Path, open_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = Remark("flow", "load", 0.97, "load also seems to act on flow <b>(probability 0.97)</b>")
+    monkeypatch.setattr("causalarms.study.report.remarks", lambda beliefs: [said])
+    with Study.open(path, read_only=True) as study:
+        (tmp_path / "r.html").write_text(report(study, "line 4"), encoding="utf-8")
+    page = open_page((tmp_path / "r.html").as_uri(), offline=True)
+    page.locator("#best").get_by_text(said.text).wait_for()
