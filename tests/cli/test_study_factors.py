@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 from command import run
 
 from causalarms import Study
@@ -61,3 +62,55 @@ def test_wrong_words(tmp_path: Path) -> None:
         assert outcome.code == code, more
         assert message in outcome.err, outcome.err
     assert not list(tmp_path.iterdir())
+
+
+def test_effects_context_and_the_graph_of_a_setting(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    done(
+        "create", path, "--nodes", "weather,heat,yield", "--reward", "yield",
+        "--factor", "load=1,2,4", "--context", "weather",
+    )  # fmt: skip
+    assert "context weather: no factor moves it" in done("show", path)
+    with Study.open(path) as study:
+        rng = np.random.default_rng(0)
+        for _ in range(25):
+            trial = study.ask()
+            weather, heat = 950 + 10 * rng.normal(), 300 + 20 * float(trial.levels["load"])
+            heat += rng.normal()
+            reward = 0.1 * heat + 0.2 * (weather - 950) + rng.normal()
+            study.tell(trial, [weather, heat, reward])
+    usual = json.loads(done("best", path, "--json"))
+    today = json.loads(done("best", path, "--context", "weather=980", "--json"))
+    assert today["reward"] > usual["reward"] + 3
+    assert usual["remarks"] == []
+    predicted = json.loads(done("predict", path, "--context", "weather=980", "--json"))
+    assert predicted["expected"]["weather"]["mean"] == 980
+    (effect,) = json.loads(done("effects", path, "--json"))
+    assert effect["acts_on"]["heat"] > 0.9
+    lines = [line.split() for line in done("effects", path).splitlines()]
+    assert ["load", "heat", "1.00"] in lines
+    assert ["factor", "level", "yield", "low", "high", "direct", "low", "high"] in lines
+    assert [line[:2] for line in lines[-2:]] == [["load", "2"], ["load", "4"]]
+    edges = json.loads(done("graph", path, "--switch", "load=2", "--json"))["edges"]
+    load = next(e for e in edges if (e["parent"], e["child"]) == ("load", "heat"))
+    assert (load["when"], round(load["weight"] / 10)) == ("load=2", 2)
+    wrong = run("study", "best", path, "--context", "heat=1")
+    assert (wrong.code, "'heat' is not context" in wrong.err) == (1, True)
+
+
+def test_remarks_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    done(
+        "create", path, "--nodes", "weather,heat,yield", "--reward", "yield",
+        "--factor", "load=1,2,4",
+    )  # fmt: skip
+    question = "weather has not answered to any factor so far; is it context?"
+    with Study.open(path) as study:
+        rng = np.random.default_rng(0)
+        for _ in range(60):
+            trial = study.ask()
+            heat = 300 + 20 * float(trial.levels["load"]) + 5 * rng.normal()
+            study.tell(trial, [rng.normal(), heat, 0.1 * heat + rng.normal()])
+    assert f"remark: {question}" in done("best", path)
+    assert f"remark  {question}" in done("show", path)
+    assert json.loads(done("show", path, "--json"))["best"]["remarks"][0]["node"] == "weather"

@@ -104,7 +104,7 @@ def printed() -> Iterator[tuple[str, Any]]:
         yield f"study {act}", run(*study, act, "s.db", number, "--json")
     yield "study correct", run(*study, "correct", "s.db", 3, *values, "--json")
     yield "study note", run(*study, "note", "s.db", "a remark", "--json")
-    for act in ("show", "best", "graph", "alarms", "history", "verify"):
+    for act in ("show", "best", "effects", "graph", "alarms", "history", "verify"):
         yield f"study {act}", run(*study, act, "s.db", "--json")
     yield "study predict", run(*study, "predict", "s.db", "--switch", "heat", "--json")
     yield "study explain", run(*study, "explain", "s.db", 20, "--json")

@@ -122,3 +122,19 @@ def test_wrong_arguments_are_named() -> None:
 def test_no_picture_uses_pyplot() -> None:
     for module in Path(pictures.__file__).parent.glob("*.py"):
         assert "matplotlib.pyplot" not in module.read_text(encoding="utf-8"), module.name
+
+
+def test_factors_and_context_have_shapes_of_their_own() -> None:
+    adjacency = np.zeros((1, 4, 4), dtype=bool)
+    adjacency[0, 0, 2] = adjacency[0, 1, 2] = True
+    graph = Graph(
+        nodes=("load", "weather", "yield", "idle"), adjacency=adjacency, weights=adjacency * 1.0,
+        known=np.ones((1, 4), dtype=bool), order=None, measures={}, factors=("load", "idle"),
+        context=("weather",),
+    )  # fmt: skip
+    figure = draw_graph(graph, reward="yield")
+    kinds = [type(patch).__name__ for patch in figure.axes[0].patches]
+    assert kinds[:4] == ["Rectangle", "Polygon", "FancyBboxPatch", "Rectangle"]
+    assert {"factor: set by a person", "context: no factor moves it"} <= set(texts(figure))
+    plain = draw_sem(random_sem(4, seed=1))
+    assert not any("factor" in text for text in texts(plain))

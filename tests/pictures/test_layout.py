@@ -117,3 +117,12 @@ def test_layouts_need_no_matplotlib() -> None:
     )
     assert told.returncode == 0, told.stderr
     assert told.stdout.strip() == "[[0.0, 0.5], [1.0, 0.5]]"
+
+
+def test_roots_are_left_also_without_an_edge() -> None:
+    edges = np.zeros((5, 5), dtype=bool)
+    edges[0, 1] = edges[1, 2] = True
+    assert assign_layers(edges, roots=[0, 3]).tolist()[:4] == [0, 1, 2, 0]
+    assert assign_layers(edges, roots=[0, 3])[4] > 0
+    across = layered_layout(np.zeros((3, 3), dtype=bool), roots=[1])[:, 0]
+    assert across[1] == 0 < min(across[0], across[2])

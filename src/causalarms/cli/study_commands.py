@@ -38,24 +38,26 @@ PLAYED = click.option(
 )
 
 
-@study_command
-@click.option(
-    "-n", "count", type=click.IntRange(1, 1000), default=1, help="Number of trials to ask for."
-)
-@click.option("--worker", help="Name of the worker (default: main).")
-@click.option(
+CONTEXT = click.option(
     "--context",
     multiple=True,
     metavar="NODE=VALUE",
     help="Today's value of a node that is context; may be repeated.",
 )
+
+
+@study_command
+@click.option(
+    "-n", "count", type=click.IntRange(1, 1000), default=1, help="Number of trials to ask for."
+)
+@click.option("--worker", help="Name of the worker (default: main).")
+@CONTEXT
 def ask(
     file: StudyPlace, count: int, worker: str | None, context: tuple[str, ...], as_json: bool
 ) -> None:
     """Ask for the next intervention; a worker with a pending trial gets that one again."""
     with open_study(file) as study:
-        known = pairs_or_json(context) if context else None
-        given = study.ask(count, worker_of(study, file, worker), context=known)
+        given = study.ask(count, worker_of(study, file, worker), context=_today(context))
         named = study.settings.named
     trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:
@@ -65,6 +67,10 @@ def ask(
     for trial in trials:
         words = what_to_set(named, trial.intervention.values())
         say(f"trial {trial.number}: switch {words}  ({trial.reason})")
+
+
+def _today(context: tuple[str, ...]) -> dict[str, Any] | None:
+    return pairs_or_json(context) if context else None
 
 
 @study_command
@@ -157,10 +163,11 @@ def show(file: StudyPlace, as_json: bool) -> None:
 
 
 @study_command
-def best(file: StudyPlace, as_json: bool) -> None:
+@CONTEXT
+def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
     """Show the best intervention known, its probability and what being wrong would cost."""
     with open_study(file, read_only=True) as study:
-        found, settings = study.best(), study.settings
+        found, settings = study.best(context=_today(context)), study.settings
     if as_json:
         print_json(found)
         return
@@ -175,6 +182,8 @@ def best(file: StudyPlace, as_json: bool) -> None:
             f"best with probability {found.probability:.3f}, expected loss "
             f"{found.expected_loss:.3g} per round"
         )
+    for remark in found.remarks:
+        say(f"remark: {remark.text}")
 
 
 @study_command
@@ -185,10 +194,11 @@ def best(file: StudyPlace, as_json: bool) -> None:
     metavar="A,B=LEVEL,...",
     help="Factors that are on, or their levels (default: none).",
 )
-def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
+@CONTEXT
+def predict(file: StudyPlace, switch: str, context: tuple[str, ...], as_json: bool) -> None:
     """Show the expected value of every node with its 95 % interval."""
     with open_study(file, read_only=True) as study:
-        found = study.predict([levels(switch) or {}])[0]
+        found = study.predict([levels(switch) or {}], context=_today(context))[0]
     if as_json:
         print_json(found)
         return
@@ -200,19 +210,57 @@ def predict(file: StudyPlace, switch: str, as_json: bool) -> None:
 
 
 @study_command
+def effects(file: StudyPlace, as_json: bool) -> None:
+    """Show what every factor acts on, and what each of its levels does to the reward.
+
+    Levels are compared with the first one, while all other factors are at theirs. Direct is the
+    part that no measured node carries.
+    """
+    with open_study(file, read_only=True) as study:
+        found, settings = study.effects(), study.settings
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        [effect["factor"], node, f"{chance:.2f}"]
+        for effect in found
+        for node, chance in sorted(effect["acts_on"].items(), key=lambda item: -item[1])
+    ]
+    print_table(["factor", "acts on", "probability"], rows)
+    say()
+    lines = [
+        [effect["factor"], level, *_interval(total), *_interval(effect["direct"][level])]
+        for effect in found
+        for level, total in effect["reward"].items()
+    ]
+    print_table(["factor", "level", settings.reward, "low", "high", "direct", "low", "high"], lines)
+
+
+def _interval(given: dict[str, float]) -> list[str]:
+    return [f"{given['mean']:+.3g}", f"{given['low']:.3g}", f"{given['high']:.3g}"]
+
+
+@study_command
 @click.option(
     "--out",
     "path",
     type=PATH,
     help="File to write the graph to: .json, .csv, .graphml or .dot.",
 )
+@click.option(
+    "--switch",
+    metavar="A,B=LEVEL,...",
+    help="Factors that are on, or their levels ('' for none): the graph of this one setting.",
+)
 @FORCE
-def graph(file: StudyPlace, path: Path | None, force: bool, as_json: bool) -> None:
-    """Show the learned edges of every regime."""
+def graph(
+    file: StudyPlace, path: Path | None, switch: str | None, force: bool, as_json: bool
+) -> None:
+    """Show the learned edges of every regime, or of one setting."""
     from causalarms.study.report import edges, unknown
 
     with open_study(file, read_only=True) as study:
-        found, named = study.graph(), study.settings.named
+        found, named = study.graph(levels(switch)), study.settings.named
     if path is not None:
         found.save(path, inputs=inputs_of(file), force=force)
     if as_json:
@@ -337,6 +385,7 @@ def summary(study: Study) -> dict[str, Any]:
         "reward": settings.reward,
         "direction": settings.direction,
         "factors": settings.named.as_list(),
+        "context": list(settings.context),
         "policy": settings.policy,
         "trials": states,
         "rewards": [reward for reward in rewards if reward is not None],
@@ -380,6 +429,8 @@ def sparkline(values: list[float]) -> str:
 def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
     counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
     say(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
+    if record["context"]:
+        say(f"context {', '.join(record['context'])}: no factor moves it")
     if record["rewards"]:
         say(f"reward  {sparkline(record['rewards'])}  last {record['rewards'][-1]:.4g}")
     best = record["best"]
@@ -389,6 +440,8 @@ def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
         interval = "" if best.low != best.low else f" ({best.low:.4g} to {best.high:.4g})"
         words = what_to_set(named, best.intervention.values())
         say(f"best    switch {words}: {best.reward:.4g}{interval}{sure}")
+        for remark in best.remarks:
+            say(f"remark  {remark.text}")
     for edge in record["edges"][:SHOWN_EDGES]:
         say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {edge['weight']:+.2f}")
     if len(record["edges"]) > SHOWN_EDGES:

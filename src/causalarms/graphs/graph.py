@@ -43,6 +43,7 @@ class Graph:
     `measures` are further numbers per edge (score, stability, probability), each (R, N, N).
     `regimes` (N,) says how many regimes each node has, None: all R. Of others nothing is shown.
     `regime_names` are what the R regimes are called, if not natural, intervened, ...
+    `factors` are nodes that a person sets, and `context` those that nothing but context causes.
     """
 
     nodes: tuple[str, ...]
@@ -53,6 +54,8 @@ class Graph:
     measures: dict[str, FloatArray]
     regimes: Counts | None = None
     regime_names: tuple[str, ...] = ()
+    factors: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_regimes = len(self.adjacency)
@@ -140,7 +143,7 @@ class Graph:
 
     def to_json(self) -> str:
         """Nodes and their regimes, edges with all their numbers, order, unknown mechanisms."""
-        record = {
+        record: dict[str, Any] = {
             "format": FORMAT,
             "nodes": list(self.nodes),
             "regimes": {
@@ -151,6 +154,9 @@ class Graph:
             "edges": self.edges(),
             "unknown": [{"regime": r, "node": node} for r, node in self.unknown()],
         }
+        for kind in ("factors", "context"):
+            if getattr(self, kind):
+                record[kind] = list(getattr(self, kind))
         return json.dumps(record, indent=1) + "\n"
 
     def to_csv(self) -> str:
@@ -173,9 +179,14 @@ class Graph:
         return "\n".join(nx.generate_graphml(self.to_networkx())) + "\n"
 
     def to_dot(self) -> str:
-        """Solid edges are natural, dashed ones those of other regimes, named if several."""
+        """Solid edges are natural, dashed ones those of other regimes, named if several.
+
+        Factors are boxes and context hexagons.
+        """
         lines = ["digraph causalarms {", "  rankdir=LR;"]
-        lines += [f"  {_quoted(node)};" for node in self.nodes]
+        shapes = dict.fromkeys(self.factors, " [shape=box]")
+        shapes |= dict.fromkeys(self.context, " [shape=hexagon]")
+        lines += [f"  {_quoted(node)}{shapes.get(node, '')};" for node in self.nodes]
         for edge in self.edges():
             style = "solid" if edge["regime"] == self.regime_names[0] else "dashed"
             label = f"{edge['weight']:.3g}"

@@ -12,7 +12,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import FancyBboxPatch, Patch
+from matplotlib.patches import FancyBboxPatch, Patch, Polygon, Rectangle
 
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import ModelError
@@ -61,7 +61,8 @@ def draw_graph(
 ) -> Figure:
     """One panel per regime with the same nodes at the same places; a table of more than four.
 
-    A node that does not have the regime of a panel is drawn pale there.
+    A node that does not have the regime of a panel is drawn pale there. Factors are rectangles
+    and context hexagons, at the left.
 
     graph    what was learned
     reward   name of the node that is drawn as the reward
@@ -78,7 +79,7 @@ def draw_graph(
     union: BoolArray = np.any(shown & graph.exists[:, None, :], axis=0)
     regimes = range(graph.n_regimes)
     with style.figure_style():
-        geometry = plan(graph.nodes, union, n_panels=graph.n_regimes)
+        geometry = plan(graph.nodes, union, n_panels=graph.n_regimes, roots=_roots(graph))
         panels = [_edges(graph, true_edges, regime, geometry) for regime in regimes]
         labels = _all_labels(panels, geometry)
         edges = [edge for edges in panels for edge in edges]
@@ -88,7 +89,7 @@ def draw_graph(
         )
         figure, all_axes = _panels(geometry, title, graph.regime_names, handles)
         for regime, axes in enumerate(all_axes):
-            _draw_nodes(axes, geometry, graph.known[regime], graph.exists[regime], reward_node)
+            _draw_nodes(axes, geometry, graph, regime, reward_node)
             for layer, edge in enumerate(panels[regime]):
                 draw_arrow(axes, edge.line, edge.look, line_width(edge.strength, per_panel), layer)
             _draw_labels(axes, panels[regime], labels[regime])
@@ -199,31 +200,47 @@ def _panels(
     return figure, panels
 
 
+def _roots(graph: Graph) -> list[int]:
+    return [graph.nodes.index(node) for node in (*graph.factors, *graph.context)]
+
+
 def _draw_nodes(
-    axes: Axes, geometry: Geometry, known: BoolArray, exists: BoolArray, reward: int | None
+    axes: Axes, geometry: Geometry, graph: Graph, regime: int, reward: int | None
 ) -> None:
+    faces = dict.fromkeys(graph.factors, style.FACTOR) | dict.fromkeys(graph.context, style.CONTEXT)
     for node, (centre, half) in enumerate(zip(geometry.centres, geometry.half_sizes, strict=True)):
-        is_known, is_there = bool(known[node]), bool(exists[node])
-        face = style.REWARD if node == reward else style.NODE
+        is_known, is_there = bool(graph.known[regime, node]), bool(graph.exists[regime, node])
+        name = graph.nodes[node]
+        face = style.REWARD if node == reward else faces.get(name, style.NODE)
         color = style.BLACK if is_known else style.UNKNOWN
-        axes.add_patch(
-            FancyBboxPatch(
-                centre - half,
-                width=2 * half[0],
-                height=2 * half[1],
-                boxstyle=f"round,pad=0,rounding_size={half[1]}",
-                facecolor=face if is_known and is_there else style.WHITE,
-                edgecolor=color if is_there else style.ABSENT,
-                linewidth=1.4 if node == reward and is_there else 0.7,
-                linestyle="-" if is_known or not is_there else UNKNOWN_DASHES,
-                zorder=NODE_LAYER,
+        how: dict[str, Any] = {
+            "facecolor": face if is_known and is_there else style.WHITE,
+            "edgecolor": color if is_there else style.ABSENT,
+            "linewidth": 1.4 if node == reward and is_there else 0.7,
+            "linestyle": "-" if is_known or not is_there else UNKNOWN_DASHES,
+            "zorder": NODE_LAYER,
+        }
+        corner = centre - half
+        if name in graph.factors:
+            axes.add_patch(Rectangle(corner, 2 * half[0], 2 * half[1], **how))
+        elif name in graph.context:
+            axes.add_patch(Polygon(centre + half * _hexagon(half), **how))
+        else:
+            round_ends = f"round,pad=0,rounding_size={half[1]}"
+            axes.add_patch(
+                FancyBboxPatch(corner, 2 * half[0], 2 * half[1], boxstyle=round_ends, **how)
             )
-        )
         write(
             axes, centre[0], centre[1], geometry.names[node], size=geometry.name_size,
             bold=node == reward, color=color if is_there else style.ABSENT_TEXT,
             ha="center", va="center_baseline", zorder=NODE_LAYER + 1,
         )  # fmt: skip
+
+
+def _hexagon(half: FloatArray) -> FloatArray:
+    """The corners in units of the half sizes, (6, 2); its ends are as steep as an arrow head."""
+    flat = 1 - 0.6 * half[1] / half[0]
+    return np.array([[-1, 0], [-flat, 1], [flat, 1], [1, 0], [flat, -1], [-flat, -1]])
 
 
 def _draw_labels(axes: Axes, edges: list[Edge], labels: Labels) -> None:
@@ -252,13 +269,15 @@ class Geometry:
     routes: dict[tuple[int, int], FloatArray]
 
 
-def plan(nodes: Sequence[str], union: BoolArray, *, n_panels: int = 2) -> Geometry:
+def plan(
+    nodes: Sequence[str], union: BoolArray, *, n_panels: int = 2, roots: Sequence[int] = ()
+) -> Geometry:
     """Lay out the edges of all regimes together; a single panel has the whole width."""
     n_nodes = len(nodes)
     names = tuple(shortened(node, LONGEST_NAME) for node in nodes)
     name_size = style.TEXT_SIZE if n_nodes <= MAX_LARGE_NODES else style.SMALL_TEXT_SIZE
     half_sizes = np.array([_half_size(name, name_size) for name in names])
-    in_layer = np.bincount(assign_layers(union))
+    in_layer = np.bincount(assign_layers(union, roots))
     widest, tallest = 2 * half_sizes.max(axis=0)
     width_needed = len(in_layer) * widest + (len(in_layer) - 1) * ARROW_ROOM + 2 * MARGIN
     column = style.TWO_COLUMNS / 2
@@ -272,7 +291,10 @@ def plan(nodes: Sequence[str], union: BoolArray, *, n_panels: int = 2) -> Geomet
     inset = half_sizes.max(axis=0) + MARGIN
     inside = np.array([width, height]) - 2 * inset
     unit = layered_layout(
-        union, aspect=inside[0] / inside[1], node_width=(widest + MARGIN) / inside[1]
+        union,
+        aspect=inside[0] / inside[1],
+        node_width=(widest + MARGIN) / inside[1],
+        roots=roots,
     )
     centres = inset + inside * unit
     edges = np.argwhere(union)
@@ -311,6 +333,17 @@ def _legend_handles(
     handles += _width_handles(edges, per_panel)
     if reward:
         handles.append(Patch(facecolor=style.REWARD, edgecolor=style.BLACK, lw=1.2, label="reward"))
+    handles += [
+        Line2D(
+            [], [], linestyle="none", marker=marker, markersize=6, markerfacecolor=face,
+            markeredgecolor=style.BLACK, markeredgewidth=0.7, label=label,
+        )
+        for there, marker, face, label in (
+            (graph.factors, "s", style.FACTOR, "factor: set by a person"),
+            (graph.context, "H", style.CONTEXT, "context: no factor moves it"),
+        )
+        if there
+    ]  # fmt: skip
     pale: dict[str, Any] = {"facecolor": style.WHITE, "lw": 0.8}
     if not graph.known[graph.exists].all():
         label = "mechanism unknown: no data"

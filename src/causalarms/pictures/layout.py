@@ -10,6 +10,7 @@ This module needs no matplotlib: the service lays out its graphs with it, too.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,13 +29,18 @@ BATCH_PAIRS = 2**18  # pairs of edges that are compared at once: some 20 MB
 
 
 def layered_layout(
-    adjacency: npt.ArrayLike, *, aspect: float = 2.0, node_width: float = 0.1
+    adjacency: npt.ArrayLike,
+    *,
+    aspect: float = 2.0,
+    node_width: float = 0.1,
+    roots: Sequence[int] = (),
 ) -> FloatArray:
     """Positions (N, 2) in the unit square; parents are left of children unless a cycle forbids it.
 
     adjacency    (N, N), parent by child
     aspect       width by height of the drawing: distances are judged in its proportions
     node_width   in heights of the drawing; nodes closer than this are not put side by side
+    roots        nodes that have no parents whatever is learned: left, also without an edge
 
     >>> layered_layout([[0, 1], [0, 0]])[:, 0].tolist()
     [0.0, 1.0]
@@ -42,15 +48,18 @@ def layered_layout(
     edges = np.array(adjacency, dtype=bool)
     # an edge from a node to itself has no direction to lay out
     np.fill_diagonal(edges, False)
-    layers = assign_layers(edges)
+    layers = assign_layers(edges, roots)
     across = _stretched(layers.astype(float))
     heights = _order_layers(edges, layers, across)
     heights = _clear_heights(across * aspect, heights, np.argwhere(edges), node_width)
     return np.column_stack([across, _stretched(heights)])
 
 
-def assign_layers(edges: BoolArray) -> IntArray:
-    """The longest path from a source, (N,); nodes without any edge fill the emptiest layers."""
+def assign_layers(edges: BoolArray, roots: Sequence[int] = ()) -> IntArray:
+    """The longest path from a source, (N,); nodes without any edge fill the emptiest layers.
+
+    `roots` without an edge are in the first layer, and no other node without an edge is.
+    """
     forward = edges & without_cycles(edges)
     n_nodes = len(edges)
     layers = np.zeros(n_nodes, dtype=np.int64)
@@ -61,10 +70,12 @@ def assign_layers(edges: BoolArray) -> IntArray:
             break
         layers = reached
     isolated = np.flatnonzero(~(edges.any(axis=0) | edges.any(axis=1)))
-    n_layers = max(int(layers.max(initial=0)) + 1, math.ceil(math.sqrt(len(isolated))))
+    isolated = np.setdiff1d(isolated, np.array(roots, dtype=np.int64))
+    first = int(len(roots) > 0)
+    n_layers = max(int(layers.max(initial=0)) + 1, first + math.ceil(math.sqrt(len(isolated))))
     filled = np.bincount(np.delete(layers, isolated), minlength=n_layers)
     for node in isolated:
-        layers[node] = np.argmin(filled)
+        layers[node] = first + np.argmin(filled[first:])
         filled[layers[node]] += 1
     return layers
 

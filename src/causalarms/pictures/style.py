@@ -45,6 +45,7 @@ UNKNOWN = GREY
 ABSENT, ABSENT_TEXT = "#CFCFCF", "#9A9A9A"  # there is no such mechanism
 NODE = PALE_GREY
 REWARD = YELLOW
+FACTOR, CONTEXT = "#CFE6F7", "#D3EEE2"  # pale sky blue and green; shapes tell them apart, too
 
 ONE_COLUMN = 3.5  # inches: a column of IEEE's two-column layout
 TWO_COLUMNS = 7.16

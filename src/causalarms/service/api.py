@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from causalarms.sem.factor import Level
 from causalarms.service import handlers, records
 from causalarms.service.records import Problem
 from causalarms.service.request import MB, Operation, Parameter
@@ -28,6 +29,11 @@ ABOVE = Parameter(
     Annotated[float, Meta(ge=0, le=1)], 0.05,
 )  # fmt: skip
 
+CONTEXT = Parameter("context", "today's values of nodes that are context", dict[str, float])
+LEVELS = Parameter(
+    "levels", "factors with their levels: the graph of this one setting", dict[str, Level]
+)
+
 OPERATIONS = (
     Operation(
         "GET", "/study", "What the study is and how far it has come.", handlers.get_study,
@@ -35,10 +41,15 @@ OPERATIONS = (
     ),
     Operation(
         "GET", "/best", "The best intervention known.", handlers.get_best, {200: records.Best},
+        query=(CONTEXT,),
     ),
     Operation(
         "GET", "/graph", "Who causes whom, with positions.", handlers.get_graph,
-        {200: records.Graph}, query=(ABOVE,),
+        {200: records.Graph}, query=(ABOVE, LEVELS),
+    ),
+    Operation(
+        "GET", "/effects", "What every factor acts on, and what its levels do to the reward.",
+        handlers.get_effects, {200: records.Effects},
     ),
     Operation(
         "GET", "/alarms", "Mechanisms that seem to have changed.", handlers.get_alarms,
@@ -234,10 +245,12 @@ def _refusals(statuses: list[int]) -> dict[str, Any]:
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": parameter.name, "in": "query", "required": False, "description": parameter.about,
+    }  # fmt: skip
     schema = parameter.schema
+    if parameter.is_object:
+        return found | {"content": {"application/json": {"schema": schema}}}
     if parameter.default is not None:
         schema["default"] = parameter.default
-    return {
-        "name": parameter.name, "in": "query", "required": False,
-        "description": parameter.about, "schema": schema,
-    }  # fmt: skip
+    return found | {"schema": schema}

@@ -17,7 +17,15 @@ from causalarms.service import records
 from causalarms.service.live import EventStream, LogSnapshot, while_connected
 from causalarms.service.request import Answer, Call, RefusedError, refuse_token
 from causalarms.service.tokens import SESSION_SECONDS
-from causalarms.service.views import VERSION, shown_graph, study_summary, trial_row, values_of
+from causalarms.service.views import (
+    VERSION,
+    best_view,
+    setting_view,
+    shown_graph,
+    study_summary,
+    trial_row,
+    values_of,
+)
 from causalarms.study import Study, log
 from causalarms.study.inputs import (
     Ending,
@@ -48,13 +56,27 @@ async def get_study(service: Service, call: Call) -> Answer:
 
 
 async def get_best(service: Service, call: Call) -> Answer:
-    _ = service.snapshot
-    return Answer(service.views.best)
+    views, settings = service.views, service.snapshot.settings
+    known = as_context(call.query["context"] or {}, settings)
+    if not known:
+        return Answer(views.best)
+    work = service.threads.predict(lambda: best_view(views.beliefs.given(known), views.as_of))
+    return Answer(await while_connected(call.request.receive, work))
 
 
 async def get_graph(service: Service, call: Call) -> Answer:
+    views, named, levels = service.views, service.snapshot.settings.named, call.query["levels"]
+    found = views.graph
+    if levels is not None:
+        row = as_intervention(levels, named)
+        work = service.threads.predict(lambda: setting_view(views.graph, views.beliefs, row))
+        found = await while_connected(call.request.receive, work)
+    return Answer(shown_graph(found, call.query["above"]))
+
+
+async def get_effects(service: Service, call: Call) -> Answer:
     _ = service.snapshot
-    return Answer(shown_graph(service.views.graph, call.query["above"]))
+    return Answer(service.views.effects)
 
 
 async def get_alarms(service: Service, call: Call) -> Answer:

@@ -19,6 +19,7 @@ from causalarms.study.records import (
     Alarm,
     Certainty,
     Check,
+    Effect,
     Note,
     Number,
     Numbers,
@@ -29,6 +30,7 @@ from causalarms.study.records import (
 from causalarms.study.records import Trial as SuggestedTrial
 
 Values = dict[str, float | None]  # node -> what was measured
+NodeKind = Literal["measured", "context", "factor"]  # factors that shift nodes are roots
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
 Remark = Annotated[str, Meta(max_length=10_000)]
@@ -40,7 +42,7 @@ class Factor(Struct):
 
     name: str
     levels: list[Level]
-    acts_on: list[str]
+    acts_on: list[str]  # empty: to be learned
     is_switch: bool
     movable: bool  # whether this study ever moves it
 
@@ -59,6 +61,7 @@ class StudySummary(Struct):
     reward: str
     direction: Literal["maximize", "minimize"]
     factors: list[Factor]
+    context: list[str]  # nodes that no factor moves, and that only context causes
     policy: str
     watches: bool  # whether changes of mechanisms are looked for
     counts: dict[str, int]  # by state of the trial
@@ -105,6 +108,7 @@ class Best(Certainty, frozen=True, kw_only=True):
 
 class GraphNode(Struct):
     name: str
+    kind: NodeKind
     x: float  # from 0 (causes, left) to 1
     y: float
     regimes: list[str]  # what each regime of this node is called
@@ -133,6 +137,12 @@ class Graph(Struct):
     edges: list[Edge]
     order: list[str] | None  # of the likely edges, causes first
     layout: int  # another number: other positions
+
+
+class Effects(Struct):
+    as_of: int
+    why: str  # why there are none yet, or ""
+    effects: list[Effect]  # one per factor
 
 
 class Alarms(Struct):

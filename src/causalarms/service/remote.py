@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 import numpy as np
@@ -44,7 +45,7 @@ POLL_SECONDS = 0.02
 VIEW_SECONDS = 600.0  # to learn what was told; the first look at a long log takes minutes
 EVENTS_PER_REQUEST = 1000
 TRIALS_PER_ANSWER = 100  # new ones: choosing more may take longer than an answer may take
-View = TypeVar("View", records.Best, records.Graph, records.Alarms, records.Checks)
+View = TypeVar("View", records.Best, records.Graph, records.Effects, records.Alarms, records.Checks)
 
 
 class RemoteStudy(Study):
@@ -148,9 +149,8 @@ class RemoteStudy(Study):
         self._wire.send("PUT", path, records.Done, records.AcknowledgementRequest(note))
 
     def best(self, *, context: Mapping[str, float] | None = None) -> Best:
-        if context:
-            return super().best(context=context)  # learned here from the log
-        answer = self._fresh("/best", records.Best)
+        today = as_context(context or {}, self.settings)
+        answer = self._fresh(_with_query("/best", context=today), records.Best)
         if answer.found is None:
             raise TooEarlyError(answer.why)
         known = {name: getattr(answer, name) for name in Certainty.__struct_fields__}
@@ -176,8 +176,17 @@ class RemoteStudy(Study):
         found = self._wire.send("POST", "/predictions", records.Predictions, body).body
         return [prediction.as_dict() for prediction in found.predictions]
 
-    def graph(self) -> Graph:
-        found = self._fresh("/graph?above=0", records.Graph)
+    def effects(self) -> list[dict[str, Any]]:
+        found = self._fresh("/effects", records.Effects)
+        if found.why:
+            raise TooEarlyError(found.why)
+        return [effect.as_dict() for effect in found.effects]
+
+    def graph(self, levels: Any = None) -> Graph:
+        named, setting = self.settings.named, {}
+        if levels is not None:
+            setting = named.levels(as_intervention(levels, named))
+        found = self._fresh(_with_query("/graph", above=0, levels=setting), records.Graph)
         if found.why:
             raise TooEarlyError(found.why)
         return _graph(found)
@@ -329,6 +338,14 @@ def _checked(number: int) -> int:
     return number
 
 
+def _with_query(path: str, **given: Any) -> str:
+    """The path with those of the parameters that are not empty, objects as JSON."""
+    texts = {
+        name: msgspec.json.encode(value).decode() for name, value in given.items() if value != {}
+    }
+    return f"{path}?{urlencode(texts)}" if texts else path
+
+
 def _key(given: str | None) -> str:
     return str(uuid.uuid4()) if given is None else given
 
@@ -357,4 +374,6 @@ def _graph(found: records.Graph) -> Graph:
         {"probability": probability, "standard_error": error},
         regimes=np.array([len(node.known) for node in found.nodes], dtype=np.int64),
         regime_names=tuple(found.regimes),
+        factors=tuple(node.name for node in found.nodes if node.kind == "factor"),
+        context=tuple(node.name for node in found.nodes if node.kind == "context"),
     )

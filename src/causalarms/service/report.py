@@ -18,8 +18,10 @@ from causalarms.service.live import LogSnapshot
 from causalarms.service.views import (
     FarValues,
     Layout,
+    Views,
     checks_view,
     compute_views,
+    setting_view,
     shown_graph,
     study_summary,
     trial_row,
@@ -46,6 +48,8 @@ def frozen_answers(study: Study, name: str) -> dict[str, Any]:
         "study": study_summary(name, snapshot, views, READER, now),
         "best": views.best,
         "graph": shown_graph(views.graph, MIN_PROBABILITY),
+        **_of_best(views),
+        "effects": views.effects,
         "alarms": records.Alarms(views.as_of, views.watches, views.alarms),
         "rewards": views.rewards,
         "checks": checks_view(views),
@@ -53,6 +57,15 @@ def frozen_answers(study: Study, name: str) -> dict[str, Any]:
         "trials": records.Trials(rows, None, views.as_of),
         "notes": records.Notes(snapshot.ledger.notes, None, views.as_of),
     }
+
+
+def _of_best(views: Views) -> dict[str, Any]:
+    """The graph of the best setting, if there is one: a report cannot ask for another."""
+    if views.best.found is None or views.graph.why:
+        return {}
+    row = list(views.best.found.intervention.values())
+    whole = setting_view(views.graph, views.beliefs, row)
+    return {"graph_of_best": shown_graph(whole, MIN_PROBABILITY)}
 
 
 def snapshot_of(study: Study, number: int) -> LogSnapshot:

@@ -12,7 +12,7 @@ import json
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
@@ -64,7 +64,7 @@ HOW = (
 
 
 class Parameter(NamedTuple):
-    """A query parameter: a number within limits, or one of some words."""
+    """A query parameter: a number within limits, one of some words, or a JSON object."""
 
     name: str
     about: str
@@ -76,6 +76,10 @@ class Parameter(NamedTuple):
         found = msgspec.json.schema(self.kind)
         # msgspec sorts words by their letters; as declared, states follow the life of a trial.
         return found | {"type": "string", "enum": get_args(self.kind)} if "enum" in found else found
+
+    @property
+    def is_object(self) -> bool:
+        return get_origin(self.kind) is dict
 
 
 class Call(NamedTuple):
@@ -262,6 +266,8 @@ def read_query(wanted: tuple[Parameter, ...], request: Request) -> dict[str, Any
 
 
 def _value(parameter: Parameter, text: str) -> Any:
+    if parameter.is_object:
+        return _object(parameter, text)
     try:
         # Not strict: what an address holds is text.
         return msgspec.convert(text, parameter.kind, strict=False)
@@ -273,6 +279,15 @@ def _value(parameter: Parameter, text: str) -> Any:
             kind = "an integer" if schema["type"] == "integer" else "a number"
             allowed = f"it is {kind} from {schema['minimum']} to {schema['maximum']}"
         raise _wrong(f"{parameter.name} is {text!r:.80}; {allowed}") from None
+
+
+def _object(parameter: Parameter, text: str) -> Any:
+    try:
+        return _decode(msgspec.json.Decoder(parameter.kind), text.encode())
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        raise _wrong(
+            f"{parameter.name} is {text!r:.80}; it is a JSON object: {parameter.about}"
+        ) from None
 
 
 def _wrong(words: str) -> RefusedError:

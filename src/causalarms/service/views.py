@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,14 +13,16 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import CausalArmsError, TooEarlyError
+from causalarms.graphs.graph import Graph
 from causalarms.pictures.layout import layered_layout
 from causalarms.sem.factor import Level
 from causalarms.service import records
 from causalarms.study import Study, report
-from causalarms.study.effects import root_names, with_roots
+from causalarms.study.effects import effects, root_names, with_roots
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs
+from causalarms.study.settings import Settings
 from causalarms.study.suspects import WINDOW, far_values
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ class Views(NamedTuple):
     beliefs: Beliefs
     best: records.Best
     graph: records.Graph
+    effects: records.Effects
     alarms: list[Alarm]
     watches: bool
     rewards: records.Rewards
@@ -64,6 +68,7 @@ def compute_views(study: Study, layout: Layout, far: Far) -> Views:
         beliefs=beliefs,
         best=best,
         graph=graph_view(beliefs, layout, as_of),
+        effects=effects_view(beliefs, as_of),
         alarms=alarms,
         watches=watches,
         rewards=rewards_view(ledger, alarms, best, as_of),
@@ -117,23 +122,67 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
     """Every edge with a probability above zero; the request says which to show."""
     named = beliefs.settings.named
     nodes = (*named.nodes, *root_names(named))
+    kinds = [_kind(node, i, beliefs.settings) for i, node in enumerate(nodes)]
+    roots = [i for i, kind in enumerate(kinds) if kind != "measured"]
     try:
-        belief, _ = with_roots(beliefs.known, named)
         graph = report.graph(beliefs)
     except TooEarlyError as error:
-        layout.place(np.zeros((len(nodes), len(nodes)), dtype=bool))
-        drawn = _nodes(beliefs, layout, [[] for _ in nodes])
+        layout.place(np.zeros((len(nodes), len(nodes)), dtype=bool), roots)
+        drawn = _nodes(beliefs, layout, kinds, [[] for _ in nodes])
         return records.Graph(as_of, str(error), False, [], drawn, [], None, layout.number)
     # One layout for all regimes, so that panels can be compared.
-    layout.place(np.asarray(graph.adjacency.any(axis=0)))
+    layout.place(np.asarray(graph.adjacency.any(axis=0)), roots)
+    known = [graph.known[: int(count), i].tolist() for i, count in enumerate(graph.counts)]
+    return records.Graph(
+        as_of=as_of,
+        why="",
+        weighs_graphs=beliefs.known.weighs_graphs,
+        regimes=list(graph.regime_names),
+        nodes=_nodes(beliefs, layout, kinds, known),
+        edges=_edges(beliefs, graph),
+        order=None if graph.order is None else list(graph.order),
+        layout=layout.number,
+    )
+
+
+def setting_view(
+    whole: records.Graph, beliefs: Beliefs, intervention: Sequence[int]
+) -> records.Graph:
+    """The graph of one setting: the regime in force, and every node where it was."""
+    if whole.why:
+        return whole
+    graph, named = report.graph(beliefs, intervention), beliefs.settings.named
+    return msgspec.structs.replace(
+        whole,
+        regimes=list(graph.regime_names),
+        nodes=[
+            msgspec.structs.replace(
+                node,
+                regimes=[SET if node.kind == "factor" else named.regime_name(i, intervention[i])],
+                known=[bool(graph.known[0, i])],
+            )
+            for i, node in enumerate(whole.nodes)
+        ],
+        edges=_edges(beliefs, graph, intervention),
+        order=None if graph.order is None else list(graph.order),
+    )
+
+
+def _edges(
+    beliefs: Beliefs, graph: Graph, intervention: Sequence[int] | None = None
+) -> list[records.Edge]:
+    named, nodes = beliefs.settings.named, graph.nodes
+    belief, _ = with_roots(beliefs.known, named, intervention)
     probability = np.where(graph.exists[:, None, :], belief.edge_probability, 0.0)
     present = belief.draws.adjacency.sum(axis=0)
     # The mean over draws that have the edge: a draw without it says nothing about its weight.
     weights = belief.draws.weights.sum(axis=0) / np.maximum(present, 1)
-    edges = [
+    return [
         records.Edge(
             regime=regime,
-            when=named.regime_name(child, regime),
+            when=named.regime_name(child, regime)
+            if intervention is None
+            else graph.regime_names[0],
             parent=nodes[parent],
             child=nodes[child],
             probability=float(probability[regime, parent, child]),
@@ -143,17 +192,13 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
         )
         for regime, parent, child in np.argwhere(probability > 0).tolist()
     ]
-    known = [graph.known[: int(count), i].tolist() for i, count in enumerate(graph.counts)]
-    return records.Graph(
-        as_of=as_of,
-        why="",
-        weighs_graphs=belief.weighs_graphs,
-        regimes=list(graph.regime_names),
-        nodes=_nodes(beliefs, layout, known),
-        edges=edges,
-        order=None if graph.order is None else list(graph.order),
-        layout=layout.number,
-    )
+
+
+def effects_view(beliefs: Beliefs, as_of: int) -> records.Effects:
+    try:
+        return records.Effects(as_of, "", effects(beliefs))
+    except TooEarlyError as error:
+        return records.Effects(as_of, str(error), [])
 
 
 def shown_graph(whole: records.Graph, above: float) -> records.Graph:
@@ -162,7 +207,15 @@ def shown_graph(whole: records.Graph, above: float) -> records.Graph:
     return msgspec.structs.replace(whole, edges=shown)
 
 
-def _nodes(beliefs: Beliefs, layout: Layout, known: list[list[bool]]) -> list[records.GraphNode]:
+def _kind(name: str, at: int, settings: Settings) -> records.NodeKind:
+    if at >= settings.n_nodes:
+        return "factor"
+    return "context" if name in settings.context else "measured"
+
+
+def _nodes(
+    beliefs: Beliefs, layout: Layout, kinds: list[records.NodeKind], known: list[list[bool]]
+) -> list[records.GraphNode]:
     """`known` says per node and regime whether there is data."""
     named, roots = beliefs.settings.named, root_names(beliefs.settings.named)
     regimes = [
@@ -171,7 +224,7 @@ def _nodes(beliefs: Beliefs, layout: Layout, known: list[list[bool]]) -> list[re
     ]
     regimes += [[SET] for _ in roots]
     return [
-        records.GraphNode(node, x, y, regimes[i], known[i])
+        records.GraphNode(node, kinds[i], x, y, regimes[i], known[i])
         for i, (node, (x, y)) in enumerate(
             zip((*named.nodes, *roots), layout.positions.tolist(), strict=True)
         )
@@ -251,6 +304,7 @@ def study_summary(
             records.Factor(f.name, list(f.levels), list(f.acts_on), f.is_switch, f.name in movable)
             for f in settings.named.factors
         ],
+        context=list(settings.context),
         policy=settings.policy,
         watches=views.watches,
         counts=snapshot.counts,
@@ -335,11 +389,15 @@ class Layout:
         self.positions: FloatArray = np.zeros((0, 2))
         self.number = 0
 
-    def place(self, union: BoolArray) -> None:
-        """Positions (N, 2) for these edges (N, N); `number` changes if they move."""
+    def place(self, union: BoolArray, roots: Sequence[int] = ()) -> None:
+        """Positions (N, 2) for these edges (N, N); `number` changes if they move.
+
+        `roots` have no causes, whatever is learned.
+        """
         old = self._union
         if old is not None and old.shape == union.shape and not (union & ~old).any():
             return
-        self._union, self.positions = union.copy(), layered_layout(union, node_width=NODE_WIDTH)
+        self._union = union.copy()
+        self.positions = layered_layout(union, node_width=NODE_WIDTH, roots=roots)
         # A checksum, not a counter: after a restart the same edges give the same number.
         self.number = zlib.crc32(np.packbits(union).tobytes())

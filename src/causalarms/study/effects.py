@@ -6,29 +6,43 @@ factor, with the probability that it acts on each node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causalarms.arrays import FloatArray, Interventions
+from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, likely_graph, summary
 from causalarms.posterior.base import Draws
 from causalarms.sem.factors import NamedFactors
-from causalarms.sem.regimes import Counts
-from causalarms.study.records import Effect, Interval
+from causalarms.sem.regimes import Counts, existing
+from causalarms.study.records import Effect, Interval, Remark
+from causalarms.study.settings import Settings
 
 if TYPE_CHECKING:
     from causalarms.study.report import Beliefs
 
+SURE = 0.9  # probability above which a remark is made
+MIN_ROUNDS_OF_QUESTION = 20  # before it is asked whether a node is context
 
-def graph_with_roots(belief: Belief, named: NamedFactors) -> Graph:
+
+def graph_with_roots(
+    belief: Belief, settings: Settings, intervention: Sequence[int] | None = None
+) -> Graph:
     """The likely edges; factors that shift nodes are roots.
 
-    The weight of a root is what its last level adds to a node, compared with its first.
+    The weight of a root is what its last level adds to a node, compared with its first. With an
+    `intervention` the graph has one regime, the mechanisms in force under it, and the weight of a
+    root is what its level adds.
     """
-    roots, regimes = with_roots(belief, named)
-    return likely_graph(roots, (*named.nodes, *root_names(named)), regimes)
+    named = settings.named
+    roots, regimes = with_roots(belief, named, intervention)
+    names = root_names(named)
+    graph = likely_graph(roots, (*named.nodes, *names), regimes)
+    setting = () if intervention is None else (setting_name(named, intervention),)
+    return replace(graph, regime_names=setting, factors=tuple(names), context=settings.context)
 
 
 def root_names(named: NamedFactors) -> list[str]:
@@ -36,43 +50,80 @@ def root_names(named: NamedFactors) -> list[str]:
     return [named.shown[named.n_measured + int(c)] for c in _first_columns(named)]
 
 
+def setting_name(named: NamedFactors, intervention: Sequence[int]) -> str:
+    """What the one regime of the graph of a setting is called."""
+    levels, moved = named.levels(intervention), named.switched(intervention)
+    words = [f"{f.name}{' ' if f.is_switch else '='}{levels[f.name]}" for f in named.factors]
+    shown = [text for text, f in zip(words, named.factors, strict=True) if f.name in moved]
+    return ", ".join(shown) or "every factor at its first level"
+
+
 def _first_columns(named: NamedFactors) -> list[int]:
     return [int(np.argmax(named.bits == 1 << root)) for root in range(len(named.shifting))]
 
 
-def with_roots(belief: Belief, named: NamedFactors) -> tuple[Belief, Counts]:
+def with_roots(
+    belief: Belief, named: NamedFactors, intervention: Sequence[int] | None = None
+) -> tuple[Belief, Counts]:
     """The same belief with one node for all columns of a factor, and the regimes of all nodes."""
     n, n_roots = named.n_measured, len(named.shifting)
-    if not n_roots:
-        return belief, named.regimes
     first = [n + column for column in _first_columns(named)]
     kept = [*range(n), *first]
-    steps = np.zeros((n_roots, len(named.bits)))  # from the first level to the last, by column
+    levels = None if intervention is None else named.numbers_of(intervention)
+    steps = np.zeros((n_roots, len(named.bits)))  # from the first level on, by column
     for root, at in enumerate(named.shifting):
         codes = named.factors[at].codes
-        steps[root, named.bits == 1 << root] = codes[-1] - codes[0]
+        steps[root, named.bits == 1 << root] = codes[-1 if levels is None else levels[at]] - codes[0]
+    regimes = named.regimes[kept].copy()
+    regimes[n:] = 1
+    r = int(regimes.max())  # columns have more regimes than nodes, and roots have one
     draws = belief.draws
-    weights = draws.weights[:, :, kept][:, :, :, kept]
-    weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :, n:, :n])
+    weights = draws.weights[:, :r, kept][:, :, :, kept]
+    weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :r, n:, :n])
     place = np.full(len(named.system_nodes), -1)
     place[kept] = np.arange(len(kept))
     order = np.array([[place[i] for i in row if place[i] >= 0] for row in draws.order])
+    counts = belief.counts[:r, kept]
+    counts[0, n:] = belief.counts[:, first].sum(axis=0)  # at any of its levels
     found = Belief(
         Draws(
             order,
-            draws.adjacency[:, :, kept][:, :, :, kept],
+            draws.adjacency[:, :r, kept][:, :, :, kept],
             weights,
-            draws.intercept[:, :, kept],
-            draws.noise_std[:, :, kept],
+            draws.intercept[:, :r, kept],
+            draws.noise_std[:, :r, kept],
         ),
-        belief.edge_probability[:, kept][:, :, kept],
-        belief.counts[:, kept],
-        belief.starts[:, kept],
+        belief.edge_probability[:r, kept][:, :, kept],
+        counts,
+        belief.starts[:r, kept],
         weighs_graphs=belief.weighs_graphs,
     )
-    regimes = named.regimes[kept].copy()
-    regimes[n:] = 1
-    return found, regimes
+    if intervention is None:
+        return found, regimes
+    return _in_force(found, [*intervention[:n], *[0] * n_roots]), np.ones_like(regimes)
+
+
+def _in_force(belief: Belief, regimes: Sequence[int]) -> Belief:
+    """The belief about these mechanisms, one regime of every node, as if there were no others."""
+    chosen, nodes = np.array(regimes, dtype=np.int64), np.arange(len(regimes))
+    draws = belief.draws
+
+    def edges(given: Any) -> Any:  # (n, R, N, N) -> (n, 1, N, N)
+        return given[:, chosen, :, nodes].transpose(1, 2, 0)[:, None]
+
+    return Belief(
+        Draws(
+            draws.order,
+            edges(draws.adjacency),
+            edges(draws.weights),
+            draws.intercept[:, chosen, nodes][:, None],
+            draws.noise_std[:, chosen, nodes][:, None],
+        ),
+        edges(belief.edge_probability[None])[0],
+        belief.counts[chosen, nodes][None],
+        belief.starts[chosen, nodes][None],
+        weighs_graphs=belief.weighs_graphs,
+    )
 
 
 def effects(beliefs: Beliefs) -> list[Effect]:
@@ -133,4 +184,93 @@ def _acts_on(belief: Belief, named: NamedFactors) -> list[dict[str, float]]:
             found.append(dict(zip(named.nodes, row.tolist(), strict=True)))
         else:
             found.append({node: float(node in factor.acts_on) for node in named.nodes})
+    return found
+
+
+# -- remarks: what the results say against what was told, and a question ---------------------------
+
+
+def remarks(beliefs: Beliefs) -> list[Remark]:
+    """Factors that also act on nodes nobody told, and nodes that may be context."""
+    belief = beliefs.belief
+    if belief is None or not belief.weighs_graphs:
+        return []  # one learned graph has no doubts: its edges are no evidence
+    found = _untold_effects(belief, beliefs.settings.named)
+    if len(beliefs.values) >= MIN_ROUNDS_OF_QUESTION:
+        found += _maybe_context(belief, beliefs.settings)
+    return found
+
+
+def _untold_effects(belief: Belief, named: NamedFactors) -> list[Remark]:
+    found = []
+    for at, acts in enumerate(_acts_on(belief, named)):
+        factor = named.factors[at]
+        if at not in named.shifting or not factor.acts_on:
+            continue  # a mechanism per level is not doubted, and nobody told what it acts on
+        for node, chance in acts.items():
+            if node not in factor.acts_on and chance > SURE:
+                words = f"{chance:.2f}" if chance < 0.995 else "over 0.99"
+                text = f"{factor.name} also seems to act on {node} (probability {words})"
+                found.append(Remark(node, factor.name, chance, text))
+    return found
+
+
+def _maybe_context(belief: Belief, settings: Settings) -> list[Remark]:
+    """Nodes that no factor moves, directly or through others, while it does move most nodes.
+
+    A question only: to treat as context what a factor moves a little hides part of its effect.
+    """
+    named = settings.named
+    still = 1.0 - _moved(belief, named).mean(axis=0)[: named.n_measured]
+    asked = [i for i, node in enumerate(named.nodes) if node not in settings.context]
+    quiet = [i for i in asked if still[i] >= SURE and i != settings.reward_index]
+    if 2 * len(quiet) > len(asked):
+        return []  # the factors move little at all: that says nothing about single nodes
+    return [
+        Remark(
+            named.nodes[i],
+            "",
+            float(still[i]),
+            f"{named.nodes[i]} has not answered to any factor so far; is it context? "
+            f'(context=["{named.nodes[i]}"])',
+        )
+        for i in quiet
+    ]
+
+
+def _moved(belief: Belief, named: NamedFactors) -> BoolArray:
+    """Which nodes have a factor among their ancestors or acting on them, (draws, M)."""
+    there = existing(named.regimes, belief.draws.adjacency.shape[1])
+    edges = np.any(belief.draws.adjacency & there[:, None, :], axis=1)  # (draws, M, M)
+    moved: BoolArray = np.tile(named.regimes > 1, (belief.n_draws, 1))
+    for _ in range(named.n_measured):  # a path has no more edges
+        moved = moved | np.any(edges & moved[:, :, None], axis=1)
+    return moved
+
+
+def least_certain_effect(
+    belief: Belief, named: NamedFactors, intervention: Interventions, reward: int
+) -> str:
+    """What makes the reward of this setting most uncertain of all that factors do to nodes.
+
+    In words that follow "least certain is"; "" if all of it is certain.
+    """
+    n, chosen = named.n_measured, intervention[: named.n_measured].astype(np.int64)
+    # (child, draws, parent): the weights in force
+    weights = belief.draws.weights[:, chosen, :, np.arange(n)]
+    inner = weights[:, :, :n].transpose(1, 2, 0)  # (draws, parent, child)
+    unit = np.eye(n)[reward][:, None]
+    flow = np.linalg.solve(np.eye(n) - inner, np.tile(unit, (len(inner), 1, 1)))[:, :, 0]
+    added = weights[:, :, n:] * named.values(intervention.tolist())  # (child, draws, columns)
+    best, found = 0.0, ""
+    for root, at in enumerate(named.shifting):
+        carried = added[:, :, named.groups == root].sum(axis=2) * flow.T  # (child, draws)
+        spread = carried.std(axis=1)
+        node = int(np.argmax(spread))
+        if spread[node] > best:
+            best, name = float(spread[node]), named.factors[at].name
+            chance = float((weights[node][:, n:][:, named.groups == root] != 0).any(axis=1).mean())
+            sure = chance > SURE
+            found = f"what {name} does to" if sure else f"whether {name} acts on"
+            found += f" {named.nodes[node]}"
     return found

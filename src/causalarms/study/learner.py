@@ -32,11 +32,13 @@ from causalarms.posterior.prior import FactorColumns
 from causalarms.rng import stream
 from causalarms.sem.regimes import all_two
 from causalarms.study.cache import CachedState, made_by
+from causalarms.study.effects import least_certain_effect
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.settings import MASKS, Settings, refusals
 
 KEEP_AFTER_SECONDS = 0.2  # of learning that reopening would have to repeat
 KEEP_AFTER_ROUNDS = 500
+DRAWS_OF_A_REASON = 100  # enough to rank spreads; below a millisecond
 MAX_REMEMBERED = 100  # settings of which `learns_from_gaps` is known
 
 
@@ -173,7 +175,12 @@ class StudyPolicy:
             if context:
                 data["context"] = dict(context)
             if suggestion.why is not None:
-                data["why"] = suggestion.why.in_words(self.settings.named.moved_by)
+                data["why"] = "; ".join(
+                    [
+                        suggestion.why.in_words(self.settings.named.moved_by),
+                        *self._least_certain(suggestion.intervention),
+                    ]
+                )
             mean = self.settings.sign * float(suggestion.mean)
             for name, value in (("mean", mean), ("width", float(suggestion.width))):
                 if isfinite(value):  # exploring policies predict nothing, and JSON has no nan
@@ -182,6 +189,15 @@ class StudyPolicy:
                 data["problem"] = f"trial {self.problem.trial}: {self.problem.message}"
             chosen.append(data)
         return chosen
+
+    def _least_certain(self, intervention: Interventions) -> list[str]:
+        """What a suggestion says of factors that shift nodes; nothing before there is a belief."""
+        named = self.settings.named
+        belief = self.policy.belief(draws=DRAWS_OF_A_REASON) if named.shifting else None
+        if belief is None:
+            return []
+        found = least_certain_effect(belief, named, intervention, self.settings.reward_index)
+        return [f"least certain is {found}"] if found else []
 
     def pending(self, ledger: Ledger) -> list[Interventions]:
         """Interventions without a result, oldest first."""

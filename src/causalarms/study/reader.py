@@ -15,7 +15,7 @@ from causalarms.policies.stopping import StopRule
 from causalarms.study import cache, exchange, repair, report
 from causalarms.study.effects import effects
 from causalarms.study.explain import explain, rounds_known
-from causalarms.study.inputs import as_context, as_interventions
+from causalarms.study.inputs import as_context, as_intervention, as_interventions
 from causalarms.study.learner import StudyPolicy, policy_of
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Clock, Log, now
@@ -194,10 +194,15 @@ class Reader:
         with self.learning():
             return [found.as_dict() for found in effects(self.beliefs())]
 
-    def graph(self) -> Graph:
-        """Who causes whom, as far as the rounds so far show."""
+    def graph(self, levels: Any = None) -> Graph:
+        """Who causes whom, as far as the rounds so far show.
+
+        `levels` ({factor: level}, as in `predict`) ask for the graph of one setting: it has one
+        regime, and a factor that shifts nodes has the weight of what its level adds to them.
+        """
+        row = None if levels is None else as_intervention(levels, self.settings.named)
         with self.learning():
-            return report.graph(self.beliefs())
+            return report.graph(self.beliefs(), row)
 
     def alarms(self) -> list[dict[str, Any]]:
         """Mechanisms the policy believes to have changed."""

@@ -70,6 +70,15 @@ class Effect(StudyRecord, frozen=True):
     direct: dict[str, Interval]  # level -> the part that no measured node carries
 
 
+class Remark(StudyRecord, frozen=True):
+    """Something that the results say against what the study was told, or that it was not told."""
+
+    node: str
+    factor: str  # that also seems to act on the node; "" of a node that may be context
+    probability: float
+    text: str
+
+
 class Prediction(StudyRecord, frozen=True):
     levels: dict[str, Level]
     intervention: dict[str, int]
@@ -86,6 +95,7 @@ class Certainty(StudyRecord, frozen=True):
     probability: Number = math.nan  # that no allowed intervention is better, net of costs
     expected_loss: Number = math.nan  # net reward per round forgone by playing it for ever
     basis: str = ""  # from what it is known
+    remarks: list[Remark] = field(default_factory=list)
 
 
 class Best(Certainty, frozen=True, kw_only=True):

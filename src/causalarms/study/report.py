@@ -24,7 +24,8 @@ from causalarms.models.belief import Belief, Summary, likely_graph, recommend, s
 from causalarms.models.context import given_context
 from causalarms.policies.base import Policy
 from causalarms.sem.factors import PREFIX, NamedFactors
-from causalarms.study.effects import graph_with_roots
+from causalarms.sem.regimes import regime_names
+from causalarms.study.effects import graph_with_roots, remarks
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Best, Check, Interval, MissingValues, Prediction
@@ -103,9 +104,12 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
     )
 
 
-def graph(beliefs: Beliefs) -> Graph:
-    """The likely edges; factors that shift nodes are roots."""
-    return graph_with_roots(beliefs.known, beliefs.settings.named)
+def graph(beliefs: Beliefs, intervention: Sequence[int] | None = None) -> Graph:
+    """The likely edges; factors that shift nodes are roots.
+
+    With an `intervention` the graph has one regime: the mechanisms in force under it.
+    """
+    return graph_with_roots(beliefs.known, beliefs.settings, intervention)
 
 
 def edges(graph: Graph, named: NamedFactors) -> list[dict[str, Any]]:
@@ -119,6 +123,8 @@ def unknown(graph: Graph, named: NamedFactors) -> list[tuple[str, str]]:
 
 
 def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
+    if regime not in regime_names(graph.n_regimes):  # the levels of a setting
+        return regime
     return named.regime_name(graph.nodes.index(node), graph.regime_names.index(regime))
 
 
@@ -166,6 +172,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         probability=found.probability,
         expected_loss=found.expected_loss,
         basis=f"{len(beliefs.values)} rounds, {basis}",
+        remarks=remarks(beliefs),
     )
 
 

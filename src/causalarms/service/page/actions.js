@@ -1,7 +1,7 @@
 // Everything that writes. An answer of the server is shown where the person looks; what was typed
 // stays until the server has it.
 
-import { refresh } from "./refresh.js";
+import { contextToday, refresh } from "./refresh.js";
 import { change, get, randomHex, remember, say, state, write } from "./store.js";
 import { entryOf, typed } from "./words.js";
 
@@ -38,6 +38,21 @@ export function choose(patch) {
   remember("choice", choice);
 }
 
+let timer = null;
+
+// What is best, and what is expected, may depend on the context.
+export function setContext(node, text) {
+  choose({ context: { ...state.choice.context, [node]: text } });
+  clearTimeout(timer);
+  timer = setTimeout(refresh, 250);
+}
+
+// Nodes of the context at which something stands that is no number.
+export const wrongContext = () =>
+  state.study.context.filter((node) =>
+    Number.isNaN(typed(entryOf(state.choice.context, node) ?? "")),
+  );
+
 // The values of a draft as the API wants them, or what is wrong with them.
 export function readValues(texts, nodes) {
   const values = Object.fromEntries(nodes.map((node) => [node, typed(entryOf(texts, node) ?? "")]));
@@ -53,9 +68,15 @@ export function readValues(texts, nodes) {
 
 export async function ask() {
   if (state.asking) return;
+  const [wrong] = wrongContext();
+  if (wrong !== undefined) {
+    change({ askProblem: `“${state.choice.context[wrong]}” is not a number: ${wrong}.` });
+    return;
+  }
   change({ asking: true, askProblem: "" });
   try {
-    const { trials } = await write("POST", "trials", { worker: myName(), n: 1 });
+    const body = { worker: myName(), n: 1, context: contextToday() };
+    const { trials } = await write("POST", "trials", body);
     showTrial({ state: "asked", ...trials[0] });
     await refresh();
     say(`Trial ${trials[0].trial} is next.`);

@@ -4,6 +4,7 @@ import { html, nothing, render } from "./vendor/lit-html.js";
 import { dismiss, mayWrite } from "./actions.js";
 import { best } from "./best.js";
 import { checks, correctTrial, farSentence } from "./checks.js";
+import { effects } from "./effects.js";
 import { dialogs } from "./forms.js";
 import { graph } from "./graph.js";
 import { nextTrial, settleFocus } from "./next_trial.js";
@@ -29,7 +30,7 @@ function page() {
       <div class="top ${writes ? "" : "is-single"}">
         ${writes ? nextTrial() : nothing} ${best()}
       </div>
-      ${rewards()} ${graph()} ${whatIf()} ${trials()} ${checks()}
+      ${rewards()} ${graph()} ${effects()} ${whatIf()} ${trials()} ${checks()}
     </main>
     ${dialogs()}
     <footer>
@@ -136,6 +137,7 @@ const SECTIONS = [
   ["best", "Best so far"],
   ["rewards", "Results"],
   ["graph", "Causes"],
+  ["effects", "Factors"],
   ["what-if", "What if"],
   ["trials", "Trials"],
   ["checks", "Model checks"],
@@ -155,7 +157,9 @@ function head() {
       The aim: <b>${study.reward}</b> as
       ${study.direction === "maximize" ? "large" : "small"} as possible, with
       ${count(study.factors.length, "thing")} to set and
-      ${count(study.nodes.length, "quantity", "quantities")} to measure.
+      ${count(study.nodes.length, "quantity", "quantities")} to measure${study.context.length
+        ? html`; no factor moves the context, <b>${study.context.join(", ")}</b>`
+        : nothing}.
       <br />${counts(study)}
     </p>
     <nav aria-label="Sections">

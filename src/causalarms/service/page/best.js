@@ -1,12 +1,14 @@
 // The best setting so far: what it gives, how sure that is, what stopping now would cost.
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
-import { updating } from "./refresh.js";
+import { contextFields } from "./forms.js";
+import { contextToday, knowsToday, updating } from "./refresh.js";
 import { state } from "./store.js";
 import {
   capital,
   interval,
   known,
+  name,
   part,
   percent,
   roughly,
@@ -39,7 +41,8 @@ function tooEarly(view) {
 
 function found(view, study) {
   const width = known(view.low) && known(view.high) ? view.high - view.low : null;
-  return html`<p class="lead">${sentence(view.found.levels, study.factors)}</p>
+  return html`${today(study)}
+    <p class="lead">${sentence(view.found.levels, study.factors)}</p>
     <dl class="figures">
       <div>
         <dt>Expected ${study.reward}</dt>
@@ -72,8 +75,24 @@ function found(view, study) {
         </dd>
       </div>
     </dl>
+    ${view.remarks.map(({ text }) => html`<p class="remark"><bdi>${text}</bdi></p>`)}
     ${gains(view, study)}
-    <p class="hint">From ${view.basis}.</p>`;
+    <p class="hint">From ${view.basis}.</p>
+    ${study.context.length && !state.frozen
+      ? html`<details class="quiet">
+          <summary>What is best may depend on the context</summary>
+          ${contextFields("best-context")}
+        </details>`
+      : nothing}`;
+}
+
+function today({ context }) {
+  if (state.frozen || !knowsToday()) return nothing;
+  const values = contextToday();
+  const words = context
+    .filter((node) => Object.hasOwn(values, node))
+    .map((node, i) => html`${i ? ", " : ""}<b>${name(node)}</b> at ${shown(values[node])}`);
+  return html`<p class="eyebrow">Today, with ${words}</p>`;
 }
 
 function gains(view, study) {

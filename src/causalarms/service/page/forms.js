@@ -142,11 +142,15 @@ function details({ trial, found, why }) {
 
 // `draft` has the typed texts and the names of those that are wrong.
 export function valueFields(form, draft, onValues) {
-  const { nodes, reward } = state.study;
+  const { nodes, reward, context } = state.study;
   return nodes.map((node, i) => {
     const wrong = draft.wrong.includes(node);
     return html`<label class="field ${node === reward ? "is-reward" : ""}">
-      <span>${name(node)}${node === reward ? html` <small>the aim</small>` : nothing}</span>
+      <span>${name(node)}${node === reward
+          ? html` <small>the aim</small>`
+          : context.includes(node)
+            ? html` <small>context</small>`
+            : nothing}</span>
       <input
         name="${form}-${i}"
         inputmode=${neverNegative(node) ? "decimal" : "text"}
@@ -158,6 +162,31 @@ export function valueFields(form, draft, onValues) {
       />
     </label>`;
   });
+}
+
+// Today's values of the context, the same everywhere on the page.
+export function contextFields(form) {
+  const { context } = state.study;
+  if (state.frozen || !context.length) return nothing;
+  const wrong = act.wrongContext();
+  return html`<fieldset>
+    <legend>Today</legend>
+    <p class="hint">Context, as far as it is known before a trial. Leave empty what is not known.</p>
+    <div class="fields">
+      ${context.map(
+        (node, i) => html`<label class="field">
+          <span>${name(node)}</span>
+          <input
+            name="${form}-${i}"
+            autocomplete="off"
+            aria-invalid=${wrong.includes(node)}
+            .value=${entryOf(state.choice.context, node) ?? ""}
+            @input=${(event) => act.setContext(node, event.target.value)}
+          />
+        </label>`,
+      )}
+    </div>
+  </fieldset>`;
 }
 
 // What stands in the fields now: a draft may be one frame behind what was typed.

@@ -2,7 +2,8 @@
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { notYet, rearrange, updating } from "./refresh.js";
+import { graphChoice, loadSettingGraph, notYet, rearrange, updating } from "./refresh.js";
+import { aims, route } from "./routes.js";
 import { state } from "./store.js";
 import { capital, count, DASH, known, name, percent, shown, signed } from "./words.js";
 
@@ -16,8 +17,11 @@ export function graph() {
   </section>`;
 }
 
-function learned(view, places) {
-  const { threshold, regime } = state.choice;
+function learned(whole, places) {
+  const { threshold } = state.choice;
+  const regime = graphChoice();
+  const isSetting = regime === "best" || regime === "what-if";
+  const view = isSetting ? (state.settingGraph ?? whole) : whole;
   const single = view.regimes.length === 1;
   const chosen = view.regimes.map((_, i) => i).filter((i) => regime === "all" || i === regime);
   const panels = chosen.length ? chosen : view.regimes.map((_, i) => i);
@@ -32,6 +36,7 @@ function learned(view, places) {
         ? nothing
         : "This method believes in one graph: its doubts about it are not included."}
     </p>
+    ${keys(view)}
     <div class="row controls">
       <label class="slider">
         Arrows with a probability of at least <output>${percent(threshold)}</output>
@@ -44,23 +49,54 @@ function learned(view, places) {
           @input=${(event) => act.choose({ threshold: Number(event.target.value) / 100 })}
         />
       </label>
-      ${single ? nothing : regimes(view.regimes, regime)}
+      ${whole.regimes.length === 1 ? nothing : regimes(whole.regimes, regime)}
       ${places.layout === view.layout
         ? nothing
         : html`<button @click=${() => rearrange(view)}>Rearrange</button>
             <span class="hint">There are new arrows: rearranging makes them easier to follow.</span>`}
     </div>
     <div class="panels columns-${plan.columns}">
-      ${panels.map((i) => panel(view, i, edges, places, plan, single))}
+      ${panels.map((i) => panel(view, i, edges, places, plan, isSetting))}
     </div>
     <details>
       <summary>The same as a table (${count(edges.length, "arrow")})</summary>
-      ${table(edges, single)}
+      ${table(edges, view, isSetting)}
     </details>`;
 }
 
+// What shapes of nodes mean, if there are several.
+function keys({ nodes }) {
+  const kinds = new Set(nodes.map((node) => node.kind));
+  if (kinds.size === 1) return nothing;
+  const meanings = {
+    factor: "a factor, set by a person; dashed, if its last level lowers the quantity",
+    context: "context: no factor moves it",
+  };
+  const box = { x: 17, y: 9, halfWidth: 16, halfHeight: 8, text: "" };
+  return html`<ul class="legend">
+    ${Object.entries(meanings)
+      .filter(([kind]) => kinds.has(kind))
+      .map(
+        ([kind, words]) => html`<li>
+          <svg width="34" height="18" aria-hidden="true">${node("", box, `is-${kind}`, "")}</svg>
+          ${words}
+        </li>`,
+      )}
+  </ul>`;
+}
+
+function show(regime) {
+  act.choose({ regime });
+  loadSettingGraph();
+}
+
 function regimes(names, chosen) {
-  const all = [["all", "all"], ...names.map((title, i) => [i, title])];
+  const all = [
+    ["all", "all"],
+    ...names.map((title, i) => [i, title]),
+    ...(state.best?.found ? [["best", "the best setting"]] : []),
+    ...(state.best?.found && !state.frozen ? [["what-if", "the setting of What if"]] : []),
+  ];
   return html`<fieldset class="segments">
     <legend>Show</legend>
     ${all.map(
@@ -69,7 +105,7 @@ function regimes(names, chosen) {
           type="radio"
           name="regime"
           .checked=${value === chosen}
-          @change=${() => act.choose({ regime: value })}
+          @change=${() => show(value)}
         />
         <span>${title}</span>
       </label>`,
@@ -77,7 +113,7 @@ function regimes(names, chosen) {
   </fieldset>`;
 }
 
-function panel(view, regime, edges, places, plan, single) {
+function panel(view, regime, edges, places, plan, isSetting) {
   const here = edges.filter((e) => e.regime === regime);
   const nodes = new Map(view.nodes.map((node) => [node.name, node]));
   const title = view.regimes[regime];
@@ -90,12 +126,17 @@ function panel(view, regime, edges, places, plan, single) {
     ...boxesOf(places.at, plan),
     width: plan.width,
     edges: here,
-    reward: state.study.reward,
+    kindOf: (node) => (node === state.study.reward ? "reward" : nodes.get(node).kind),
     look,
     label: `${title}: ${count(here.length, "arrow")}, listed in the table below`,
   });
   return html`<figure>
-    ${single ? nothing : html`<figcaption>${caption(view, regime)}</figcaption>`} ${picture}
+    ${isSetting
+      ? html`<figcaption><b><bdi>${title}</bdi></b></figcaption>`
+      : view.regimes.length === 1
+        ? nothing
+        : html`<figcaption>${caption(view, regime)}</figcaption>`}
+    ${picture}
   </figure>`;
 }
 
@@ -115,13 +156,18 @@ function caption({ nodes, regimes: titles }, regime) {
     >`;
 }
 
-function table(edges, single) {
+function table(edges, { nodes, regimes: titles }, isSetting) {
+  const single = titles.length === 1;
+  const ofFactors = isSetting
+    ? " Of a factor: what its level adds, compared with its first."
+    : " Of a factor: what its last level adds, compared with its first.";
   if (!edges.length) return html`<p>No arrow is so probable. Move the slider to the left.</p>`;
   const sorted = [...edges].sort((a, b) => (b.probability ?? 0) - (a.probability ?? 0));
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of arrows">
     <table>
       <caption class="hint">
-        Weight: what one unit more of the cause adds to the effect.
+        Weight: what one unit more of the cause adds to the
+        effect.${nodes.some(({ kind }) => kind === "factor") ? ofFactors : nothing}
       </caption>
       <thead>
         <tr>
@@ -157,7 +203,7 @@ function weight({ weight: w, standard_error: error }) {
 // Wider is more probable, dashed is a negative weight.
 
 // `look` says how a node is drawn: "", "is-unknown" (no data) or "is-absent" (no such regime).
-function graphPicture({ boxes, height, width, edges, reward, look, label }) {
+function graphPicture({ boxes, height, width, edges, kindOf, look, label }) {
   const ends = aims(edges, boxes);
   return html`<svg
     class="graph"
@@ -168,7 +214,7 @@ function graphPicture({ boxes, height, width, edges, reward, look, label }) {
     aria-label=${label}
   >
     ${edges.map((edge, i) => arrow(edge, boxes, ends[i], width, height))}
-    ${Object.entries(boxes).map(([name, box]) => node(name, box, name === reward, look(name)))}
+    ${Object.entries(boxes).map(([name, box]) => node(name, box, `is-${kindOf(name)}`, look(name)))}
   </svg>`;
 }
 
@@ -178,10 +224,20 @@ const TITLES = {
   "": "",
 };
 
-function node(name, { x, y, halfWidth, halfHeight, text }, isReward, looks) {
-  return svg`<g class="node ${isReward ? "is-reward" : ""} ${looks}">
-    <rect x=${x - halfWidth} y=${y - halfHeight} width=${2 * halfWidth} height=${2 * halfHeight}
-      rx=${halfHeight} />
+// Factors are rectangles, context hexagons, all others have round ends.
+function node(name, { x, y, halfWidth, halfHeight, text }, kind, looks) {
+  const [left, right, top, foot] = [x - halfWidth, x + halfWidth, y - halfHeight, y + halfHeight];
+  const cut = 0.6 * halfHeight;
+  const corners =
+    `${left},${y} ${left + cut},${top} ${right - cut},${top} ` +
+    `${right},${y} ${right - cut},${foot} ${left + cut},${foot}`;
+  const shape =
+    kind === "is-context"
+      ? svg`<polygon points=${corners} />`
+      : svg`<rect x=${left} y=${top} width=${2 * halfWidth} height=${2 * halfHeight}
+          rx=${kind === "is-factor" ? 2 : halfHeight} />`;
+  return svg`<g class="node ${kind} ${looks}">
+    ${shape}
     <text x=${x} y=${y} dy="0.34em" text-anchor="middle">${text}</text>
     <title>${name}${TITLES[looks]}</title>
   </g>`;
@@ -346,116 +402,4 @@ function layersOf(entries) {
     layers.set(key, [...(layers.get(key) ?? []), entry]);
   }
   return [...layers].sort((a, b) => a[0] - b[0]).map(([, layer]) => layer);
-}
-
-// -- routes of the arrows -------------------------------------------------------------------------
-//
-// Straight if possible, bent around other nodes if not. The same idea as the project's printed
-// pictures, small enough to run while a slider moves.
-
-const BENDS = [0, 0.06, -0.06, 0.12, -0.12, 0.2, -0.2, 0.3, -0.3, 0.42, -0.42];
-const POINTS = 24;
-const CLEARANCE = 7; // pixels between an arrow and a node
-
-// Where every arrow leaves and enters, [[from, to], ...]: those on the same side of a node are
-// spread, in the order of their directions, so that no head hides another one.
-function aims(edges, boxes) {
-  const ends = edges.map(({ parent, child }) => [{ ...boxes[parent] }, { ...boxes[child] }]);
-  const meeting = new Map();
-  edges.forEach(({ parent, child }, i) => {
-    for (const [end, own, other] of [[0, parent, child], [1, child, parent]]) {
-      const [dx, dy] = [boxes[other].x - boxes[own].x, boxes[other].y - boxes[own].y];
-      const flat = Math.abs(dx) * boxes[own].halfHeight > Math.abs(dy) * boxes[own].halfWidth;
-      const side = flat ? (dx > 0 ? "right" : "left") : dy > 0 ? "below" : "above";
-      const key = JSON.stringify([own, side]);
-      const slope = flat ? dy / Math.abs(dx) : dx / Math.abs(dy);
-      meeting.set(key, [...(meeting.get(key) ?? []), { i, end, flat, slope }]);
-    }
-  });
-  for (const group of meeting.values()) {
-    group.sort((a, b) => a.slope - b.slope);
-    group.forEach(({ i, end, flat }, place) => {
-      const box = ends[i][end];
-      const room = flat ? 1.3 * box.halfHeight : 1.3 * box.halfWidth;
-      const step = Math.min(flat ? 9 : 16, room / group.length);
-      const shift = (place - (group.length - 1) / 2) * step;
-      box.aimX = box.x + (flat ? 0 : shift);
-      box.aimY = box.y + (flat ? shift : 0);
-    });
-  }
-  return ends;
-}
-
-// Boxes are {x, y, halfWidth, halfHeight, aimX, aimY}.
-function route(from, to, others, width, height) {
-  const begin = { x: from.aimX, y: from.aimY };
-  const end = { x: to.aimX, y: to.aimY };
-  let best = null;
-  for (const bend of BENDS) {
-    const control = {
-      x: (begin.x + end.x) / 2 - 2 * bend * (end.y - begin.y),
-      y: (begin.y + end.y) / 2 + 2 * bend * (end.x - begin.x),
-    };
-    const points = curve(begin, control, end);
-    const cost = obstacles(points, others, width, height) + 3 * Math.abs(bend);
-    if (best === null || cost < best.cost - 1e-9) best = { cost, control, points };
-    if (best.cost < 0.05) break;
-  }
-  return fromRimToRim(begin, end, best, from, to);
-}
-
-function curve(a, control, b) {
-  return Array.from({ length: POINTS + 1 }, (_, i) => at(a, control, b, i / POINTS));
-}
-
-function at(a, control, b, t) {
-  const [p, q, r] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2];
-  return { x: p * a.x + q * control.x + r * b.x, y: p * a.y + q * control.y + r * b.y };
-}
-
-function obstacles(points, others, width, height) {
-  let cost = 0;
-  for (const node of others) {
-    let nearest = Infinity;
-    for (const point of points) {
-      const dx = Math.max(Math.abs(point.x - node.x) - node.halfWidth, 0);
-      const dy = Math.max(Math.abs(point.y - node.y) - node.halfHeight, 0);
-      nearest = Math.min(nearest, Math.hypot(dx, dy));
-    }
-    cost += 60 * Math.max(0, 1 - nearest / CLEARANCE);
-  }
-  const out = (p) => Math.max(4 - p.x, p.x - width + 4, 4 - p.y, p.y - height + 4, 0);
-  return cost + 1000 * Math.max(...points.map(out));
-}
-
-// The part of the parabola between the two rims, again as a quadratic curve.
-function fromRimToRim(begin, end, { control }, from, to) {
-  const point = (t) => at(begin, control, end, t);
-  const first = crossing((t) => inside(point(t), from, 1));
-  const last = 1 - crossing((t) => inside(point(1 - t), to, 3));
-  const a = point(first);
-  const b = point(last);
-  const tangent = {
-    x: 2 * (1 - first) * (control.x - begin.x) + 2 * first * (end.x - control.x),
-    y: 2 * (1 - first) * (control.y - begin.y) + 2 * first * (end.y - control.y),
-  };
-  const half = (last - first) / 2;
-  return { a, control: { x: a.x + half * tangent.x, y: a.y + half * tangent.y }, b };
-}
-
-function inside(point, node, air) {
-  const flat = Math.max(node.halfWidth - node.halfHeight, 0);
-  const beyond = Math.max(Math.abs(point.x - node.x) - flat, 0);
-  return Math.hypot(beyond, point.y - node.y) <= node.halfHeight + air;
-}
-
-function crossing(isInside) {
-  let low = 0;
-  let high = 0.5;
-  for (let step = 0; step < 24; step += 1) {
-    const middle = (low + high) / 2;
-    if (isInside(middle)) low = middle;
-    else high = middle;
-  }
-  return high;
 }

@@ -4,7 +4,8 @@
 import { html, nothing } from "./vendor/lit-html.js";
 import { mine, myName } from "./actions.js";
 import * as act from "./actions.js";
-import { factorFields, valueFields } from "./forms.js";
+import { contextFields, factorFields, valueFields } from "./forms.js";
+import { knowsToday } from "./refresh.js";
 import { change, state } from "./store.js";
 import { ageOf, brief, known, sentence, shown } from "./words.js";
 
@@ -40,6 +41,7 @@ function nobodyWaits() {
       <b>${study.reward}</b> or teaches most about what causes it. Carry it out, measure, and type
       in here what came out.
     </p>
+    ${contextFields("ask-context")}
     ${askProblem ? html`<p class="problem" role="alert">${askProblem}</p>` : nothing}
     <div class="row">
       <button class="primary" id="ask" @click=${askAndFocus} aria-disabled=${asking}>
@@ -93,6 +95,12 @@ function trialCard({ row, closed }) {
           then ask for the next
         </label>
       </div>
+      ${state.study.context.length && state.choice.thenNext
+        ? html`<details class="quiet" ?open=${knowsToday()}>
+            <summary>Context of the next trial</summary>
+            ${contextFields("next-context")}
+          </details>`
+        : nothing}
       <details class="quiet">
         <summary>There is no result</summary>
         <label class="field wide">
@@ -167,6 +175,7 @@ function another() {
   const { asking, askProblem } = state;
   return html`<details class="quiet">
     <summary>Ask for a trial of my own</summary>
+    ${contextFields("own-context")}
     ${askProblem ? html`<p class="problem" role="alert">${askProblem}</p>` : nothing}
     <div class="row">
       ${workerField()}

@@ -2,11 +2,15 @@
 
 import { html, nothing } from "./vendor/lit-html.js";
 import { address, change, choicesOf, get, isFrozen, recall, state, write } from "./store.js";
-import { capital } from "./words.js";
+import { capital, entryOf, known, typed } from "./words.js";
 
 export const PAGE = 25; // trials per page of the table
-const VIEWS = ["best", "graph", "alarms", "rewards", "checks"];
-const PATHS = { graph: "graph?above=0.05" }; // the slider goes no lower
+const VIEWS = ["best", "graph", "effects", "alarms", "rewards", "checks"];
+const PATHS = {
+  best: () => (knowsToday() ? `best?context=${inAddress(contextToday())}` : "best"),
+  graph: () => "graph?above=0.05", // the slider goes no lower
+};
+const MAX_PANELS = 4; // beyond, the best setting is shown unless a person chooses otherwise
 const RETRY_MILLISECONDS = [400, 800, 1500, 3000, 5000]; // while the server still learns
 
 let running = null;
@@ -39,7 +43,7 @@ async function load() {
     const clockOffset = offset - Date.now();
     change({ study, status: "ready", problem: null, trouble: "", clockOffset });
     await Promise.all([...VIEWS.map(loadView), loadPending(), loadTrials(), loadNotes()]);
-    await predict();
+    await Promise.all([predict(), loadSettingGraph()]);
     waitForViews();
     return true;
   } catch (problem) {
@@ -57,9 +61,43 @@ function refused(problem) {
 }
 
 async function loadView(name) {
-  const { data } = await get(isFrozen ? name : (PATHS[name] ?? name));
+  const { data } = await get(isFrozen || !PATHS[name] ? name : PATHS[name]());
   change({ [name]: data });
   if (name === "graph") keepPlaces(data);
+}
+
+const inAddress = (value) => encodeURIComponent(JSON.stringify(value));
+
+// Today's values of the context as far as a person typed them, as numbers.
+export function contextToday() {
+  const found = state.study.context.map((node) => [
+    node,
+    typed(entryOf(state.choice.context, node) ?? ""),
+  ]);
+  return Object.fromEntries(found.filter(([, value]) => known(value)));
+}
+
+export const knowsToday = () => Object.keys(contextToday()).length > 0;
+
+// What the graph shows: "all" regimes, the number of one, the "best" setting or that of "what-if".
+export function graphChoice() {
+  const { choice, graph } = state;
+  const most = (graph?.regimes.length ?? 0) > MAX_PANELS ? "best" : "all";
+  const wish = choice.regime ?? most;
+  return (wish === "best" || wish === "what-if") && !canPredict() ? "all" : wish;
+}
+
+// The graph of the chosen setting; a report holds that of the best one.
+export async function loadSettingGraph() {
+  const pathNow = () => {
+    const wish = graphChoice();
+    if (wish !== "best" && wish !== "what-if") return null;
+    const levels = wish === "best" ? state.best.found.levels : chosenLevels();
+    return isFrozen ? "graph_of_best" : `${PATHS.graph()}&levels=${inAddress(levels)}`;
+  };
+  const path = pathNow();
+  const data = path === null ? null : (await get(path)).data;
+  if (path === pathNow()) change({ settingGraph: data }); // else another choice was made meanwhile
 }
 
 async function loadPending() {
@@ -91,11 +129,12 @@ export async function predict() {
   const { best } = state;
   if (isFrozen || !canPredict()) return;
   const levels = chosenLevels();
-  const interventions = [{}, levels];
-  const key = JSON.stringify([best.as_of, interventions]);
+  const body = { interventions: [{}, levels] };
+  if (knowsToday()) body.context = contextToday();
+  const key = JSON.stringify([best.as_of, body]);
   if (state.prediction?.key === key) return;
   try {
-    const found = await write("POST", "predictions", { interventions });
+    const found = await write("POST", "predictions", body);
     if (chosenLevels() !== levels) return; // another choice was made meanwhile
     const [natural, chosen] = found.predictions;
     change({ prediction: { key, natural, chosen, problem: "" } });

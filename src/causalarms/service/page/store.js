@@ -13,6 +13,8 @@ export const state = {
   study: null,
   best: null,
   graph: null,
+  settingGraph: null, // of the setting that is shown instead of regimes
+  effects: null,
   alarms: null,
   rewards: null,
   checks: null,
@@ -23,7 +25,7 @@ export const state = {
   places: null, // the positions of nodes that the graph is drawn with
   card: null, // the trial in the card, as it was last seen
   drafts: {}, // what is being typed, by trial
-  choice: { threshold: 0.5, regime: "all", levels: null, thenNext: true },
+  choice: { threshold: 0.5, regime: null, levels: null, context: {}, thenNext: true },
   dialog: null,
   asking: false,
   askProblem: "",

@@ -2,8 +2,8 @@
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
-import { factorFields } from "./forms.js";
-import { canPredict, chosenLevels, notYet, predict } from "./refresh.js";
+import { contextFields, factorFields } from "./forms.js";
+import { canPredict, chosenLevels, loadSettingGraph, notYet, predict } from "./refresh.js";
 import { state } from "./store.js";
 import { interval, known, moved, name, sentence, shown, signed } from "./words.js";
 
@@ -21,6 +21,7 @@ export function whatIf() {
             out.
           </p>
           <div class="fields">${factorFields("what-if", chosenLevels(), choose)}</div>
+          ${contextFields("what-if-context")}
           <div class="row">
             <button @click=${() => choose({ ...best.found.levels })}>The best so far</button>
             <button @click=${() => choose({})}>Nothing switched</button>
@@ -33,7 +34,7 @@ export function whatIf() {
 function choose(levels) {
   act.choose({ levels });
   clearTimeout(timer);
-  timer = setTimeout(predict, 120);
+  timer = setTimeout(() => Promise.all([predict(), loadSettingGraph()]), 120);
 }
 
 function expected() {
