@@ -14,6 +14,7 @@ from causalarms.arrays import FloatArray, Interventions
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, likely_graph, summary
 from causalarms.posterior.base import Draws
+from causalarms.posterior.roots import first_columns, root_names, root_steps
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import Counts
 from causalarms.study.records import Effect, Interval
@@ -31,29 +32,18 @@ def graph_with_roots(belief: Belief, named: NamedFactors) -> Graph:
     return likely_graph(roots, (*named.nodes, *root_names(named)), regimes)
 
 
-def root_names(named: NamedFactors) -> list[str]:
-    """Of factors that shift nodes, in the graph: the factor's own unless a node is called so."""
-    return [named.shown[named.n_measured + int(c)] for c in _first_columns(named)]
-
-
-def _first_columns(named: NamedFactors) -> list[int]:
-    return [int(np.argmax(named.groups == group)) for group in range(len(named.shifting))]
-
-
 def with_roots(belief: Belief, named: NamedFactors) -> tuple[Belief, Counts]:
     """The same belief with one node for all columns of a factor, and the regimes of all nodes."""
     n, n_roots = named.n_measured, len(named.shifting)
     if not n_roots:
         return belief, named.regimes
-    first = [n + column for column in _first_columns(named)]
+    first = [n + column for column in first_columns(named)]
     kept = [*range(n), *first]
-    steps = np.zeros((n_roots, len(named.groups)))  # from the first level to the last, by column
-    for root, at in enumerate(named.shifting):
-        codes = named.factors[at].codes
-        steps[root, named.groups == root] = codes[-1] - codes[0]
     draws = belief.draws
     weights = draws.weights[:, :, kept][:, :, :, kept]
-    weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :, n:, :n])
+    weights[:, :, n:, :n] = np.einsum(
+        "gc,drcj->drgj", root_steps(named), draws.weights[:, :, n:, :n]
+    )
     place = np.full(len(named.system_nodes), -1)
     place[kept] = np.arange(len(kept))
     order = np.array([[place[i] for i in row if place[i] >= 0] for row in draws.order])
@@ -125,7 +115,7 @@ def _direct(belief: Belief, rows: Interventions, reward: int, n_measured: int) -
 def _acts_on(belief: Belief, named: NamedFactors) -> list[dict[str, float]]:
     """By factor, the probability that it acts on each node; a mechanism per level is told."""
     chance = belief.edge_probability.max(axis=0)  # (M, M)
-    columns = dict(zip(named.shifting, _first_columns(named), strict=True))
+    columns = dict(zip(named.shifting, first_columns(named), strict=True))
     found = []
     for at, factor in enumerate(named.factors):
         if at in columns:

@@ -28,7 +28,7 @@ from causalarms.policies.registry import (
     policy_factory,
     policy_names,
 )
-from causalarms.posterior.prior import FactorColumns
+from causalarms.posterior.roots import factor_columns
 from causalarms.rng import stream
 from causalarms.sem.regimes import all_two
 from causalarms.study.cache import CachedState, made_by
@@ -337,7 +337,7 @@ def _untaught(settings: Settings) -> Policy:
                 f"noise_mean and factors that shift nodes ({names}) do not go together: leave it "
                 "out, it is learned"
             )
-        columns = {"columns": FactorColumns(named.groups, named.codes, named.chances)}
+        columns = {"columns": factor_columns(named)}
     if settings.context and _accepts(settings.policy, "context"):
         columns["context"] = [settings.nodes.index(node) for node in settings.context]
     mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))

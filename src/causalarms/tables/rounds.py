@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.errors import DataError, ModelError, shown
+from causalarms.sem.factor import UNKNOWN
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import (
     Counts,
@@ -26,7 +27,13 @@ from causalarms.sem.regimes import (
     regime_counts,
 )
 from causalarms.tables.cells import Cells, Columns, is_nan
-from causalarms.tables.read import PlainTable, as_frame, check_width, read_table
+from causalarms.tables.levels import (
+    FactorLevels,
+    factor_levels,
+    numbers_of_text,
+    refuse_names_of_nodes,
+)
+from causalarms.tables.read import NumberColumn, PlainTable, as_frame, check_width, read_table
 from causalarms.tables.write import (
     FIRST,
     LAST,
@@ -48,6 +55,7 @@ class TableRounds(NamedTuple):
     rows: npt.NDArray[np.int64]  # (n,), the rows of the table, as people count them
     source: str  # how the interventions were given
     left_out: tuple[str, ...]  # a remark for each kind of rows that are not here
+    factors: FactorLevels | None = None  # what was set, besides regimes of nodes
 
     def shown_regimes(self, told: Mapping[str, int] | None = None) -> Counts:
         """How many regimes each node has, (N,): as told by name, else the largest seen and 0.
@@ -84,7 +92,7 @@ def rounds_of(
     interventions: Any = None,
     *,
     nodes: Sequence[str] | None = None,
-    factors: NamedFactors | None = None,
+    factors: NamedFactors | str | None = None,
     only_nodes: bool = False,
     intervened: str | None = None,
     ignore: Iterable[str] = (),
@@ -94,7 +102,8 @@ def rounds_of(
 
     interventions   a second table
     nodes           their names; None: all columns that are nothing else
-    factors         of these nodes: what was set is said of them, by level; None: by regime of nodes
+    factors         of these nodes: what was set is said of them, by level; None: by regime of
+                    nodes; "unknown": so, and what has a column and is not a node is a factor
     only_nodes      refuse columns that are nothing to these nodes
     intervened      the column of names; None: looked for
     ignore          columns to leave out
@@ -103,6 +112,8 @@ def rounds_of(
     if isinstance(ignore, str):
         raise DataError(f"ignore is a list of columns, not {shown(ignore)}")
     ignore = tuple(ignore)
+    unknown = list[str]() if factors == UNKNOWN else None
+    factors = factors if isinstance(factors, NamedFactors) else None
     first = _cells(given, "observations")
     second = None if interventions is None else _switches(interventions, nodes)
     for name in ignore:
@@ -133,13 +144,15 @@ def rounds_of(
             f"({PREFIX}NAME columns, a column of names, a second table); keep one"
         )
     if second is not None:
-        regimes = _from_flags(second.without(ignore), names, table.n_rows, factors)
+        switches = second.without(ignore)
+        regimes = _from_flags(switches, names, table.n_rows, factors, unknown)
         source = f"columns of {Path(second.what).name}"
     elif named is not None:
         regimes, source = _from_names(table, named, names, factors), f"column {named!r}"
     else:
         others = [name for name in columns if name not in flags]
-        regimes = _from_flags(table.without(others), names, table.n_rows, factors)
+        switches = table.without(others)
+        regimes = _from_flags(switches, names, table.n_rows, factors, unknown)
         source = f"{len(flags)} {PREFIX}NAME columns" if flags else "none given: all natural"
     # Trials without a result have empty cells, which must not count as incomplete rows.
     keep, remarks = np.ones(table.n_rows, dtype=bool), list[str]()
@@ -152,8 +165,23 @@ def rounds_of(
     if not len(rows):
         raise DataError(f"{what}: no row has a result")
     return TableRounds(
-        names, values[rows], regimes[rows], rows + table.first_row, source, tuple(remarks)
-    )
+        names, values[rows], regimes[rows], rows + table.first_row, source, tuple(remarks),
+        _learned_factors(switches, unknown, rows) if unknown else None,
+    )  # fmt: skip
+
+
+def _learned_factors(
+    table: Cells, columns: Sequence[str], rows: npt.NDArray[np.int64]
+) -> FactorLevels:
+    """Levels of the factors that are learned, of the rows that are kept."""
+    found: dict[str, list[Any]] = {}
+    for column in columns:
+        cells = table.columns[column]
+        found[column.removeprefix(PREFIX)] = (
+            cells.numbers[rows].tolist() if isinstance(cells, NumberColumn)
+            else numbers_of_text([cells[row] for row in rows])
+        )  # fmt: skip
+    return factor_levels(found, rows + table.first_row)
 
 
 def _cells(given: Any, what: str) -> Cells:
@@ -251,9 +279,16 @@ def _switches(given: Any, nodes: Sequence[str] | None) -> Cells:
 
 
 def _from_flags(
-    table: Cells, nodes: Sequence[str], n_rows: int, factors: NamedFactors | None
+    table: Cells,
+    nodes: Sequence[str],
+    n_rows: int,
+    factors: NamedFactors | None,
+    unknown: list[str] | None,
 ) -> npt.NDArray[np.int64]:
-    """Regimes (n, N) of columns of regimes, or of levels if there are factors."""
+    """Regimes (n, N) of columns of regimes, or of levels if there are factors.
+
+    Columns that are not about a node are added to `unknown`; None: they are refused.
+    """
     if table.columns and table.n_rows != n_rows:
         raise DataError(f"{table.what} has {table.n_rows} rows for {n_rows} rows of samples")
     kind, known = ("node", nodes) if factors is None else ("factor", factors.names)
@@ -263,6 +298,13 @@ def _from_flags(
         name = column.removeprefix(PREFIX)
         if factors is not None and name in factors.nodes and name not in factors.names:
             table.refuse_switched(column, name)  # the node has no switch
+            continue
+        if unknown is not None and name not in nodes:
+            twins = [other for other in unknown if other.removeprefix(PREFIX) == name]
+            if twins:
+                raise DataError(f"columns {twins[0]!r} and {column!r} are about the same factor")
+            refuse_names_of_nodes([name], nodes)
+            unknown.append(column)
             continue
         try:
             at = node_index(name, nodes) if factors is None else factors.factor(name)
