@@ -123,10 +123,10 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     >>> model.draw(rng, 3).weights.shape
     (3, 2, 5, 5)
     >>> load = np.repeat([1, 2, 4], 40)
-    >>> heat = 20 * load + rng.normal(size=120)
-    >>> X = np.column_stack([heat, 0.1 * heat + rng.normal(size=120)])
-    >>> GraphPosterior().fit(X, factors={"load": load}).graph_.edges
-    OutEdgeView([('x0', 'x1'), ('load', 'x0')])
+    >>> heat = 2 * load + rng.normal(size=120)
+    >>> X = np.column_stack([heat, heat + rng.normal(size=120)])
+    >>> list(GraphPosterior().fit(X, factors={"load": load}).graph_.edges)
+    [('x0', 'x1'), ('load', 'x0')]
     """
 
     def __init__(
