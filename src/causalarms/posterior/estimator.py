@@ -243,7 +243,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
             noise_mean=None if mean is None else mean / units.scale,
             noise_std=None if std is None else roots.padded(std) / units.scale,
             prior=prior,
-            allowed=roots.edges(allowed, pairs=True),
+            allowed=roots.edges(allowed, pairs=roots.shows_pairs(system.values)),
             required=roots.edges(required, pairs=False),
             memory_limit=self.memory_limit,
         )

@@ -141,6 +141,16 @@ class Roots:
         single = np.flatnonzero(self._acting.sum(axis=1) == 1)
         return values[:, [*range(self.n_measured), *(self.n_measured + single)]]
 
+    def shows_pairs(self, values: FloatArray) -> bool:
+        """Whether rounds (n, N + C) tell effects of pairs of factors from those of each.
+
+        If factors were moved one at a time, columns of pairs are sums of others: they would explain
+        all that single factors do.
+        """
+        columns = values[:, self.n_measured :]
+        with_pairs = np.column_stack([np.ones(len(values)), columns])
+        return bool(np.linalg.matrix_rank(with_pairs) == with_pairs.shape[1])
+
     def edges(self, given: BoolArray, *, pairs: bool) -> BoolArray:
         """Of all columns, (.., N + C, N + C), as given of roots, (.., N + F, N + F).
 
