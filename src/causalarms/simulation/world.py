@@ -18,7 +18,11 @@ from causalarms.arrays import BoolArray, FloatArray, Intervention, Interventions
 from causalarms.errors import ModelError
 from causalarms.limits import MAX_BENT_NODES
 from causalarms.rng import stream
+from causalarms.search import Constraints as NumberedConstraints
+from causalarms.search import best_intervention
+from causalarms.sem.constraints import Constraints
 from causalarms.sem.ensembles import Ensemble, regenerate
+from causalarms.sem.factors import NamedFactors
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import Counts, n_interventions
 from causalarms.sem.rewards import all_interventions, index_of, of_regimes, propagate
@@ -46,6 +50,8 @@ class World:
               variance 1, or a list of them that the nodes take in turn
     bend      what replaces x in w x: a name, or a function (values, scale) -> values; None: nothing
     hidden    how many of the last nodes are never shown
+    factors   what is set, if the last nodes are columns of factors (`sem/shifts.py`); None: every
+              node is switched for itself
 
     >>> world = World(LinearSEM(weights=np.zeros((2, 2, 2)), noise_mean=1.0), noise="laplace")
     >>> world.best_reward(0)
@@ -60,12 +66,14 @@ class World:
         noise: Noise = GAUSSIAN,
         bend: str | Bend | None = None,
         hidden: int = 0,
+        factors: NamedFactors | None = None,
     ):
         self.systems = [systems] if isinstance(systems, LinearSEM) else list(systems)
         self.change_points = list(changes)
         self.noise = noise
         self.bend = None if bend is None else bend_of(bend)
         self.hidden = hidden
+        self.factors = factors
         self._draw_noise = noise_distribution(noise)
         if len(self.systems) != len(self.change_points) + 1:
             raise ModelError(
@@ -87,6 +95,14 @@ class World:
             )
         if (first.regimes[self.n_nodes :] > 1).any():
             raise ModelError("a hidden node has no switch: give it one regime (regimes=1)")
+        if factors is not None:
+            if factors.system_nodes != first.nodes:
+                raise ModelError(
+                    f"the factors are for a system of the nodes {', '.join(factors.system_nodes)}, "
+                    f"not {', '.join(first.nodes)}"
+                )
+            if self.bend is not None or hidden:
+                raise ModelError("a world with factors has no bends and no hidden nodes")
         if self.bend is not None and n_interventions(first.regimes) > 2**MAX_BENT_NODES:
             raise ModelError(
                 f"if mechanisms bend, all interventions are compared: {first.n_nodes} nodes have "
@@ -117,6 +133,11 @@ class World:
     def noise_std(self) -> FloatArray:
         """Of the first system, (N,) or (R, N)."""
         return self.systems[0].noise_std[..., : self.n_nodes]
+
+    @cached_property
+    def constraints(self) -> NumberedConstraints | None:
+        """What may be played if there are factors: all columns of one at the same level."""
+        return None if self.factors is None else Constraints().over(self.factors)
 
     @property
     def linear(self) -> bool:
@@ -197,6 +218,11 @@ class World:
 
         number   of the system
         """
+        if self.constraints is not None:
+            sem = self.systems[number]
+            return best_intervention(
+                sem.weights, sem.mechanism_mean, sem.order, sem.reward, constraints=self.constraints
+            ).intervention
         if self.bend is None:
             return self.systems[number].best_intervention()[: self.n_nodes]
         rows: Interventions = all_interventions(self.n_nodes, self.regimes)
@@ -214,6 +240,8 @@ class World:
 
         number   of the system
         """
+        if self.constraints is not None:
+            return float(self.expected_reward(self.constraints.interventions(), number).mean())
         if self.bend is None:
             return self.systems[number].average_reward()
         return float(self._bent_rewards[number].mean())
