@@ -60,7 +60,7 @@ def test_json_is_what_python_gives(data: Path) -> None:
     columns = made()
     factors = {name: columns.pop(f"do:{name}") for name in ("load", "kind")}
     X = np.column_stack(list(columns.values()))
-    model = GraphPosterior(context=[0]).fit(X, factors=factors)  # type: ignore[list-item]
+    model = GraphPosterior(context=[0]).fit(X, factors=factors)
     assert found["factors"] == {"load": [1, 2, 4], "kind": ["none", "z"]}
     assert found["nodes"] == [*columns, "load", "kind"]
     assert list(found["effects"]["load"].values()) == pytest.approx(
@@ -96,7 +96,7 @@ def test_a_second_table_may_have_factors(data: Path, tmp_path: Path) -> None:
 
 def test_a_table_that_a_study_exported_is_learned(tmp_path: Path) -> None:
     columns = made(30)
-    factors = {"load": {"levels": [1, 2, 4]}, "kind": {"levels": ["none", "z"]}}
+    factors: dict[str, Any] = {"load": {"levels": [1, 2, 4]}, "kind": {"levels": ["none", "z"]}}
     nodes = ["weather", "heat", "yield"]
     with Study.create(tmp_path / "s.db", nodes=nodes, reward="yield", factors=factors) as study:
         study.add_observations(columns)

@@ -143,7 +143,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         forbidden: Edges | None = None,
         required: Edges | None = None,
         tiers: Tiers | None = None,
-        context: Sequence[str] | None = None,
+        context: Sequence[str | int] | None = None,
         memory_limit: int | None = None,
         method: str = "auto",
         n_sweeps: int = 500,
