@@ -175,15 +175,34 @@ def test_a_switch_of_a_node_and_a_factor_are_learned_together() -> None:
 def test_one_factor_at_a_time_is_enough() -> None:
     """Pairs of factors that were never moved together must not explain what each one does."""
     rng = np.random.default_rng(4)
-    which = rng.integers(4, size=400)
-    factors = {f"drug{k}": np.where(which == k, "on", "off") for k in (1, 2, 3)}
-    a = 2.0 * (which == 1) + rng.normal(size=400)
-    b = a - 2.0 * (which == 2) + rng.normal(size=400)
+    which = rng.integers(6, size=900)
+    factors = {f"drug{k}": np.where(which == k, "on", "off") for k in range(1, 6)}
+    a = np.array([0, 1, -2, 3, -1, 0])[which] + rng.normal(size=900)
+    b = a - 2.0 * (which == 5) + rng.normal(size=900)
     effects = GraphPosterior().fit(np.column_stack([a, b]), factors=factors).effects_
-    assert effects["drug1"]["x0"] > 0.99
-    assert effects["drug2"]["x1"] > 0.99
-    assert max(effects["drug3"].values()) < 0.2
-    assert max(effects["drug1"]["x1"], effects["drug2"]["x0"]) < 0.2
+    assert min(effects[f"drug{k}"]["x0"] for k in (1, 2, 3, 4)) > 0.99
+    assert effects["drug5"]["x1"] > 0.99
+    assert effects["drug5"]["x0"] < 0.2
+    assert max(effects[f"drug{k}"]["x1"] for k in (1, 2, 3, 4)) < 0.2
+
+
+def test_what_two_factors_do_together_is_learned_if_they_were_moved_together() -> None:
+    rng = np.random.default_rng(4)
+    one, two = rng.integers(2, size=(2, 300))
+    a = np.where((one == 1) & (two == 1), 5.0, 0.0) + rng.normal(size=300)
+    X = np.column_stack([a, rng.normal(size=300)])
+    model = GraphPosterior().fit(X, factors={"one": one, "two": two})
+    assert model.edge_probability_[0, 2:, 0].min() > 0.99
+    assert model.noise_std_[0, 0] == pytest.approx(1.0, abs=0.1)  # not what the sum leaves over
+
+
+def test_what_factors_explain_is_not_noise() -> None:
+    rng = np.random.default_rng(4)
+    load = np.repeat([1, 2, 3], 10)
+    X = np.column_stack([30.0 * load + rng.normal(size=30), rng.normal(size=30)])
+    model = GraphPosterior().fit(X, factors={"load": load})
+    assert model.noise_std_[0, 0] == pytest.approx(1.0, rel=0.5)
+    assert model.weights_[0, 2, 0] == pytest.approx(60, abs=2)
 
 
 def test_prior_knowledge_of_factors_is_exact() -> None:
