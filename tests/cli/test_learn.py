@@ -139,7 +139,7 @@ def refusals(tmp_path: Path, values: Values, regimes: Values) -> dict[str, tuple
         "gone": (case("gone", changed("do:c", 7, "")), "row 8 of column 'do:c' is empty"),
         "constant": (case("constant", good | {"b": [3.0] * 160}), "node 'b' is constant"),
         "twins": (case("twins", good | {"b": good["a"]}), "'a' and 'b' are identical"),
-        "unknown": (case("unknown", good | {"do:q": [0] * 160}), "there is no node 'q'"),
+        "unknown": (case("unknown", good | {"do:q": [0] * 160}), "factor 'q' is 0 in all 160 rows"),
         "who": (case("who", good | {"intervened": ["z"] * 160}), "names 'z', which is not a node"),
         "few": (case("few", {k: v[:1] for k, v in (good | flags).items()}), "a minimum of 2"),
         "empty": (empty, "is empty"),

@@ -11,13 +11,15 @@ import pytest
 from scipy.stats import multivariate_t
 
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.prior import FactorColumns, MechanismPrior
+from causalarms.posterior.prior import MechanismPrior
+from causalarms.posterior.roots import chances_of, factor_columns
 from causalarms.sem.factors import NamedFactors
 from causalarms.statistics.dataset import Moments
 
 NODES = ("a", "b", "c")
 FACTORS = {"load": {"levels": [1.0, 2.0, 4.0]}, "kind": {"levels": ["x", "y"]}}
-ACTS = 0.3
+ACTS = np.array([[0.3, 0.1, 0.6], [0.2, 1.0, 0.3]])  # (factors, nodes); 1: it was told
+REWARD = 2
 PRIOR = MechanismPrior(
     weight_scale=(1.0, 4.0),
     noise_shape=0.5,
@@ -45,13 +47,14 @@ class Data(NamedTuple):
 
     def posterior(self, prior: MechanismPrior = PRIOR, **settings: Any) -> ExactPosterior:
         named = self.named
-        chances = np.full(len(np.unique(named.groups)), ACTS)
+        chances = settings.pop("chances", ACTS)
+        reward = settings.pop("reward", REWARD)
         moments = Moments(len(named.system_nodes), regimes=named.regimes)
         for x, u, row in zip(self.values, self.columns, self.rows, strict=True):
             moments.add(np.concatenate([x, u]), row)
         return ExactPosterior(
             len(named.system_nodes), moments, prior=prior, regimes=named.regimes,
-            columns=FactorColumns(named.groups, named.codes, chances), **settings,
+            columns=factor_columns(named, chances, reward=reward), **settings,
         )  # fmt: skip
 
 
@@ -65,23 +68,29 @@ def made(seed: int = 0, n: int = 14) -> Data:
     return Data(named, levels, np.column_stack([a, b, b - 0.5 * a + e[:, 2]]))
 
 
-def brute_force(data: Data, allowed: Any) -> tuple[Any, float]:
-    """Probability of every edge, (M, M), and the log evidence."""
-    named, x, u = data.named, data.values, data.columns
-    n, groups = len(x), [np.flatnonzero(named.groups == g) for g in range(3)]
+def brute_force(data: Data, chances: Any = ACTS) -> tuple[Any, float]:
+    """Probability of every edge, (M, M), and the log evidence.
+
+    Load has columns 0 and 1, kind has column 2, and 3 is what both do together.
+    """
+    x, u = data.values, data.columns
+    own = {0: [0, 1], 1: [2]}
     chance = PRIOR.edge_probability
     assert isinstance(chance, float)
     local: dict[Any, float] = {}
     for j in range(3):
-        possible = [g for g in range(3) if allowed[3 + groups[g][0], j]]
         others = [k for k in range(3) if k != j]
         for parents in subsets(others):
-            for acting in subsets(possible):
-                log = len(parents) * math.log(chance) + (2 - len(parents)) * math.log(1 - chance)
-                log += len(acting) * math.log(ACTS)
-                log += (len(possible) - len(acting)) * math.log(1 - ACTS)
-                z = np.hstack([x[:, parents], *(u[:, groups[g]] for g in acting)])
-                local[j, parents, acting] = log + np.logaddexp.reduce(
+            for acting in subsets([0, 1]):
+                prior = chance ** len(parents) * (1 - chance) ** (2 - len(parents))
+                for f in range(2):
+                    prior *= chances[f, j] if f in acting else 1 - chances[f, j]
+                if prior == 0.0:
+                    continue
+                pair = [3] if acting or j == REWARD else []
+                columns = (*(c for f in acting for c in own[f]), *pair)
+                z = np.hstack([x[:, parents], u[:, columns]])
+                local[j, parents, columns] = math.log(prior) + np.logaddexp.reduce(
                     [
                         marginal_likelihood(x[:, j], z, scale) - math.log(2)
                         for scale in PRIOR.weight_scales
@@ -96,11 +105,9 @@ def brute_force(data: Data, allowed: Any) -> tuple[Any, float]:
         for system in itertools.product(*each):
             weight = math.exp(sum(local[key] for key in system) - top)
             total += weight
-            for j, parents, acting in system:
+            for j, parents, columns in system:
                 found[list(parents), j] += weight
-                for g in acting:
-                    found[3 + groups[g], j] += weight
-    assert n
+                found[[3 + c for c in columns], j] += weight
     return found / total, math.log(total) + top
 
 
@@ -114,16 +121,24 @@ def marginal_likelihood(y: Any, z: Any, scale: float) -> float:
     return float(multivariate_t(np.zeros(n), spread, df=2 * shape).logpdf(y))
 
 
-def test_it_is_the_sum_over_all_tuples() -> None:
+@pytest.mark.parametrize("context", [(), ("a",)])
+def test_it_is_the_sum_over_all_tuples(context: tuple[str, ...]) -> None:
     data = made()
-    allowed = np.ones((7, 7), dtype=bool)
-    allowed[5, 0] = False  # kind does not act on a
-    posterior = data.posterior(allowed=allowed)
-    edges, evidence = brute_force(data, allowed)
+    chances = np.where(np.isin(NODES, context), 0.0, ACTS)
+    posterior = data.posterior(chances=chances)
+    edges, evidence = brute_force(data, chances)
     assert np.abs(posterior.edge_probability[0] - edges).max() < 1e-9
     assert posterior._forward[-1] == pytest.approx(evidence, abs=1e-9)
     drawn = posterior.draw(np.random.default_rng(1), 20_000).adjacency[:, 0].mean(axis=0)
     assert np.abs(drawn - edges).max() < 5 * 0.5 / math.sqrt(20_000)
+
+
+def test_no_factor_moves_context_and_the_untold_is_unlikely() -> None:
+    told = NamedFactors.of({"load": {"acts_on": ["b"], "effect": "shift"}, "kind": {}}, NODES)
+    chances = chances_of(told, ["a"])
+    assert chances[:, 0].tolist() == [0.0, 0.0]
+    assert chances[0, 1] == 1.0
+    assert 0.0 < chances[0, 2] < 0.1 < chances[1, 2]
 
 
 def test_all_columns_of_a_factor_act_or_none() -> None:
@@ -135,7 +150,8 @@ def test_all_columns_of_a_factor_act_or_none() -> None:
 
 def test_nothing_depends_on_the_order_of_nodes_levels_or_factors() -> None:
     data = made()
-    plain = data.posterior().edge_probability[0]
+    even = np.full((2, 3), 0.3)
+    plain = data.posterior(chances=even).edge_probability[0]
     turned = np.array([2, 0, 1])
     other = Data(
         NamedFactors.of(
@@ -145,7 +161,8 @@ def test_nothing_depends_on_the_order_of_nodes_levels_or_factors() -> None:
         np.column_stack([1 - data.levels[:, 1], (data.levels[:, 0] + 1) % 3]),
         data.values[:, turned],
     )
-    again = other.posterior().edge_probability[0]
+    place = turned.tolist().index(REWARD)
+    again = other.posterior(chances=even, reward=place).edge_probability[0]
     places = [*turned.tolist(), 5, 3, 4, 6]  # of what is now measured, kind, load, both
     assert again == pytest.approx(plain[np.ix_(places, places)], abs=1e-9)
 

@@ -32,6 +32,7 @@ SETTINGS: dict[str, Any] = {
     "forbidden": [("x0", "x1")],
     "required": [("x1", "x0")],
     "tiers": [["x1"], ["x0"]],
+    "context": ["x1"],
     "memory_limit": 10**6,
     "method": "exact",
     "n_sweeps": 100,

@@ -29,7 +29,8 @@ from causalarms.simulation import (
     monte_carlo,
     summarise,
 )
-from causalarms.simulation.world import MONTE_CARLO, noise_distribution
+from causalarms.simulation.noise import noise_distribution
+from causalarms.simulation.world import MONTE_CARLO
 from causalarms.simulation.worlds import fingerprint
 
 STORED = Path(__file__).parent / "data" / "results-1.jsonl"

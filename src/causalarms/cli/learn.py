@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from causalarms.cli.learn_report import (
+    graph_record,
+    posterior_record,
+    print_posterior,
+    print_record,
+)
 from causalarms.cli.options import (
     FORCE,
     JSON,
@@ -26,17 +32,18 @@ from causalarms.cli.options import (
     refuse_given,
     refuse_picture,
 )
-from causalarms.cli.terminal import collected_warnings, print_json, print_table, progress, say
+from causalarms.cli.terminal import collected_warnings, print_json, progress, say
 from causalarms.errors import CausalArmsError, DataError, IdentifiabilityWarning
 from causalarms.files import refuse_output
-from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, open_directions
-from causalarms.graphs.graph import MARKS, Graph, varsortability
+from causalarms.graphs.diagnostics import open_directions
+from causalarms.graphs.graph import MARKS, Graph
 from causalarms.graphs.inputs import Rounds, checked_rounds
 from causalarms.graphs.registry import make_learner
 from causalarms.limits import MAX_REGIMES
-from causalarms.posterior.chains.convergence import GOOD_R_HAT
 from causalarms.posterior.estimator import GraphPosterior
 from causalarms.registry import part_of
+from causalarms.sem.factor import UNKNOWN
+from causalarms.sem.factors import PREFIX
 from causalarms.sem.regimes import Counts, as_interventions, topological_order
 from causalarms.tables.rounds import TableRounds, rounds_of
 
@@ -45,7 +52,6 @@ if TYPE_CHECKING:
 
 MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
-BAD_FIT_P_VALUE = 1e-3  # below this a mechanism is called a bad fit
 # The paper's CSL-nw, and CSL with the regimes apart, as the authors' program learns them.
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
@@ -58,9 +64,8 @@ METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
 CSL_ONLY = ("max_samples", "n_bootstrap", "on_few_samples")
 KNOWLEDGE = ("forbid", "require", "tier")
 POSTERIOR_ONLY = (
-    "miss_probability_per_edge", "miss_probability_whole_graph", "noise_scale",
+    "miss_probability_per_edge", "miss_probability_whole_graph", "noise_scale", "context",
 )  # fmt: skip
-MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 
 
 @click.command()
@@ -93,6 +98,12 @@ MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
 @edges("forbid", "--forbid", "--forbid-edge", words="Edge that does not exist.")
 @edges("require", "--require", "--require-edge", words="Edge that exists.")
 @TIERS
+@click.option(
+    "--context",
+    callback=lambda context, option, text: names(text) or None,
+    metavar="A,B,...",
+    help="posterior: nodes that only each other cause, and no factor moves, such as the weather.",
+)
 @click.option("--max-samples", type=SAMPLES, help="csl: largest number of samples per mechanism.")
 @click.option(
     "--few-samples",
@@ -166,8 +177,9 @@ def learn(
     Rows are rounds, columns are nodes. Interventions are columns do:NAME with the regime of the
     node (0 natural, 1 intervened, more if there are more settings), or a column 'intervened'
     that names the intervened nodes separated by ';', or a second table. A node that was never
-    switched has one mechanism. A row with an empty cell is refused by its number, or left out
-    with --skip-incomplete.
+    switched has one mechanism. If NAME is not a node, do:NAME holds the levels of a factor,
+    numbers or names, and it is learned which nodes the factor shifts. A row with an empty cell is
+    refused by its number, or left out with --skip-incomplete.
     """
     inputs = [path for path in (data, interventions) if path is not None]
     # Before anything is learned: that may take an hour, and would be lost.
@@ -178,6 +190,7 @@ def learn(
         interventions,
         intervened=intervened,
         nodes=names(nodes) or None,
+        factors=UNKNOWN,
         ignore=ignore,
         incomplete="skip" if skip_incomplete else "refuse",
     )
@@ -185,6 +198,8 @@ def learn(
     rows = as_interventions(found.regimes, found.nodes, counts)
     rounds = checked_rounds(found.values, rows, found.nodes)
     known = knowledge(tier, forbid, require)
+    if method != "posterior":
+        _refuse_factors(found, method)
     if method not in CSL_METHODS:
         refuse_given(CSL_ONLY, f"for CSL, not for {method}: add --method csl")
     if method != "posterior":
@@ -212,22 +227,25 @@ def learn(
         collected_warnings(messages, show=not as_json),
         _live_line(len(rounds.nodes), counted=method in CSL_METHODS) as on_removal,
     ):
-        _warn_of_never_switched(rounds, counts)
+        if found.factors is None:
+            _warn_of_never_switched(rounds, counts)
         mean = _noise_mean(noise_mean)
         if method in CSL_METHODS:
             told["on_removal"] = on_removal
+        if found.factors is not None:
+            told["factors"] = found.factors
         if method in METHODS:
             graph = learner.fit_rounds(rounds, mean, **told).result_
         else:
             graph = _fit_other(learner, method, rounds, mean)
     for path in outputs:
         _write_graph(graph, path, inputs, force)
-    record = _record(graph, rounds, found, method)
+    record = graph_record(graph, learner, rounds, found, method)
     if as_json:
-        print_json(record | _posterior_summary(learner) | {"warnings": messages})
+        print_json(record | posterior_record(learner) | {"warnings": messages})
         return
-    _print_record(record, list(graph.measures), int(rounds.regimes.any(axis=1).sum()))
-    _print_posterior(learner)
+    print_record(record, list(graph.measures), int(rounds.regimes.any(axis=1).sum()))
+    print_posterior(learner)
     for path in outputs:
         say(f"wrote {path}")
 
@@ -277,86 +295,6 @@ def _fit_other(learner: Any, method: str, rounds: Rounds, noise_mean: Any) -> Gr
     )
 
 
-def _record(graph: Graph, rounds: Rounds, table: TableRounds, method: str) -> dict[str, Any]:
-    """A graph, the data it came from, and how well the model fits them."""
-    checks = check_mechanisms(
-        *rounds, graph.adjacency, graph.weights, graph.known, graph.regime_names
-    )
-    return {
-        "method": method,
-        "n_rounds": len(rounds.values),
-        "nodes": list(graph.nodes),
-        "interventions": table.source,
-        "regimes": dict(zip(graph.nodes, graph.counts.tolist(), strict=True)),
-        "left_out": list(table.left_out),
-        "order": None if graph.order is None else list(graph.order),
-        "edges": graph.edges(),
-        "unknown": [{"regime": r, "node": node} for r, node in graph.unknown()],
-        "checks": checks,
-        "varsortability": varsortability(graph.adjacency.any(axis=0), rounds.values.var(axis=0)),
-    }
-
-
-def _print_record(record: dict[str, Any], measures: list[str], n_intervened: int) -> None:
-    say(
-        f"{record['n_rounds']} rounds of {len(record['nodes'])} nodes, {n_intervened} with an "
-        f"intervention ({record['interventions']}); method {record['method']}"
-    )
-    for remark in record["left_out"]:
-        say(remark)
-    # Two regimes are the usual case: only nodes with more or fewer are worth a line.
-    more = [f"{node} {k}" for node, k in record["regimes"].items() if k > 2]
-    if more:
-        say("regimes: " + ", ".join(more))
-    fixed = [node for node, k in record["regimes"].items() if k == 1]
-    if fixed:
-        say("never switched, one mechanism each, learned from all rounds: " + ", ".join(fixed))
-    rows = [
-        [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]
-        + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
-        for e in record["edges"]
-    ]
-    print_table(["regime", "edge", "weight", *measures], rows)
-    if record["order"] is None:
-        say(
-            "The regimes mix into a cycle: some interventions have no expected reward. "
-            "The posterior and --method csl learn one common order."
-        )
-    else:
-        say("order: " + ", ".join(record["order"]))
-    if record["unknown"]:
-        unknown = ((one["node"], one["regime"]) for one in record["unknown"])
-        say("unknown, for lack of data: " + _mechanisms(unknown))
-    _print_checks(record["checks"])
-    if not np.isnan(record["varsortability"]):
-        say(
-            f"varsortability {record['varsortability']:.2f} "
-            "(near 1: the variances alone give the order away)"
-        )
-
-
-def _print_checks(checks: list[MechanismCheck]) -> None:
-    doubted = False
-    for name, words in (
-        ("gaussian_p", "residuals are not Gaussian"),
-        ("linear_p", "the relation to the parents bends"),
-    ):
-        bad = [check for check in checks if getattr(check, name) < BAD_FIT_P_VALUE]
-        if bad:
-            doubted = True
-            where = _mechanisms((check.node, check.regime) for check in bad)
-            say(
-                f"model check: in {len(bad)} of {len(checks)} mechanisms {words} "
-                f"(p < {BAD_FIT_P_VALUE:g}): {where}"
-            )
-    if doubted:
-        say("The linear Gaussian model is an approximation here; read edges as hypotheses.")
-
-
-def _mechanisms(found: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{node} ({regime})" for node, regime in found)
-
-
 def _refuse(path: Path, inputs: list[Path], force: bool) -> None:
     if path.suffix in MARKS:
         refuse_output(path, MARKS[path.suffix], inputs=inputs, force=force)
@@ -377,52 +315,12 @@ def _write_graph(graph: Graph, path: Path, inputs: list[Path], force: bool) -> N
     save_figure(draw_graph(graph), path, made_by=MADE_BY, inputs=inputs, force=force)
 
 
-def _posterior_summary(learner: Any) -> dict[str, Any]:
-    """What only the posterior can say, for --json; nothing for other learners."""
-    if not isinstance(learner, GraphPosterior):
-        return {}
-    chains = learner.diagnostics_
-    return {
-        "log_evidence": learner.log_evidence_,
-        "chains": None if chains is None else chains._asdict() | {"converged": chains.converged},
-        "whole_graph_miss_probability": learner.whole_graph_miss_probability_,
-        "largest_dropped_probability": learner.largest_dropped_probability_,
-        "left_out_edges": learner.left_out_,
-        "edge_probability": dict(
-            zip(learner.result_.regime_names, learner.edge_probability_.tolist(), strict=True)
-        ),
-    }
-
-
-def _print_posterior(learner: Any) -> None:
-    """How likely edges are that the graph does not have, and how well chains have mixed."""
-    if not isinstance(learner, GraphPosterior):
-        return
-    probability = learner.edge_probability_
-    absent = (
-        ~learner.adjacency_ & learner.known_[:, None, :] & (probability > MIN_SHOWN_PROBABILITY)
-    )
-    rows = [
-        [
-            learner.result_.regime_names[r],
-            f"{learner.nodes_[p]} -> {learner.nodes_[c]}",
-            f"{probability[r, p, c]:.2f}",
-        ]
-        for r, p, c in sorted(np.argwhere(absent).tolist(), key=lambda e: -probability[tuple(e)])
-    ]
-    if rows:
-        print_table(["regime", "edge left out", "probability"], rows)
-    said = f"probability that the graph lacks an edge: {learner.whole_graph_miss_probability_:.2g}"
-    chains = learner.diagnostics_
-    if chains is None:
-        say(f"{said}; log evidence {learner.log_evidence_:.1f}")
-        return
-    say(said)
-    say(
-        f"sampled: {chains.n_orders} orders of {chains.n_chains} chains, worst R-hat "
-        f"{chains.worst_r_hat:.2f} (good: at most {GOOD_R_HAT}), at least "
-        f"{chains.effective_size:.0f} effective orders per edge"
-    )
+def _refuse_factors(found: TableRounds, method: str) -> None:
+    for name in () if found.factors is None else found.factors.names:
+        raise DataError(
+            f"column {PREFIX}{name}: there is no node {name!r}, and {method} cannot learn what a "
+            f"factor acts on: leave it out (--ignore {PREFIX}{name}), or use --method posterior"
+        )
 
 
 def _refuse_many_regimes(counts: Counts, nodes: tuple[str, ...], method: str) -> None:

@@ -133,7 +133,8 @@ PROCESSES = Processes()
 def systems_options(command: Command) -> Command:
     """Options that say which systems with known truth are played or learned."""
     # Imported here: commands of a study share the options above and simulate nothing.
-    from causalarms.simulation.world import BENDS, NOISE_DISTRIBUTIONS
+    from causalarms.simulation.noise import NOISE_DISTRIBUTIONS
+    from causalarms.simulation.world import BENDS
 
     return stacked(
         click.option("--nodes", type=NODES, default=10, help="Number of nodes."),

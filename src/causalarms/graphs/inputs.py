@@ -175,8 +175,12 @@ def edge_constraints(
     forbidden: Edges | None = None,
     required: Edges | None = None,
     tiers: Tiers | None = None,
+    context: Iterable[str | int] | None = None,
+    n_roots: int = 0,
 ) -> tuple[BoolArray, BoolArray]:
     """`allowed` and `required` adjacency (N, N), which hold in both regimes.
+
+    Nothing but context causes `context`. Nothing causes the last `n_roots`, which are factors.
 
     >>> allowed, needed = edge_constraints(["a", "b", "c"], required=[("a", "b"), ("b", "c")])
     >>> bool(allowed[2, 0]), bool(allowed[0, 2])
@@ -189,6 +193,27 @@ def edge_constraints(
     if cycle:
         names = [nodes[i] for i in [*cycle, cycle[0]]]
         raise SettingError("the required edges contain the cycle " + " -> ".join(names))
+    for parent, child in np.argwhere(needed[:, n_nodes - n_roots :])[:1]:
+        factor = nodes[n_nodes - n_roots + child]
+        raise SettingError(
+            f"edge {nodes[parent]} -> {factor} is required, and {factor} is a factor: nothing "
+            "that is measured causes it"
+        )
+    outside = np.zeros(n_nodes, dtype=bool)
+    for node in _listed("context", context, "a list of nodes"):
+        outside[_position("context", node, nodes)] = True
+    for factor in np.flatnonzero(outside[n_nodes - n_roots :])[:1]:
+        raise SettingError(
+            f"context: {nodes[n_nodes - n_roots + factor]!r} is a factor; context is what is "
+            "measured and no factor moves"
+        )
+    for parent, child in np.argwhere(needed & ~outside[:, None] & outside)[:1]:
+        raise SettingError(
+            f"edge {nodes[parent]} -> {nodes[child]} is required, and {nodes[child]} is context: "
+            "nothing but context causes it"
+        )
+    banned |= ~outside[:, None] & outside
+    banned[:, n_nodes - n_roots :] = True
     for parent, child in np.argwhere(needed & banned)[:1]:
         raise SettingError(
             f"edge {nodes[parent]} -> {nodes[child]} is required and forbidden (or against tiers)"

@@ -10,7 +10,7 @@ DAG can keep all of them.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,20 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import IdentifiabilityWarning
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_ORDERED_NODES
-from causalarms.posterior.base import Posterior
 from causalarms.posterior.orders import best_order
 from causalarms.sem.regimes import regime_names, topological_order
 
 LIKELY = 0.5  # an edge is in "the graph" if its probability is above this
 PRIORITY = 1e6  # how much more an edge above the tolerance counts than one below
+
+
+class EdgeProbabilities(Protocol):
+    """What a graph is chosen by: a posterior, or the part of one that is about some nodes."""
+
+    @property
+    def edge_probability(self) -> FloatArray: ...
+
+    def probability_within(self, kept: BoolArray) -> float: ...
 
 
 class KeptGraph(NamedTuple):
@@ -50,7 +58,7 @@ def likely_edges(probability: FloatArray) -> BoolArray:
     return np.asarray(likely & _forward(safe_order(probability, LIKELY), probability.shape))
 
 
-def keep_per_edge(posterior: Posterior, tolerance: float, known: BoolArray) -> KeptGraph:
+def keep_per_edge(posterior: EdgeProbabilities, tolerance: float, known: BoolArray) -> KeptGraph:
     """The sparsest DAG that has every edge of probability above the tolerance.
 
     If no DAG has all of them, those of the smallest total probability are missing (`left_out`).
@@ -64,7 +72,7 @@ def keep_per_edge(posterior: Posterior, tolerance: float, known: BoolArray) -> K
     return _described(posterior, order, likely & forward, known, left_out, not left_out.any())
 
 
-def keep_whole_graph(posterior: Posterior, tolerance: float, known: BoolArray) -> KeptGraph:
+def keep_whole_graph(posterior: EdgeProbabilities, tolerance: float, known: BoolArray) -> KeptGraph:
     """The fewest of the most probable edges that contain all edges with probability 1 - tolerance.
 
     If no graph inside the order can do that, the tolerance holds given that all edges follow the
@@ -231,7 +239,7 @@ def improve_order(weight: FloatArray, order: IntArray) -> None:
             order[home] = node
 
 
-def _of_known(posterior: Posterior, known: BoolArray) -> FloatArray:
+def _of_known(posterior: EdgeProbabilities, known: BoolArray) -> FloatArray:
     return np.where(known[:, None, :], posterior.edge_probability, 0.0)
 
 
@@ -252,7 +260,7 @@ def _edges(chosen: IntArray, shape: tuple[int, ...]) -> BoolArray:
 
 
 def _described(
-    posterior: Posterior,
+    posterior: EdgeProbabilities,
     order: IntArray,
     kept: BoolArray,
     known: BoolArray,

@@ -14,7 +14,6 @@ level: all columns of a factor that acts on a node are regressors of the node (`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,7 +25,6 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import fraction, number
 from causalarms.errors import ModelError, ScaleWarning, SettingError
 from causalarms.kernels import kernel
-from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.statistics.dataset import Moments
 
@@ -96,24 +94,6 @@ class FactorColumns(NamedTuple):
     factors: IntArray  # (C,) as bits: a column is a regressor if one of its factors acts
     codes: FloatArray  # (R, C) the value of each column at every level
     chances: FloatArray  # (F, N) the probability that a factor acts on a node; 1: it does
-
-    @classmethod
-    def of(
-        cls, named: NamedFactors, *, reward: int | None = None, context: Sequence[str] = ()
-    ) -> FactorColumns:
-        """The columns of named factors. No factor moves `context`.
-
-        What two factors do together acts on the `reward` in any case, and on another node if some
-        factor does. So the model contains the regression of the reward on all levels, which it
-        must not lose to: what a node carries need not be all that the factors do to the reward.
-        """
-        pairs = 1 << len(named.chances)
-        factors = np.where(named.is_pair, named.bits | pairs, named.bits)
-        chances = np.where(np.isin(named.nodes, context), 0.0, named.chances)
-        of_pairs = np.zeros(len(named.nodes))
-        if reward is not None:
-            of_pairs[reward] = 1.0
-        return cls(factors, named.codes, np.vstack([chances, of_pairs]))
 
 
 def no_columns(regimes: IntArray) -> FactorColumns:

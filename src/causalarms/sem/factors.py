@@ -163,17 +163,8 @@ class NamedFactors:
 
     @cached_property
     def bits(self) -> IntArray:
-        """The factors of every column as bits, by their place in `shifting`, (C,).
-
-        A column is a regressor of a node if one of its factors acts on the node. Pairs have the
-        bits of all factors: what two of them do together may be carried by a node that only a third
-        acts on.
-        """
-        every = (1 << len(self.shifting)) - 1
-        found = [
-            1 << self.shifting.index(c.factors[0]) if len(c.factors) == 1 else every
-            for c in self.columns
-        ]
+        """The factors of every column as bits, by their place in `shifting`, (C,)."""
+        found = [sum(1 << self.shifting.index(at) for at in c.factors) for c in self.columns]
         return np.array(found, dtype=np.int64)
 
     @cached_property

@@ -15,10 +15,11 @@ from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.pictures.layout import layered_layout
+from causalarms.posterior.roots import root_names
 from causalarms.sem.factor import Level
 from causalarms.service import records
 from causalarms.study import Study, report
-from causalarms.study.effects import effects, root_names, with_roots
+from causalarms.study.effects import effects, with_roots
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs

@@ -7,10 +7,11 @@ from causalarms.simulation.experiment import (
     LearnerExperiment,
 )
 from causalarms.simulation.monte_carlo import compare_learners, monte_carlo
+from causalarms.simulation.noise import NOISE_DISTRIBUTIONS
 from causalarms.simulation.results import Results, read_results
 from causalarms.simulation.simulate import Trace, simulate
 from causalarms.simulation.summary import summarise, summarise_learners
-from causalarms.simulation.world import BENDS, NOISE_DISTRIBUTIONS, Change, World, switching_world
+from causalarms.simulation.world import BENDS, Change, World, switching_world
 
 __all__ = [
     "BENDS",

@@ -23,6 +23,7 @@ from causalarms.graphs.registry import make_learner
 from causalarms.policies.base import Policy
 from causalarms.policies.registry import accepted_settings, make_policy, policy_factory
 from causalarms.policies.stopping import Recommends, StopRule
+from causalarms.posterior.roots import factor_columns
 from causalarms.registry import part_of
 from causalarms.rng import stream
 from causalarms.simulation.results import Record, plain, short_name
@@ -199,6 +200,11 @@ class Experiment(Comparison):
         # what it is told of the truth follows from its signature: nobody is told by accident
         accepted = accepted_settings(contestant.factory)
         told: dict[str, Any] = {"horizon": self.horizon} | self.told_of(world)
+        if world.factors is not None:
+            told["constraints"] = world.constraints
+            if "columns" in accepted:
+                told["columns"] = factor_columns(world.factors, reward=world.reward)
+                told.pop("noise_mean", None)  # means and shifts are learned together
         if "graph" in accepted:
             told["graph"] = world.adjacency()
         if "systems" in accepted:
@@ -431,6 +437,8 @@ class LearnerExperiment(Comparison):
     def record(self, entry: LearnerContestant, repetition: int) -> Record:
         """Errors of the graph that was learned, and the processor time of the fit."""
         world, shown = self.world(repetition), entry.rounds_shown
+        if world.factors is not None:
+            raise ModelError("learners are compared on systems without factors")
         # not the contestant's: all learners that are shown the same kind see the same rounds
         rng = stream(self.seed, "learner rounds", repetition)
         A = self.interventions(world, shown, rng)

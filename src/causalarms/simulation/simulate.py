@@ -159,3 +159,9 @@ def _check(policy: Policy, world: World, horizon: int, batch: int) -> None:
             f"the policy takes the nodes to have {policy.regimes.tolist()} regimes, the world has "
             f"{world.regimes.tolist()}: tell the policy (regimes=)"
         )
+    allowed = world.constraints
+    if allowed is not None and policy.constraints.factors != allowed.factors:
+        raise ModelError(
+            "the policy does not know the factors of the world, whose columns are set together: "
+            "tell the policy (make_policy(..., constraints=world.constraints))"
+        )

@@ -18,19 +18,18 @@ from causalarms.arrays import BoolArray, FloatArray, Intervention, Interventions
 from causalarms.errors import ModelError
 from causalarms.limits import MAX_BENT_NODES
 from causalarms.rng import stream
+from causalarms.search import Constraints as NumberedConstraints
+from causalarms.search import best_intervention
+from causalarms.sem.constraints import Constraints
 from causalarms.sem.ensembles import Ensemble, regenerate
+from causalarms.sem.factors import NamedFactors
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import Counts, n_interventions
 from causalarms.sem.rewards import all_interventions, index_of, of_regimes, propagate
+from causalarms.simulation.noise import GAUSSIAN, Noise, noise_distribution
 
-Distribution: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
-Noise: TypeAlias = "str | Distribution | Sequence[str | Distribution]"
 Bend: TypeAlias = Callable[[FloatArray, float], FloatArray]
 
-GAUSSIAN = "gaussian"
-DEGREES_OF_FREEDOM = 3  # of Student's t: fewer have no variance
-CHECKED_DRAWS = 4000  # of a user's distribution
-MAX_MEAN = 0.2  # twelve standard errors of the mean of so many draws
 PILOT_ROUNDS = 4000  # measure the scales of bent mechanisms
 MONTE_CARLO = 10_000  # samples per expected reward, the same noise for all interventions
 
@@ -51,6 +50,8 @@ class World:
               variance 1, or a list of them that the nodes take in turn
     bend      what replaces x in w x: a name, or a function (values, scale) -> values; None: nothing
     hidden    how many of the last nodes are never shown
+    factors   what is set, if the last nodes are columns of factors (`sem/shifts.py`); None: every
+              node is switched for itself
 
     >>> world = World(LinearSEM(weights=np.zeros((2, 2, 2)), noise_mean=1.0), noise="laplace")
     >>> world.best_reward(0)
@@ -65,12 +66,14 @@ class World:
         noise: Noise = GAUSSIAN,
         bend: str | Bend | None = None,
         hidden: int = 0,
+        factors: NamedFactors | None = None,
     ):
         self.systems = [systems] if isinstance(systems, LinearSEM) else list(systems)
         self.change_points = list(changes)
         self.noise = noise
         self.bend = None if bend is None else bend_of(bend)
         self.hidden = hidden
+        self.factors = factors
         self._draw_noise = noise_distribution(noise)
         if len(self.systems) != len(self.change_points) + 1:
             raise ModelError(
@@ -92,6 +95,14 @@ class World:
             )
         if (first.regimes[self.n_nodes :] > 1).any():
             raise ModelError("a hidden node has no switch: give it one regime (regimes=1)")
+        if factors is not None:
+            if factors.system_nodes != first.nodes:
+                raise ModelError(
+                    f"the factors are for a system of the nodes {', '.join(factors.system_nodes)}, "
+                    f"not {', '.join(first.nodes)}"
+                )
+            if self.bend is not None or hidden:
+                raise ModelError("a world with factors has no bends and no hidden nodes")
         if self.bend is not None and n_interventions(first.regimes) > 2**MAX_BENT_NODES:
             raise ModelError(
                 f"if mechanisms bend, all interventions are compared: {first.n_nodes} nodes have "
@@ -122,6 +133,11 @@ class World:
     def noise_std(self) -> FloatArray:
         """Of the first system, (N,) or (R, N)."""
         return self.systems[0].noise_std[..., : self.n_nodes]
+
+    @cached_property
+    def constraints(self) -> NumberedConstraints | None:
+        """What may be played if there are factors: all columns of one at the same level."""
+        return None if self.factors is None else Constraints().over(self.factors)
 
     @property
     def linear(self) -> bool:
@@ -202,6 +218,11 @@ class World:
 
         number   of the system
         """
+        if self.constraints is not None:
+            sem = self.systems[number]
+            return best_intervention(
+                sem.weights, sem.mechanism_mean, sem.order, sem.reward, constraints=self.constraints
+            ).intervention
         if self.bend is None:
             return self.systems[number].best_intervention()[: self.n_nodes]
         rows: Interventions = all_interventions(self.n_nodes, self.regimes)
@@ -219,6 +240,8 @@ class World:
 
         number   of the system
         """
+        if self.constraints is not None:
+            return float(self.expected_reward(self.constraints.interventions(), number).mean())
         if self.bend is None:
             return self.systems[number].average_reward()
         return float(self._bent_rewards[number].mean())
@@ -301,95 +324,6 @@ def deviating_world(sem: LinearSEM, rounds: Sequence[int]) -> World:
             systems.append(following)
             changes.append(after)
     return World(systems, changes)
-
-
-# -- noise: every distribution has mean 0 and variance 1; systems shift and scale it ---------------
-
-
-def _gaussian(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.standard_normal(shape)
-
-
-def _uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.uniform(-(3**0.5), 3**0.5, shape)
-
-
-def _laplace(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.laplace(0.0, 0.5**0.5, shape)
-
-
-def _student_t(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    variance = DEGREES_OF_FREEDOM / (DEGREES_OF_FREEDOM - 2)
-    return rng.standard_t(DEGREES_OF_FREEDOM, shape) / variance**0.5
-
-
-def _exponential(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.exponential(1.0, shape) - 1.0
-
-
-NOISE_DISTRIBUTIONS: dict[str, Distribution] = {
-    GAUSSIAN: _gaussian,
-    "uniform": _uniform,
-    "laplace": _laplace,
-    "student-t": _student_t,
-    "exponential": _exponential,
-}
-
-
-def noise_distribution(noise: Noise) -> Distribution:
-    """One distribution for all nodes, or several that the nodes take in turn.
-
-    noise   a name, a function (rng, shape) -> draws, or a list of them
-
-    >>> bool(noise_distribution("uniform")(stream(0, "doc"), (100, 2)).max() < 3**0.5)
-    True
-    """
-    if isinstance(noise, str) or callable(noise):
-        return _one(noise)
-    each = [_one(one) for one in noise]
-    if not each:
-        raise ModelError("noise: the list of distributions is empty")
-
-    def in_turn(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        values = np.empty(shape)
-        for node in range(shape[-1]):
-            values[..., node] = each[node % len(each)](rng, shape[:-1])
-        return values
-
-    return in_turn
-
-
-def refuse_shifted(noise: Noise) -> None:
-    """ModelError if a user's distribution is not centred: expected rewards would be wrong.
-
-    noise   as for `noise_distribution`
-    """
-    mean = noise_distribution(noise)(stream(0, "look at noise"), (CHECKED_DRAWS, 1)).mean()
-    if abs(mean) > MAX_MEAN:
-        raise ModelError(
-            f"noise: the distribution must have mean 0, not about {mean:.2g}: subtract it, and "
-            "give it to the system as its noise_mean"
-        )
-
-
-def _one(given: str | Distribution) -> Distribution:
-    if not callable(given):
-        if given not in NOISE_DISTRIBUTIONS:
-            raise ModelError(
-                f"unknown noise {given!r}; there are {', '.join(NOISE_DISTRIBUTIONS)}, or give a "
-                "function (rng, shape) -> draws"
-            )
-        return NOISE_DISTRIBUTIONS[given]
-
-    def checked(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        values = np.asarray(given(rng, shape), dtype=float)
-        if values.shape != tuple(shape):
-            raise ModelError(f"noise: the function gave the shape {values.shape}, not {shape}")
-        if not np.isfinite(values).all():
-            raise ModelError("noise: the function gave a value that is not finite")
-        return values
-
-    return checked
 
 
 # -- bends: w x of a linear mechanism becomes w f(x, scale); scales make them fit nodes of any size

@@ -15,17 +15,9 @@ from causalarms.rng import stream
 from causalarms.sem.ensembles import Ensemble, WeightDistribution, random_sem
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import all_two, regime_counts
+from causalarms.simulation.noise import GAUSSIAN, Noise, noise_distribution, refuse_shifted
 from causalarms.simulation.results import Record, address, plain
-from causalarms.simulation.world import (
-    GAUSSIAN,
-    Bend,
-    Noise,
-    World,
-    bend_of,
-    noise_distribution,
-    refuse_shifted,
-    switching_world,
-)
+from causalarms.simulation.world import Bend, World, bend_of, switching_world
 
 MakeSystem: TypeAlias = Callable[[np.random.Generator], LinearSEM | World]
 Systems: TypeAlias = "MakeSystem | Sequence[LinearSEM | World]"

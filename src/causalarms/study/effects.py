@@ -16,6 +16,7 @@ from causalarms.arrays import BoolArray, FloatArray, Interventions
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, likely_graph, summary
 from causalarms.posterior.base import Draws
+from causalarms.posterior.roots import first_columns, root_names, root_steps
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import Counts, existing
 from causalarms.study.records import Effect, Interval, Remark
@@ -45,11 +46,6 @@ def graph_with_roots(
     return replace(graph, regime_names=setting, factors=tuple(names), context=settings.context)
 
 
-def root_names(named: NamedFactors) -> list[str]:
-    """Of factors that shift nodes, in the graph: the factor's own unless a node is called so."""
-    return [named.shown[named.n_measured + int(c)] for c in _first_columns(named)]
-
-
 def setting_name(named: NamedFactors, intervention: Sequence[int]) -> str:
     """What the one regime of the graph of a setting is called."""
     levels, moved = named.levels(intervention), named.switched(intervention)
@@ -58,22 +54,14 @@ def setting_name(named: NamedFactors, intervention: Sequence[int]) -> str:
     return ", ".join(shown) or "every factor at its first level"
 
 
-def _first_columns(named: NamedFactors) -> list[int]:
-    return [int(np.argmax(named.bits == 1 << root)) for root in range(len(named.shifting))]
-
-
 def with_roots(
     belief: Belief, named: NamedFactors, intervention: Sequence[int] | None = None
 ) -> tuple[Belief, Counts]:
     """The same belief with one node for all columns of a factor, and the regimes of all nodes."""
-    n, n_roots = named.n_measured, len(named.shifting)
-    first = [n + column for column in _first_columns(named)]
+    n = named.n_measured
+    first = [n + column for column in first_columns(named)]
     kept = [*range(n), *first]
-    levels = None if intervention is None else named.numbers_of(intervention)
-    steps = np.zeros((n_roots, len(named.bits)))  # from the first level on, by column
-    for root, at in enumerate(named.shifting):
-        codes = named.factors[at].codes
-        steps[root, named.bits == 1 << root] = codes[-1 if levels is None else levels[at]] - codes[0]
+    steps = root_steps(named, None if intervention is None else named.numbers_of(intervention))
     regimes = named.regimes[kept].copy()
     regimes[n:] = 1
     r = int(regimes.max())  # columns have more regimes than nodes, and roots have one
@@ -100,7 +88,7 @@ def with_roots(
     )
     if intervention is None:
         return found, regimes
-    return _in_force(found, [*intervention[:n], *[0] * n_roots]), np.ones_like(regimes)
+    return _in_force(found, [*intervention[:n], *[0] * len(first)]), np.ones_like(regimes)
 
 
 def _in_force(belief: Belief, regimes: Sequence[int]) -> Belief:
@@ -176,7 +164,7 @@ def _direct(belief: Belief, rows: Interventions, reward: int, n_measured: int) -
 def _acts_on(belief: Belief, named: NamedFactors) -> list[dict[str, float]]:
     """By factor, the probability that it acts on each node; a mechanism per level is told."""
     chance = belief.edge_probability.max(axis=0)  # (M, M)
-    columns = dict(zip(named.shifting, _first_columns(named), strict=True))
+    columns = dict(zip(named.shifting, first_columns(named), strict=True))
     found = []
     for at, factor in enumerate(named.factors):
         if at in columns:
@@ -264,12 +252,14 @@ def least_certain_effect(
     added = weights[:, :, n:] * named.values(intervention.tolist())  # (child, draws, columns)
     best, found = 0.0, ""
     for root, at in enumerate(named.shifting):
-        carried = added[:, :, named.groups == root].sum(axis=2) * flow.T  # (child, draws)
+        carried = added[:, :, named.bits == 1 << root].sum(axis=2) * flow.T  # (child, draws)
         spread = carried.std(axis=1)
         node = int(np.argmax(spread))
         if spread[node] > best:
             best, name = float(spread[node]), named.factors[at].name
-            chance = float((weights[node][:, n:][:, named.groups == root] != 0).any(axis=1).mean())
+            chance = float(
+                (weights[node][:, n:][:, named.bits == 1 << root] != 0).any(axis=1).mean()
+            )
             sure = chance > SURE
             found = f"what {name} does to" if sure else f"whether {name} acts on"
             found += f" {named.nodes[node]}"

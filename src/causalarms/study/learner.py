@@ -28,7 +28,7 @@ from causalarms.policies.registry import (
     policy_factory,
     policy_names,
 )
-from causalarms.posterior.prior import FactorColumns
+from causalarms.posterior.roots import chances_of, factor_columns
 from causalarms.rng import stream
 from causalarms.sem.regimes import all_two
 from causalarms.study.cache import CachedState, made_by
@@ -364,8 +364,8 @@ def _untaught(settings: Settings) -> Policy:
                 f"noise_mean and factors that shift nodes ({names}) do not go together: leave it "
                 "out, it is learned"
             )
-        made = FactorColumns.of(named, reward=settings.reward_index, context=settings.context)
-        columns = {"columns": made}
+        chances = chances_of(named, settings.context)
+        columns = {"columns": factor_columns(named, chances, reward=settings.reward_index)}
     if settings.context and _accepts(settings.policy, "context"):
         columns["context"] = [settings.nodes.index(node) for node in settings.context]
     mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))

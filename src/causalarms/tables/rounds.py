@@ -8,18 +8,15 @@ nodes, separated by `;`; or a second table with a column of regimes per node. A 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.checks import usable, why_unusable
 from causalarms.errors import DataError, ModelError, shown
-from causalarms.limits import MAX_REGIMES
-from causalarms.sem.factor import OFF_ON, Factor
+from causalarms.sem.factor import UNKNOWN
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import (
     Counts,
@@ -28,6 +25,13 @@ from causalarms.sem.regimes import (
     node_index,
     node_names,
     regime_counts,
+)
+from causalarms.tables.cells import Cells, Columns, is_nan
+from causalarms.tables.levels import (
+    FactorLevels,
+    factor_levels,
+    numbers_of_text,
+    refuse_names_of_nodes,
 )
 from causalarms.tables.read import NumberColumn, PlainTable, as_frame, check_width, read_table
 from causalarms.tables.write import (
@@ -38,12 +42,8 @@ from causalarms.tables.write import (
     column_of,
 )
 
-NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
-SWITCHES = {"false": 0, "true": 1}
 NAME_COLUMNS = ("intervened", "interventions", "targets")  # found by themselves
 SEPARATOR = ";"
-
-Columns = Mapping[str, Sequence[Any]]
 
 
 class TableRounds(NamedTuple):
@@ -55,6 +55,7 @@ class TableRounds(NamedTuple):
     rows: npt.NDArray[np.int64]  # (n,), the rows of the table, as people count them
     source: str  # how the interventions were given
     left_out: tuple[str, ...]  # a remark for each kind of rows that are not here
+    factors: FactorLevels | None = None  # what was set, besides regimes of nodes
 
     def shown_regimes(self, told: Mapping[str, int] | None = None) -> Counts:
         """How many regimes each node has, (N,): as told by name, else the largest seen and 0.
@@ -91,7 +92,7 @@ def rounds_of(
     interventions: Any = None,
     *,
     nodes: Sequence[str] | None = None,
-    factors: NamedFactors | None = None,
+    factors: NamedFactors | str | None = None,
     only_nodes: bool = False,
     intervened: str | None = None,
     ignore: Iterable[str] = (),
@@ -101,7 +102,8 @@ def rounds_of(
 
     interventions   a second table
     nodes           their names; None: all columns that are nothing else
-    factors         of these nodes: what was set is said of them, by level; None: by regime of nodes
+    factors         of these nodes: what was set is said of them, by level; None: by regime of
+                    nodes; "unknown": so, and what has a column and is not a node is a factor
     only_nodes      refuse columns that are nothing to these nodes
     intervened      the column of names; None: looked for
     ignore          columns to leave out
@@ -110,6 +112,8 @@ def rounds_of(
     if isinstance(ignore, str):
         raise DataError(f"ignore is a list of columns, not {shown(ignore)}")
     ignore = tuple(ignore)
+    unknown = list[str]() if factors == UNKNOWN else None
+    factors = factors if isinstance(factors, NamedFactors) else None
     first = _cells(given, "observations")
     second = None if interventions is None else _switches(interventions, nodes)
     for name in ignore:
@@ -140,13 +144,15 @@ def rounds_of(
             f"({PREFIX}NAME columns, a column of names, a second table); keep one"
         )
     if second is not None:
-        regimes = _from_flags(second.without(ignore), names, table.n_rows, factors)
+        switches = second.without(ignore)
+        regimes = _from_flags(switches, names, table.n_rows, factors, unknown)
         source = f"columns of {Path(second.what).name}"
     elif named is not None:
         regimes, source = _from_names(table, named, names, factors), f"column {named!r}"
     else:
         others = [name for name in columns if name not in flags]
-        regimes = _from_flags(table.without(others), names, table.n_rows, factors)
+        switches = table.without(others)
+        regimes = _from_flags(switches, names, table.n_rows, factors, unknown)
         source = f"{len(flags)} {PREFIX}NAME columns" if flags else "none given: all natural"
     # Trials without a result have empty cells, which must not count as incomplete rows.
     keep, remarks = np.ones(table.n_rows, dtype=bool), list[str]()
@@ -159,158 +165,23 @@ def rounds_of(
     if not len(rows):
         raise DataError(f"{what}: no row has a result")
     return TableRounds(
-        names, values[rows], regimes[rows], rows + table.first_row, source, tuple(remarks)
-    )
+        names, values[rows], regimes[rows], rows + table.first_row, source, tuple(remarks),
+        _learned_factors(switches, unknown, rows) if unknown else None,
+    )  # fmt: skip
 
 
-class Cells(NamedTuple):
-    """Columns of text or of numbers, as values and regimes, or refused by row and column.
-
-    Rows count from `first_row` in messages.
-    """
-
-    columns: Columns
-    what: str
-    first_row: int
-
-    @property
-    def n_rows(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
-
-    def without(self, names: Collection[str]) -> Cells:
-        kept = {name: cells for name, cells in self.columns.items() if name not in names}
-        return self._replace(columns=kept)
-
-    def at(self, row: int, column: str) -> str:
-        return f"row {row + self.first_row} of column {column!r}"
-
-    def numbers(
-        self, names: Sequence[str], wanted: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.float64]:
-        """(n, N), nan where not measured, and in rows that are not wanted."""
-        values = np.full((self.n_rows, len(names)), np.nan)
-        rows = np.flatnonzero(wanted).tolist()
-        for position, column in enumerate(names):
-            cells = self.columns[column]
-            if isinstance(cells, NumberColumn):
-                values[wanted, position] = cells.numbers[wanted]
-            # Columns of a frame mostly hold floats only: these are converted at once.
-            elif set(map(type, cells)) <= {float, type(None)}:
-                values[wanted, position] = np.array(cells, dtype=float)[wanted]
-            else:
-                for row in rows:
-                    values[row, position] = self._number(cells[row], row, column)
-            self._refuse_unusable(values[:, position], column)
-        return values
-
-    def _refuse_unusable(self, values: npt.NDArray[np.float64], column: str) -> None:
-        """Of numbers that were measured: nan was not."""
-        wrong = np.flatnonzero(~usable(values) & ~np.isnan(values))
-        if len(wrong):
-            row = int(wrong[0])
-            raise DataError(f"{self.at(row, column)} {why_unusable(values[row])}")
-
-    def _number(self, cell: Any, row: int, column: str) -> float:
-        if cell is None or (isinstance(cell, str) and cell.strip().lower() in NOT_MEASURED):
-            return math.nan
-        try:
-            # float() takes True and b"1", which nobody measured.
-            if isinstance(cell, bool | np.bool_ | bytes | complex):
-                raise TypeError
-            return float(cell)
-        except (TypeError, ValueError, OverflowError):
-            raise DataError(
-                f"{self.at(row, column)} is {shown(cell)}, not a number "
-                f"(ignore the column, --ignore, if it is not a node)"
-            ) from None
-
-    def regimes(self, column: str) -> npt.NDArray[np.int64]:
-        """Of all rows, (n,)."""
-        cells = self.columns[column]
-        if isinstance(cells, NumberColumn):
-            numbers = cells.numbers
-            if ((numbers >= 0) & (numbers < MAX_REGIMES) & (numbers == np.floor(numbers))).all():
-                return numbers.astype(np.int64)
-        return np.array([self.regime(cell, row, column) for row, cell in enumerate(cells)])
-
-    def regime(self, cell: Any, row: int, column: str) -> int:
-        """An integer from 0."""
-        text = cell.strip().lower() if isinstance(cell, str) else cell
-        try:
-            number = SWITCHES[text] if isinstance(text, str) and text in SWITCHES else float(text)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not 0 <= number < MAX_REGIMES or number != int(number):
-            said = "empty" if cell is None or text == "" else f"{shown(cell)}"
-            raise DataError(
-                f"{self.at(row, column)} is {said}, which is not a regime: "
-                f"0 is natural, others are integers up to {MAX_REGIMES - 1}"
-            )
-        return int(number)
-
-    def levels(self, column: str, factor: Factor) -> npt.NDArray[np.int64]:
-        """Levels of a factor in all rows, (n,)."""
-        levels = np.zeros(self.n_rows, dtype=np.int64)
-        # Few levels, many rows. The type is part of the key: 1 and True are the same to a dict.
-        known: dict[tuple[type, Any], int] = {}
-        for row, cell in enumerate(self.columns[column]):
-            # Odd things have no hash: each is looked at, and refused by its row.
-            key = (type(cell), cell if isinstance(cell, str | int | float) else row)
-            if key not in known:
-                known[key] = self._level(cell, row, column, factor)
-            levels[row] = known[key]
-        return levels
-
-    def _level(self, cell: Any, row: int, column: str, factor: Factor) -> int:
-        if factor.is_switch and cell not in OFF_ON:
-            regime = self.regime(cell, row, column)  # as for nodes: 0, 1, true, false, ...
-            if regime > 1:
-                raise DataError(
-                    f"row {row + self.first_row} of node {factor.name!r}: regime {regime} is "
-                    "neither 0 (natural) nor 1 (intervened)"
-                )
-            return regime
-        if _is_empty(cell):
-            raise DataError(f"{self.at(row, column)} is empty: say the level")
-        try:
-            return factor.number(cell)
-        except ModelError as error:
-            raise DataError(f"{self.at(row, column)}: {error}") from None
-
-    def refuse_switched(self, column: str, node: str) -> None:
-        """DataError if a node without a switch was switched in some row."""
-        for row, cell in enumerate(self.columns[column]):
-            if _moved(cell):
-                raise DataError(
-                    f"{self.at(row, column)}: node {node!r} has no switch in this study. A study "
-                    f"with a factor {shown(node)} that is not intervenable can learn from such "
-                    "rounds"
-                )
-
-    def complete(
-        self,
-        values: npt.NDArray[np.float64],
-        names: Sequence[str],
-        among: npt.NDArray[np.bool_],
-        incomplete: str,
-        remarks: list[str],
-    ) -> npt.NDArray[np.bool_]:
-        """Rows without a hole; holes in other rows are refused or remarked on."""
-        holes = np.isnan(values) & among[:, None]
-        n_rows = int(holes.any(axis=1).sum())
-        if not n_rows:
-            return among
-        lack = f"{n_rows} of {int(among.sum())} rows {'lacks' if n_rows == 1 else 'lack'} a value"
-        if incomplete == "skip":
-            remarks.append(f"{lack}: left out")
-            return among & np.isfinite(values).all(axis=1)
-        row, position = np.argwhere(holes)[0]
-        column = names[position]
-        cell = self.columns[column][row]
-        said = "empty" if cell is None or not str(cell).strip() else "NaN"
-        raise DataError(
-            f"{self.at(row, column)} is {said}; {lack}: leave them out with --skip-incomplete"
-        )
+def _learned_factors(
+    table: Cells, columns: Sequence[str], rows: npt.NDArray[np.int64]
+) -> FactorLevels:
+    """Levels of the factors that are learned, of the rows that are kept."""
+    found: dict[str, list[Any]] = {}
+    for column in columns:
+        cells = table.columns[column]
+        found[column.removeprefix(PREFIX)] = (
+            cells.numbers[rows].tolist() if isinstance(cells, NumberColumn)
+            else numbers_of_text([cells[row] for row in rows])
+        )  # fmt: skip
+    return factor_levels(found, rows + table.first_row)
 
 
 def _cells(given: Any, what: str) -> Cells:
@@ -408,9 +279,16 @@ def _switches(given: Any, nodes: Sequence[str] | None) -> Cells:
 
 
 def _from_flags(
-    table: Cells, nodes: Sequence[str], n_rows: int, factors: NamedFactors | None
+    table: Cells,
+    nodes: Sequence[str],
+    n_rows: int,
+    factors: NamedFactors | None,
+    unknown: list[str] | None,
 ) -> npt.NDArray[np.int64]:
-    """Regimes (n, N) of columns of regimes, or of levels if there are factors."""
+    """Regimes (n, N) of columns of regimes, or of levels if there are factors.
+
+    Columns that are not about a node are added to `unknown`; None: they are refused.
+    """
     if table.columns and table.n_rows != n_rows:
         raise DataError(f"{table.what} has {table.n_rows} rows for {n_rows} rows of samples")
     kind, known = ("node", nodes) if factors is None else ("factor", factors.names)
@@ -420,6 +298,13 @@ def _from_flags(
         name = column.removeprefix(PREFIX)
         if factors is not None and name in factors.nodes and name not in factors.names:
             table.refuse_switched(column, name)  # the node has no switch
+            continue
+        if unknown is not None and name not in nodes:
+            twins = [other for other in unknown if other.removeprefix(PREFIX) == name]
+            if twins:
+                raise DataError(f"columns {twins[0]!r} and {column!r} are about the same factor")
+            refuse_names_of_nodes([name], nodes)
+            unknown.append(column)
             continue
         try:
             at = node_index(name, nodes) if factors is None else factors.factor(name)
@@ -465,20 +350,8 @@ def _as_regimes(
     return found if factors is None else factors.numbers.interventions(found).astype(np.int64)
 
 
-def _is_empty(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, str) and not cell) or _is_nan(cell)
-
-
-def _is_nan(cell: Any) -> bool:
-    return isinstance(cell, float) and math.isnan(cell)
-
-
-def _moved(cell: Any) -> bool:
-    return not _is_empty(cell) and str(cell).strip() not in ("0", "0.0", "False", "false", "off")
-
-
 def _targets(cell: Any) -> list[str]:
-    if cell is None or _is_nan(cell):
+    if cell is None or is_nan(cell):
         return []
     if isinstance(cell, list | tuple | np.ndarray):
         return [str(name) for name in cell]

@@ -1,0 +1,183 @@
+"""Cells of a table as values, regimes and levels, or refused by row and column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from causalarms.checks import usable, why_unusable
+from causalarms.errors import DataError, ModelError, shown
+from causalarms.limits import MAX_REGIMES
+from causalarms.sem.factor import OFF_ON, Factor
+from causalarms.tables.read import NumberColumn
+
+NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
+SWITCHES = {"false": 0, "true": 1}
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+class Cells(NamedTuple):
+    """Columns of text or of numbers, as values and regimes, or refused by row and column.
+
+    Rows count from `first_row` in messages.
+    """
+
+    columns: Columns
+    what: str
+    first_row: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def without(self, names: Collection[str]) -> Cells:
+        kept = {name: cells for name, cells in self.columns.items() if name not in names}
+        return self._replace(columns=kept)
+
+    def at(self, row: int, column: str) -> str:
+        return f"row {row + self.first_row} of column {column!r}"
+
+    def numbers(
+        self, names: Sequence[str], wanted: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.float64]:
+        """(n, N), nan where not measured, and in rows that are not wanted."""
+        values = np.full((self.n_rows, len(names)), np.nan)
+        rows = np.flatnonzero(wanted).tolist()
+        for position, column in enumerate(names):
+            cells = self.columns[column]
+            if isinstance(cells, NumberColumn):
+                values[wanted, position] = cells.numbers[wanted]
+            # Columns of a frame mostly hold floats only: these are converted at once.
+            elif set(map(type, cells)) <= {float, type(None)}:
+                values[wanted, position] = np.array(cells, dtype=float)[wanted]
+            else:
+                for row in rows:
+                    values[row, position] = self._number(cells[row], row, column)
+            self._refuse_unusable(values[:, position], column)
+        return values
+
+    def _refuse_unusable(self, values: npt.NDArray[np.float64], column: str) -> None:
+        """Of numbers that were measured: nan was not."""
+        wrong = np.flatnonzero(~usable(values) & ~np.isnan(values))
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(f"{self.at(row, column)} {why_unusable(values[row])}")
+
+    def _number(self, cell: Any, row: int, column: str) -> float:
+        if cell is None or (isinstance(cell, str) and cell.strip().lower() in NOT_MEASURED):
+            return math.nan
+        try:
+            # float() takes True and b"1", which nobody measured.
+            if isinstance(cell, bool | np.bool_ | bytes | complex):
+                raise TypeError
+            return float(cell)
+        except (TypeError, ValueError, OverflowError):
+            raise DataError(
+                f"{self.at(row, column)} is {shown(cell)}, not a number "
+                f"(ignore the column, --ignore, if it is not a node)"
+            ) from None
+
+    def regimes(self, column: str) -> npt.NDArray[np.int64]:
+        """Of all rows, (n,)."""
+        cells = self.columns[column]
+        if isinstance(cells, NumberColumn):
+            numbers = cells.numbers
+            if ((numbers >= 0) & (numbers < MAX_REGIMES) & (numbers == np.floor(numbers))).all():
+                return numbers.astype(np.int64)
+        return np.array([self.regime(cell, row, column) for row, cell in enumerate(cells)])
+
+    def regime(self, cell: Any, row: int, column: str) -> int:
+        """An integer from 0."""
+        text = cell.strip().lower() if isinstance(cell, str) else cell
+        try:
+            number = SWITCHES[text] if isinstance(text, str) and text in SWITCHES else float(text)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not 0 <= number < MAX_REGIMES or number != int(number):
+            said = "empty" if cell is None or text == "" else f"{shown(cell)}"
+            raise DataError(
+                f"{self.at(row, column)} is {said}, which is not a regime: "
+                f"0 is natural, others are integers up to {MAX_REGIMES - 1}"
+            )
+        return int(number)
+
+    def levels(self, column: str, factor: Factor) -> npt.NDArray[np.int64]:
+        """Levels of a factor in all rows, (n,)."""
+        levels = np.zeros(self.n_rows, dtype=np.int64)
+        # Few levels, many rows. The type is part of the key: 1 and True are the same to a dict.
+        known: dict[tuple[type, Any], int] = {}
+        for row, cell in enumerate(self.columns[column]):
+            # Odd things have no hash: each is looked at, and refused by its row.
+            key = (type(cell), cell if isinstance(cell, str | int | float) else row)
+            if key not in known:
+                known[key] = self._level(cell, row, column, factor)
+            levels[row] = known[key]
+        return levels
+
+    def _level(self, cell: Any, row: int, column: str, factor: Factor) -> int:
+        if factor.is_switch and cell not in OFF_ON:
+            regime = self.regime(cell, row, column)  # as for nodes: 0, 1, true, false, ...
+            if regime > 1:
+                raise DataError(
+                    f"row {row + self.first_row} of node {factor.name!r}: regime {regime} is "
+                    "neither 0 (natural) nor 1 (intervened)"
+                )
+            return regime
+        if is_empty(cell):
+            raise DataError(f"{self.at(row, column)} is empty: say the level")
+        try:
+            return factor.number(cell)
+        except ModelError as error:
+            raise DataError(f"{self.at(row, column)}: {error}") from None
+
+    def refuse_switched(self, column: str, node: str) -> None:
+        """DataError if a node without a switch was switched in some row."""
+        for row, cell in enumerate(self.columns[column]):
+            if _moved(cell):
+                raise DataError(
+                    f"{self.at(row, column)}: node {node!r} has no switch in this study. A study "
+                    f"with a factor {shown(node)} that is not intervenable can learn from such "
+                    "rounds"
+                )
+
+    def complete(
+        self,
+        values: npt.NDArray[np.float64],
+        names: Sequence[str],
+        among: npt.NDArray[np.bool_],
+        incomplete: str,
+        remarks: list[str],
+    ) -> npt.NDArray[np.bool_]:
+        """Rows without a hole; holes in other rows are refused or remarked on."""
+        holes = np.isnan(values) & among[:, None]
+        n_rows = int(holes.any(axis=1).sum())
+        if not n_rows:
+            return among
+        lack = f"{n_rows} of {int(among.sum())} rows {'lacks' if n_rows == 1 else 'lack'} a value"
+        if incomplete == "skip":
+            remarks.append(f"{lack}: left out")
+            return among & np.isfinite(values).all(axis=1)
+        row, position = np.argwhere(holes)[0]
+        column = names[position]
+        cell = self.columns[column][row]
+        said = "empty" if cell is None or not str(cell).strip() else "NaN"
+        raise DataError(
+            f"{self.at(row, column)} is {said}; {lack}: leave them out with --skip-incomplete"
+        )
+
+
+def is_empty(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell) or is_nan(cell)
+
+
+def is_nan(cell: Any) -> bool:
+    return isinstance(cell, float) and math.isnan(cell)
+
+
+def _moved(cell: Any) -> bool:
+    return not is_empty(cell) and str(cell).strip() not in ("0", "0.0", "False", "false", "off")
