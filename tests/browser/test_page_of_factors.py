@@ -18,7 +18,7 @@ NODES = ["weather", "flow", "yield"]
 # 1.0 is 1 in JavaScript, and both names are properties of every object there
 FACTORS: dict[str, Any] = {
     "load": {"levels": [0.5, 1.0]},
-    "pump": {"acts_on": ["flow"]},
+    "pump": {"acts_on": ["flow"], "effect": "free"},
     "constructor": {"levels": ["toString", "valueOf"]},
 }
 

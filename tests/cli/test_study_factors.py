@@ -34,7 +34,10 @@ def test_a_study_in_levels(tmp_path: Path) -> None:
     done("tell", path, "0", *(f"{node}=1" for node in NODES), "--played", played)
     with Study.open(path) as study:
         assert study.settings.costs == {"catalyst": {"none": 2.0}, "heat": 1.0}
-        assert study.ledger().trials[0].intervention == (2, 2, 3, 0)
+        named = study.settings.named
+        told = named.levels(study.ledger().trials[0].intervention)
+        assert told == {"catalyst": "none", "heat": "on", "speed": 20.5}
+        assert named.regimes[:4].tolist() == [1, 1, 4, 1]  # catalyst shifts, heat and speed do not
         assert study.settings.named.set_regimes[[1, 3], 2].all()
         for number in range(1, 12):
             study.tell(study.ask(), [number % 3, number % 5, -number % 4, number % 7])

@@ -17,7 +17,10 @@ from causalarms.service.remote import RemoteStudy
 from causalarms.study import Study
 
 NODES = ["weather", "flow", "yield"]
-FACTORS: dict[str, Any] = {"load": {"levels": [1, 2.5, 4]}, "pump": {"acts_on": ["flow"]}}
+FACTORS: dict[str, Any] = {
+    "load": {"levels": [1, 2.5, 4]},
+    "pump": {"acts_on": ["flow"], "effect": "free"},
+}
 
 
 def tell_some(study: Study, rounds: int) -> None:

@@ -61,11 +61,11 @@ def test_the_best_and_the_average_are_of_levels_that_can_be_set() -> None:
 
 
 def test_a_policy_learns_what_factors_act_on() -> None:
-    sem, named = random_shifted_sem(4, FACTORS, seed=5, n_context=1)
+    sem, named = random_shifted_sem(4, FACTORS, seed=8, n_context=1)
     world = World(sem, factors=named)
     policy = make_policy(
         "posterior", n_nodes=world.n_nodes, reward=world.reward, regimes=world.regimes,
-        constraints=world.constraints, columns=factor_columns(named),
+        constraints=world.constraints, columns=factor_columns(named, reward=world.reward),
     )  # fmt: skip
     trace = simulate(policy, world, horizon=60, seed=1)
     assert trace.optimal[-20:].all()

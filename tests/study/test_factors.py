@@ -18,9 +18,11 @@ from causalarms.study.records import Trial
 
 NODES = ("rate", "selectivity", "heat", "yield")
 FACTORS: dict[str, Any] = {
-    "catalyst": {"levels": ["old", "new", "none"], "acts_on": ["rate", "selectivity"]},
+    "catalyst": {
+        "levels": ["old", "new", "none"], "acts_on": ["rate", "selectivity"], "effect": "free"
+    },
     "heat": {},
-}
+}  # fmt: skip
 SEM = random_sem(4, seed=5, regimes=[3, 3, 2, 1])
 
 
@@ -237,7 +239,7 @@ def test_a_factor_on_two_nodes_equals_two_tied_nodes() -> None:
     sem = random_sem(3, seed=8)
     one = Study.create(
         None, nodes=["a", "b", "y"], reward="y", seed=2,
-        factors={"both": {"acts_on": ["a", "b"]}, "y": {}},
+        factors={"both": {"acts_on": ["a", "b"], "effect": "free"}, "y": {}},
     )  # fmt: skip
     tied = Study.create(
         None, nodes=["a", "b", "y"], reward="y", seed=2,

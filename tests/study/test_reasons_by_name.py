@@ -36,9 +36,9 @@ def test_a_test_names_the_factor_that_a_person_would_change() -> None:
     settings = Study.create(
         None, nodes=["rate", "purity", "yield"], reward="yield",
         factors={
-            "catalyst": {"acts_on": ["rate", "purity"]},
+            "catalyst": {"acts_on": ["rate", "purity"], "effect": "free"},
             "yield": {},
-            "load": {"acts_on": ["yield"]},
+            "load": {"acts_on": ["yield"], "effect": "free"},
         },
     ).settings  # fmt: skip
     why = Reason(TEST, nodes=(0, 1, 2), saved=123456.0, rounds=7, cost=0.25)

@@ -86,8 +86,8 @@ def test_a_node_that_no_factor_moves_may_be_context() -> None:
     ("chances", "rounds"),
     [
         (EDGES, 19),  # too early
-        (EDGES | {("pump", "ambient"): 0.2}, 30),
-        (EDGES | {("heat", "ambient"): 0.2}, 30),  # through another node
+        (EDGES | {("pump", "ambient"): 0.4}, 30),
+        (EDGES | {("heat", "ambient"): 0.4}, 30),  # through another node
         ({("ambient", "yield"): 1.0}, 30),  # the factor moves nothing at all
     ],
 )
@@ -128,7 +128,7 @@ def mixed() -> Study:
     """The pump doubles what the valve does to the flow, and the load shifts the yield."""
     study = Study.create(
         None, ["valve", "flow", "yield"], "yield", seed=1,
-        factors={"pump": {"acts_on": ["flow"]}, "load": {"levels": [1, 2, 4]}},
+        factors={"pump": {"acts_on": ["flow"], "effect": "free"}, "load": {"levels": [1, 2, 4]}},
     )  # fmt: skip
     rng = np.random.default_rng(0)
     for _ in range(40):

@@ -354,7 +354,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         for node in () if self.context is None else self.context:
             moved = np.flatnonzero(rounds.regimes[:, node_index(node, rounds.nodes)])
             if len(moved):
-                raise DataError(
+                raise SettingError(
                     f"node {node!r} is context, and there is an intervention on it in row "
                     f"{moved[0]}: context is what nobody moves"
                 )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from causalarms.study.report import Beliefs
 
 SURE = 0.9  # probability above which a remark is made
+QUIET = 0.75  # probability of no factor upstream from which on a question is asked
 MIN_ROUNDS_OF_QUESTION = 20  # before it is asked whether a node is context
 
 
@@ -211,7 +212,7 @@ def _maybe_context(belief: Belief, settings: Settings) -> list[Remark]:
     named = settings.named
     still = 1.0 - _moved(belief, named).mean(axis=0)[: named.n_measured]
     asked = [i for i, node in enumerate(named.nodes) if node not in settings.context]
-    quiet = [i for i in asked if still[i] >= SURE and i != settings.reward_index]
+    quiet = [i for i in asked if still[i] >= QUIET and i != settings.reward_index]
     if 2 * len(quiet) > len(asked):
         return []  # the factors move little at all: that says nothing about single nodes
     return [

@@ -278,10 +278,11 @@ def can_shift(policy: Any, noise_mean: Any) -> bool:
 
     Means of the noise are those of regimes, so that who tells them speaks of a mechanism per level.
     """
-    try:
-        return noise_mean is None and _accepts(policy, "columns")
-    except CausalArmsError:
-        return False  # an unknown policy is refused where settings are checked
+    if noise_mean is not None or not isinstance(policy, str):
+        return False
+    # an unknown policy is refused where settings are checked
+    known = policy in PRESETS or policy in policy_names()
+    return known and _accepts(policy, "columns")
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -78,7 +78,8 @@ def model_of(
     assert tables is not None, "the sampled posterior has no table of parent sets"
     uniforms = rng.random((len(orders), *tables.scores.shape[:2]))
     sets = ParentSets(*stratified_sets(tables, orders, prior.regimes, uniforms, n_points))
-    regressions = Regressions(*regressions_of(sets, posterior.gram, prior))
+    found = regressions_of(sets, posterior.gram, prior, tables.variants)
+    regressions = Regressions(*found)
     weights, intercept = averages(sets, sets.fraction, regressions)
     return Model(orders, prior.regimes, sets, regressions, weights, intercept)
 
@@ -177,8 +178,9 @@ def regressions_of(
     sets: ParentSets,
     gram: FloatArray,  # (R, N, N+1, N+1)
     prior: KernelPrior,
+    variants: FloatArray,  # (R, N, H, 2^(N-1)), scores by scale of the prior
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The fields of `Regressions`."""
+    """The fields of `Regressions`; every set has its likeliest scale."""
     most, n = sets.first.shape
     n_sets = len(sets.parents)
     widest = 1  # and the constant
@@ -206,8 +208,9 @@ def regressions_of(
                     regressor[m, p] = n
                     p += 1
                 size[m] = p
+                scale = int(np.argmax(variants[regime, node, :, sets.parents[m]]))
                 equations = factored_equations(
-                    gram[regime, node], regime, node, regressor[m, :p], prior, 0
+                    gram[regime, node], regime, node, regressor[m, :p], prior, scale
                 )
                 squares = whiten(equations, mean[m, :p])
                 solve_transposed(equations, mean[m, :p])
