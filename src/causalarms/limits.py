@@ -25,6 +25,7 @@ MAX_NAME_LETTERS = 200  # of a node, a factor or a level
 
 # Graphs
 MAX_EXACT_NODES = 16  # posterior sums over all orders: 0.1 s a round, four times that with 18
+MAX_FACTOR_BITS = 16  # other nodes and factors of unknown targets summed over per node: 0.2 s
 EXACT_BYTES = 2**30  # of the tables of a GraphPosterior: enough for 20 nodes of two regimes
 MAX_SMALL_NODES = 12  # whose exact tables take less memory than chains do, whatever the limit
 MAX_ORDERED_NODES = 20  # whose safest order is found by dynamic programming over 2^N sets

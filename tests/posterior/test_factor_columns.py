@@ -183,3 +183,25 @@ def test_expected_values_of_a_draw_follow_the_levels() -> None:
         )
     shift = np.mean(means[1]) - np.mean(means[0])
     assert shift == pytest.approx(0.8 * 2, abs=0.5)  # two levels apart
+
+
+def test_too_many_factors_are_screened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for two factors a node keeps those that matter, and they are summed over."""
+    rng, n = np.random.default_rng(3), 80
+    named = NamedFactors.of({f"f{k}": {"levels": [1, 2]} for k in range(5)}, NODES)
+    levels = rng.integers(2, size=(n, 5))
+    a = rng.normal(size=n) + 2 * levels[:, 3]
+    b = a + rng.normal(size=n) + 2 * levels[:, 1]
+    data = Data(named, levels, np.column_stack([a, b, b + rng.normal(size=n)]))
+    even = np.full((5, 3), 0.3)
+    whole = data.posterior(chances=even)
+    monkeypatch.setattr("causalarms.posterior.prior.MAX_FACTOR_BITS", 4)
+    screened = data.posterior(chances=even)
+    assert screened.kernel_prior.open.shape == (3, 2)
+    assert len(screened.tables.variants[0, 0]) < len(whole.tables.variants[0, 0])
+    found = screened.edge_probability[0]
+    assert found[3 + 3, 0] > 0.99
+    assert found[3 + 1, 1] > 0.99
+    # what is left out had hardly a chance
+    assert np.abs(found[:8] - whole.edge_probability[0][:8]).max() < 0.35
+    assert found[:3, :3] == pytest.approx(whole.edge_probability[0][:3, :3], abs=0.1)

@@ -207,3 +207,32 @@ def test_past_rounds_need_not_say_what_factors_act_on() -> None:
     table |= {node: [value[node] for value in values] for node in NODES}
     assert study.add_observations(table) == 20
     assert study.effects()[0]["acts_on"]["heat"] > 0.9
+
+
+def test_a_factor_that_acts_on_more_than_was_told_is_found_out() -> None:
+    told = {"load": {"levels": [1, 2, 4], "acts_on": ["weather"]}, "kind": FACTORS["kind"]}
+    study = made(factors=told)
+    play(study, 40)
+    load = study.effects()[0]
+    assert load["acts_on"]["weather"] == pytest.approx(1.0)  # as it was told
+    assert load["acts_on"]["heat"] > 0.9
+    remarks = [remark.text for remark in study.best().remarks]
+    assert any("load also seems to act on heat" in text for text in remarks)
+
+
+def test_told_factors_shift_and_switches_of_nodes_do_not() -> None:
+    factors = {
+        "load": {"levels": [1, 2, 4], "acts_on": ["heat"]},
+        "heat": {},
+        "weather": {"levels": [1, 2, 3]},
+    }
+    named = made(factors=factors).settings.named
+    assert [factor.effect for factor in named.factors] == ["shift", "free", "shift"]
+    free = made(factors=factors, noise_mean=0.0).settings.named
+    assert {factor.effect for factor in free.factors} == {"free"}
+
+
+def test_too_many_nodes_are_refused_by_name() -> None:
+    nodes = [f"x{k}" for k in range(17)]
+    with pytest.raises(StudyError, match="at most 16 nodes; here are 17"):
+        Study.create(None, nodes=nodes, reward="x0", factors=FACTORS)

@@ -30,6 +30,7 @@ from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.mechanism import (
     ScoreTables,
+    factor_gains,
     score_mechanisms,
     subset_maxima,
 )
@@ -51,6 +52,7 @@ from causalarms.posterior.prior import (
     bits_of,
     edge_masks,
     kernel_prior,
+    open_factors,
     regimes_of,
     sums_by_count,
 )
@@ -136,8 +138,21 @@ class ExactPosterior:
         changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
         if changed.any():
             self._gram = np.array(moments.gram, order="C")
+            changed |= self._screen_factors()
             self._score(existing(self.regimes) if self._forward_sums is None else changed)
         return int(changed.sum())
+
+    def _screen_factors(self) -> BoolArray:
+        """If there are too many factors to sum over, choose them anew; mechanisms that changed."""
+        prior, n = self.kernel_prior, self._n_measured
+        changed = np.zeros(self._gram.shape[:2], dtype=bool)
+        if ((prior.chances > 0.0) & (prior.chances < 1.0)).sum(axis=0).max(initial=0) > len(
+            prior.open[0]
+        ):
+            _, chosen = open_factors(prior.chances, factor_gains(self._gram, prior))
+            changed[:, :n] = (chosen != prior.open).any(axis=1)
+            self.kernel_prior = prior._replace(open=chosen)
+        return changed & existing(self.regimes)
 
     def _score(self, changed: BoolArray) -> FloatArray:
         score_mechanisms(self._gram, changed, self._edge_mask, self.kernel_prior, self._tables)

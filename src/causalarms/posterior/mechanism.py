@@ -170,6 +170,40 @@ def acting_factors(prior: KernelPrior, node: int, variant: int) -> tuple[int, fl
     return acting, log_prior
 
 
+def factor_gains(gram: FloatArray, prior: KernelPrior) -> FloatArray:
+    """How much each factor explains of each node, (F, N), by which factors are screened.
+
+    The larger of two gains of log evidence at the largest scale: with all other nodes as parents
+    and with none. A node may carry what a factor does, or hide it.
+    """
+    n_columns = len(prior.factors)
+    m = gram.shape[2] - 1
+    n = m - n_columns
+    found = np.zeros((len(prior.chances), n))
+    total = gram.sum(axis=0)  # over regimes
+    for node in range(n):
+        others = [j for j in range(n) if j != node]
+        for parents in (others, []):
+            without = _log_evidence(total[node], node, parents, prior)
+            for f in range(len(found)):
+                own = [n + c for c in range(n_columns) if prior.factors[c] == 1 << f]
+                gain = _log_evidence(total[node], node, [*parents, *own], prior) - without
+                found[f, node] = max(found[f, node], gain)
+    return found
+
+
+def _log_evidence(gram: FloatArray, node: int, regressors: list[int], prior: KernelPrior) -> float:
+    """But for a constant, with an intercept."""
+    precision, m = float(prior.scales.min()), len(gram) - 1
+    chosen = [*regressors, m]
+    penalty = np.array([precision] * len(regressors) + [prior.intercept_precision])
+    matrix = gram[np.ix_(chosen, chosen)] + np.diag(penalty)
+    squares = gram[node, node] - gram[chosen, node] @ np.linalg.solve(matrix, gram[chosen, node])
+    size = 0.5 * len(regressors) * math.log(precision) - 0.5 * np.linalg.slogdet(matrix)[1]
+    shape = prior.noise_shape + 0.5 * gram[-1, -1]
+    return float(size - shape * math.log(prior.noise_shape + 0.5 * max(float(squares), 0.0)))
+
+
 @kernel
 def sum_variants(variants: FloatArray, scores: FloatArray) -> None:
     """scores[P] = log sum over v of exp(variants[v, P])."""

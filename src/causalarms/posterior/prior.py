@@ -25,6 +25,7 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import fraction, number
 from causalarms.errors import ModelError, ScaleWarning, SettingError
 from causalarms.kernels import kernel
+from causalarms.limits import MAX_FACTOR_BITS
 from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.statistics.dataset import Moments
 
@@ -118,14 +119,27 @@ class KernelPrior(NamedTuple):
     open: IntArray  # (N, K): factors that act on it in some variants; -1: there are fewer than K
 
 
-def open_factors(chances: FloatArray) -> tuple[IntArray, IntArray]:
-    """Of every node the factors that act on it for certain, as bits, and those that may, (N, K)."""
+def open_factors(chances: FloatArray, gains: FloatArray | None = None) -> tuple[IntArray, IntArray]:
+    """Of every node the factors that act on it for certain, as bits, and those that may, (N, K).
+
+    All subsets of the K are summed over. If there are too many, the K of the largest `gains` (F, N)
+    are, and the others do not act.
+    """
+    n_nodes = chances.shape[1]
     certain = (1 << np.arange(len(chances))) @ (chances == 1.0).astype(np.int64)
-    each = [np.flatnonzero((column > 0.0) & (column < 1.0)) for column in chances.T]
-    found = np.full((len(each), max((len(one) for one in each), default=0)), -1)
-    for node, factors in enumerate(each):
-        found[node, : len(factors)] = factors
+    may = (chances > 0.0) & (chances < 1.0)
+    most = min(int(may.sum(axis=0).max(initial=0)), max_open_factors(n_nodes))
+    found = np.full((n_nodes, most), -1)
+    rank = np.where(may, 0.0 if gains is None else gains, -np.inf)
+    for node in range(n_nodes):
+        # stable: of equal gains the first, on every platform
+        best = np.argsort(-rank[:, node], kind="stable")[: min(most, int(may[:, node].sum()))]
+        found[node, : len(best)] = np.sort(best)
     return certain, found
+
+
+def max_open_factors(n_nodes: int) -> int:
+    return max(MAX_FACTOR_BITS - (n_nodes - 1), 2)
 
 
 class EdgeMask(NamedTuple):

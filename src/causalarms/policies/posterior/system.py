@@ -178,6 +178,12 @@ class LearnedSystem(HasState):
         self.n_measured = n - (0 if config.columns is None else len(config.columns.factors))
         self.regimes = regimes
         self.method = config.method_for(self.n_measured)
+        if config.columns is not None and self.method != EXACT:
+            raise SettingError(
+                "factors that shift nodes need the exact posterior, with at most "
+                f"{MAX_EXACT_NODES} nodes; here are {self.n_measured}. Leave out nodes, or say of "
+                "every factor which nodes it acts on and that its effect is free"
+            )
         self._edges = edge_masks(regimes, config.allowed, config.required)
         self._noise_mean = as_noise_mean(config.noise_mean, nodes, most)  # (R, N) or None
         self._noise_std = as_noise_std(config.noise_std, nodes, n_regimes=most)
