@@ -109,8 +109,8 @@ def factor_entries(given: object) -> list[tuple[object, object]]:
 def shifting_by_default(given: Any, nodes: Any) -> Any:
     """The same factors; those of which nobody said how they act shift nodes.
 
-    A node's own factor of two levels does not: it is the soft intervention of the paper, and may
-    change the node's slopes, too. Nor does a factor with a level that sets a node.
+    A factor of two levels with the name of a node does not: it is the soft intervention of the
+    paper, and may change the node's slopes, too. Nor does a factor with a level that sets a node.
     """
     if isinstance(given, Mapping):
         return {name: _shifting(name, entry, nodes) for name, entry in given.items()}
@@ -125,13 +125,8 @@ def _shifting(name: Any, entry: Any, nodes: Any) -> Any:
     # whatever else is odd is refused where factors are checked
     names = [n for n in nodes if isinstance(n, str)] if isinstance(nodes, list | tuple) else []
     levels = entry.get("levels", OFF_ON)
-    has_two = isinstance(levels, list | tuple) and len(levels) == 2
-    if (
-        isinstance(name, str)
-        and name in names
-        and has_two
-        and not {"acts_on", "range"} & set(entry)
-    ):
+    has_two = isinstance(levels, list | tuple) and len(levels) == 2 and "range" not in entry
+    if isinstance(name, str) and name in names and has_two:
         return entry
     return {**entry, "effect": SHIFT}
 

@@ -106,9 +106,9 @@ class Study(Reader):
 
         `factors` are what you set: {name: {"levels": [...], "acts_on": [nodes], "sets": [levels]}}.
         Without levels a factor is off or on; {"range": [0.3, 1.0], "step": 0.1} are levels, too.
-        It shifts the nodes it acts on; without acts_on, what the data say. A node's own off/on
-        switch may change its slopes, and so may a factor with {"effect": "free"}: a mechanism per
-        level. A level in `sets` sets the nodes: nothing else causes them then.
+        It shifts the nodes it acts on; without acts_on, what the data say. A factor of two levels
+        with the name of a node may change slopes, and so may one with {"effect": "free"}: a
+        mechanism per level. A level in `sets` sets the nodes: nothing else causes them then.
         Without factors every node (of `intervenable`) has a switch. With both, factors that are not
         intervenable stay where they are.
 
