@@ -236,3 +236,20 @@ def test_too_many_nodes_are_refused_by_name() -> None:
     nodes = [f"x{k}" for k in range(17)]
     with pytest.raises(StudyError, match="at most 16 nodes; here are 17"):
         Study.create(None, nodes=nodes, reward="x0", factors=FACTORS)
+
+
+@pytest.mark.parametrize("complete", [0, 1, 3])
+def test_gaps_in_the_first_rounds_do_no_harm(complete: int) -> None:
+    study, rng = made(), np.random.default_rng(2)
+    for number in range(30):
+        trial = study.ask()
+        values: dict[str, Any] = dict(measured(trial.levels, rng))
+        if complete <= number < 6:
+            values[NODES[number % 2]] = None
+        study.tell(trial, values)
+        if number >= 5:
+            for told in study.predict():
+                expected = told["expected"]["yield"]
+                assert abs(expected["mean"] - 40) < 40, number
+                assert expected["high"] - expected["low"] < 1e3, number
+    assert study.best().levels["kind"] == "z"

@@ -17,6 +17,8 @@ from causalarms.statistics.normal_equations import (
     whiten,
 )
 
+MAX_SPREADS = 10.0  # noise of a node next to factors: a multiple of the node's spread
+
 
 @kernel
 def factored_equations(
@@ -67,6 +69,9 @@ def draw_mechanism(
     if math.isnan(variance):
         # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
         variance = (prior.noise_shape + 0.5 * squares) / gamma
+        if len(prior.factors):
+            # Nodes are in units of their spread then, and the prior says next to nothing.
+            variance = min(variance, MAX_SPREADS**2)
     std = math.sqrt(variance)
     for a in range(len(z)):
         # L^-T (z + s normal) has the posterior's covariance s^2 (L L^T)^-1. A normal per node, not

@@ -239,6 +239,8 @@ class LearnedSystem(HasState):
             if n_told < DESIGNED_ROUNDS:
                 return None
             self._use(self._spreads())
+            if len(rounds.gaps):  # they are filled by what complete rounds say
+                self._see(rounds.moments)
             return rounds.origin
         first = rounds.recent.values(n_told) - rounds.origin
         # Until then rounds are only stored: a posterior in wrong units would have to be made again.
