@@ -143,14 +143,12 @@ class ExactPosterior:
         return int(changed.sum())
 
     def _screen_factors(self) -> BoolArray:
-        """If there are too many factors to sum over, choose them anew; mechanisms that changed."""
-        prior, n = self.kernel_prior, self._n_measured
-        changed = np.zeros(self._gram.shape[:2], dtype=bool)
-        if ((prior.chances > 0.0) & (prior.chances < 1.0)).sum(axis=0).max(initial=0) > len(
-            prior.open[0]
-        ):
+        """Choose the factors to sum over again if there are too many; mechanisms affected."""
+        prior, changed = self.kernel_prior, np.zeros(self._gram.shape[:2], dtype=bool)
+        may_act = (prior.chances > 0.0) & (prior.chances < 1.0)
+        if may_act.sum(axis=0).max(initial=0) > prior.open.shape[1]:
             _, chosen = open_factors(prior.chances, factor_gains(self._gram, prior))
-            changed[:, :n] = (chosen != prior.open).any(axis=1)
+            changed[:, : self._n_measured] = (chosen != prior.open).any(axis=1)
             self.kernel_prior = prior._replace(open=chosen)
         return changed & existing(self.regimes)
 

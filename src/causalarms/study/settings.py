@@ -247,12 +247,12 @@ def _checked_context(
     """By name, in the order of the nodes."""
     chosen = {nodes[node_index(node, nodes)] for node in as_sequence("context", given, NAMES)}
     if reward in chosen:
-        raise StudyError(f"the reward {reward!r} is what factors are to move: it is no context")
+        raise StudyError(f"the reward {reward!r} is what factors are to move: it cannot be context")
     for factor in named.factors:
         for node in chosen.intersection(factor.acts_on):
             raise StudyError(
-                f"factor {factor.name!r} acts on {node!r}, so that it is no context: context is "
-                "what no factor moves"
+                f"factor {factor.name!r} acts on {node!r}, so that it cannot be context: "
+                "context is what no factor moves"
             )
     return tuple(node for node in nodes if node in chosen)
 
