@@ -68,56 +68,116 @@ def made(seed: int = 0, n: int = 14) -> Data:
     return Data(named, levels, np.column_stack([a, b, b - 0.5 * a + e[:, 2]]))
 
 
-def brute_force(data: Data, chances: Any = ACTS) -> tuple[Any, float]:
-    """Probability of every edge, (M, M), and the log evidence.
+class Possibility(NamedTuple):
+    """One way in which a node may come about."""
+
+    log_weight: float
+    needed: set[int]  # parents, in any cell
+    edges: Any  # (M,) from every node of the system, averaged over the levels of a free factor
+    more: int  # cells beyond the first
+    free: int | None  # the factor, if there is one
+
+
+def possibilities(data: Data, chances: Any, j: int) -> list[Possibility]:
+    """Every tuple of hypothesis, parents and acting factors.
 
     Load has columns 0 and 1, kind has column 2, and 3 is what both do together.
     """
-    x, u = data.values, data.columns
-    own = {0: [0, 1], 1: [2]}
+    free = PRIOR.free_probability * chances[:, j]
+    found = []
+    for hypothesis in (None, 0, 1):
+        if hypothesis is None:
+            each = [cells(data, chances, j, np.ones(len(data.values), dtype=bool), None)]
+            prior = math.log(1 - free.sum())
+        elif free[hypothesis] == 0.0:
+            continue
+        else:
+            each = [
+                cells(data, chances, j, data.levels[:, hypothesis] == level, hypothesis)
+                for level in range(len(data.named.factors[hypothesis].levels))
+            ]
+            prior = math.log(free[hypothesis])
+        for chosen in itertools.product(*each):
+            edges = np.mean([one[2] for one in chosen], axis=0)
+            if hypothesis is not None:
+                edges[[3, 4] if hypothesis == 0 else [5]] = 1.0
+            weight = prior + sum(one[0] for one in chosen)
+            needed = set().union(*(one[1] for one in chosen))
+            found.append(Possibility(weight, needed, edges, len(each) - 1, hypothesis))
+    return found
+
+
+def cells(data: Data, chances: Any, j: int, rows: Any, free: int | None) -> list[Any]:
+    """(log weight, parents, edges) of a mechanism in some of the rounds."""
+    x, u = data.values[rows], data.columns[rows]
+    own, chance, found = {0: [0, 1], 1: [2]}, PRIOR.edge_probability, []
+    assert isinstance(chance, float)
+    for parents in subsets([k for k in range(3) if k != j]):
+        for acting in subsets([f for f in range(2) if f != free]):
+            prior = chance ** len(parents) * (1 - chance) ** (2 - len(parents))
+            for f in range(2):
+                if f != free:
+                    prior *= chances[f, j] if f in acting else 1 - chances[f, j]
+            if prior == 0.0:
+                continue
+            pair = [3] if free is None and (acting or j == REWARD) else []
+            columns = [*(c for f in acting for c in own[f]), *pair]
+            z = np.hstack([x[:, parents], u[:, columns]])
+            scores = [
+                marginal_likelihood(x[:, j], z, scale, None if free is None else scale)
+                for scale in PRIOR.weight_scales
+            ]
+            edges = np.zeros(7)
+            edges[[*parents, *(3 + c for c in columns)]] = 1.0
+            score = np.logaddexp.reduce(scores) - math.log(len(scores))
+            found.append((math.log(prior) + score, set(parents), edges))
+    return found
+
+
+class Truth(NamedTuple):
+    edges: Any  # (M, M)
+    evidence: float
+    free: Any  # (F, N)
+
+
+def brute_force(data: Data, chances: Any = ACTS) -> Truth:
     chance = PRIOR.edge_probability
     assert isinstance(chance, float)
-    local: dict[Any, float] = {}
-    for j in range(3):
-        others = [k for k in range(3) if k != j]
-        for parents in subsets(others):
-            for acting in subsets([0, 1]):
-                prior = chance ** len(parents) * (1 - chance) ** (2 - len(parents))
-                for f in range(2):
-                    prior *= chances[f, j] if f in acting else 1 - chances[f, j]
-                if prior == 0.0:
-                    continue
-                pair = [3] if acting or j == REWARD else []
-                columns = (*(c for f in acting for c in own[f]), *pair)
-                z = np.hstack([x[:, parents], u[:, columns]])
-                local[j, parents, columns] = math.log(prior) + np.logaddexp.reduce(
-                    [
-                        marginal_likelihood(x[:, j], z, scale) - math.log(2)
-                        for scale in PRIOR.weight_scales
-                    ]
-                )
-    found, total, top = np.zeros((7, 7)), 0.0, 3 * max(local.values())
+    by_node = [possibilities(data, chances, j) for j in range(3)]
+    edges, free, total, top = np.zeros((7, 7)), np.zeros((2, 3)), 0.0, 0.0
+    top = sum(max(one.log_weight for one in each) for each in by_node)
     for order in itertools.permutations(range(3)):
-        each = [
-            [key for key in local if key[0] == j and set(key[1]) <= set(order[:place])]
-            for place, j in enumerate(order)
-        ]
-        for system in itertools.product(*each):
-            weight = math.exp(sum(local[key] for key in system) - top)
-            total += weight
-            for j, parents, columns in system:
-                found[list(parents), j] += weight
-                found[[3 + c for c in columns], j] += weight
-    return found / total, math.log(total) + top
+        weights, means, frees = [], [], []
+        for place, j in enumerate(order):
+            before = set(order[:place])
+            possible = sum(chance ** len(p) * (1 - chance) ** (2 - len(p)) for p in subsets(before))
+            fitting = [one for one in by_node[j] if one.needed <= before]
+            peak = max(one.log_weight for one in by_node[j])
+            each = np.array(
+                [math.exp(one.log_weight - peak) / possible**one.more for one in fitting]
+            )
+            weights.append(each.sum())
+            means.append(each @ np.array([one.edges for one in fitting]) / each.sum())
+            frees.append(
+                [each @ np.array([one.free == f for one in fitting]) / each.sum() for f in (0, 1)]
+            )
+        weight = math.prod(weights)
+        total += weight
+        for j, mean, own in zip(order, means, frees, strict=True):
+            edges[:, j] += weight * mean
+            free[:, j] += weight * np.array(own)
+    return Truth(edges / total, math.log(total) + top, free / total)
 
 
 def subsets(members: Any) -> list[tuple[int, ...]]:
     return [s for k in range(len(members) + 1) for s in itertools.combinations(members, k)]
 
 
-def marginal_likelihood(y: Any, z: Any, scale: float) -> float:
+def marginal_likelihood(y: Any, z: Any, scale: float, of_level: float | None = None) -> float:
+    """`of_level`: the scale of the intercept, if it is that of a level."""
     n, shape = len(y), PRIOR.noise_shape
-    spread = np.eye(n) + PRIOR.intercept_scale**2 * np.ones((n, n)) + scale**2 * z @ z.T
+    intercept_scale = PRIOR.intercept_scale if of_level is None else of_level
+    spread = np.eye(n) + intercept_scale**2 * np.ones((n, n)) + scale**2 * z @ z.T
     return float(multivariate_t(np.zeros(n), spread, df=2 * shape).logpdf(y))
 
 
@@ -126,11 +186,26 @@ def test_it_is_the_sum_over_all_tuples(context: tuple[str, ...]) -> None:
     data = made()
     chances = np.where(np.isin(NODES, context), 0.0, ACTS)
     posterior = data.posterior(chances=chances)
-    edges, evidence = brute_force(data, chances)
-    assert np.abs(posterior.edge_probability[0] - edges).max() < 1e-9
-    assert posterior._forward[-1] == pytest.approx(evidence, abs=1e-9)
-    drawn = posterior.draw(np.random.default_rng(1), 20_000).adjacency[:, 0].mean(axis=0)
-    assert np.abs(drawn - edges).max() < 5 * 0.5 / math.sqrt(20_000)
+    truth = brute_force(data, chances)
+    assert np.abs(posterior.edge_probability[0] - truth.edges).max() < 1e-9
+    assert np.abs(posterior.free_probability[:2] - truth.free).max() < 1e-9
+    assert posterior._forward[-1] == pytest.approx(truth.evidence, abs=1e-9)
+    draws = posterior.draw(np.random.default_rng(1), 20_000)
+    assert draws.by is not None
+    is_free = draws.by[:, :3] >= 3
+    load, kind = draws.by[:, :3] == 3, draws.by[:, :3] == 5
+    tolerance = 5 * 0.5 / math.sqrt(20_000)
+    assert np.abs(np.array([load.mean(axis=0), kind.mean(axis=0)]) - truth.free).max() < tolerance
+    assert (is_free == (load | kind)).all()
+    drawn = np.zeros((7, 7))
+    for j in range(3):
+        levels = np.where(load[:, j], 3, np.where(kind[:, j], 2, 1))
+        kept = np.arange(3) < levels[:, None]
+        each = (draws.adjacency[:, :3, :, j] * kept[:, :, None]).sum(axis=1) / levels[:, None]
+        each[load[:, j], 3:5] = 1.0
+        each[kind[:, j], 5] = 1.0
+        drawn[:, j] = each.mean(axis=0)
+    assert np.abs(drawn - truth.edges).max() < tolerance
 
 
 def test_no_factor_moves_context_and_the_untold_is_unlikely() -> None:

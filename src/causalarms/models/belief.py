@@ -24,6 +24,7 @@ from causalarms.limits import MAX_COMPARED, MAX_TABLE_NODES
 from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import likely_edges
 from causalarms.posterior.prior import MechanismPrior, kernel_prior
+from causalarms.posterior.sharing import cells_by_regime
 from causalarms.posterior.weights import draw_weights
 from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
@@ -206,7 +207,8 @@ def belief_given_graph(
     normals = rng.standard_normal((n, n_regimes, size, size + 1))
     edges = np.repeat(adjacency[None], n, axis=0)
     scales = np.zeros(gammas.shape, dtype=np.int64)
-    weights = draw_weights(np.ascontiguousarray(gram), prior, edges, scales, gammas, normals)
+    cells = cells_by_regime(prior.regimes, n, size)
+    weights = draw_weights(np.ascontiguousarray(gram), prior, edges, scales, cells, gammas, normals)
     drawn = Draws(np.repeat(order[None], n, axis=0), edges, *weights)
     return Belief(
         in_units_of_data(units, drawn, regimes),

@@ -24,6 +24,7 @@ class Draws(NamedTuple):
     weights: FloatArray  # (n, R, N, N)
     intercept: FloatArray  # (n, R, N)
     noise_std: FloatArray  # (n, R, N)
+    by: IntArray | None = None  # (n, N), the node whose regime each follows; None: its own
 
 
 class OrderedGraph(NamedTuple):

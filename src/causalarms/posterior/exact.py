@@ -30,16 +30,16 @@ from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.mechanism import (
     ScoreTables,
+    chosen_factors,
     factor_gains,
     score_mechanisms,
     subset_maxima,
 )
 from causalarms.posterior.orders import (
-    RandomNumbers,
     backward_sums,
     best_order,
     best_parents,
-    draw_all,
+    draw_graphs,
     edge_probabilities,
     forward_sums,
     restricted_log_sum,
@@ -51,12 +51,15 @@ from causalarms.posterior.prior import (
     add_prior,
     bits_of,
     edge_masks,
+    free_factors,
     kernel_prior,
+    no_columns,
     open_factors,
     regimes_of,
     sums_by_count,
 )
-from causalarms.posterior.weights import estimate_all
+from causalarms.posterior.sharing import all_cells
+from causalarms.posterior.weights import draw_weights, estimate_all
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
 
@@ -97,23 +100,26 @@ class ExactPosterior:
         self.n_nodes = n_nodes
         self.prior = prior or MechanismPrior()
         self._edge_mask = edge_masks(self.regimes, allowed, required)
+        columns = no_columns(self.regimes) if columns is None else columns
         self.kernel_prior = kernel_prior(self.regimes, self.prior, noise_mean, noise_std, columns)
+        self._free = free_factors(self.regimes, columns, self.prior.free_probability)
         # The sums are over the N measured nodes; columns of factors only multiply the variants.
         self._n_measured = n_nodes - len(self.kernel_prior.factors)
         self._edge_mask.allowed[:, :, self._n_measured :] = False
         n_sets = 1 << (self._n_measured - 1)
         n_variants = len(self.kernel_prior.scales) << self.kernel_prior.open.shape[1]
-        own = int(self.regimes[: self._n_measured].max())
-        self.n_bytes = check_memory(self._n_measured, memory_limit, own, n_variants)
-        shape = (own, self._n_measured, n_sets)
+        n_cells = len(self.kernel_prior.cells.source)
+        self.n_bytes = check_memory(self._n_measured, memory_limit, n_cells, n_variants)
+        shape = (n_cells, self._n_measured, n_sets)
         scores = np.empty(shape)
         self._tables = ScoreTables(
             variants=(
                 scores[:, :, None] if n_variants == 1
-                else np.empty((own, self._n_measured, n_variants, n_sets))
+                else np.empty((n_cells, self._n_measured, n_variants, n_sets))
             ),
             scores=scores,
             within=np.empty(shape),
+            possible=self._possible(),
             past=np.zeros(shape[1:]),
             local=np.empty(shape[1:]),
             mantissa=np.empty(n_sets),
@@ -132,25 +138,49 @@ class ExactPosterior:
         else:
             self.update(moments)
 
+    def _possible(self) -> FloatArray:
+        """Log prior of the parent sets within every set; read if there are several hypotheses."""
+        n = self._n_measured
+        several = len(self.kernel_prior.cells.log_prior) > 1
+        found = np.zeros((n, 1 << (n - 1) if several else 1))
+        for node in range(n if several else 0):
+            _add_prior_of(
+                node,
+                self.kernel_prior.log_sizes,
+                self._edge_mask.allowed[0, :n, node],
+                self._edge_mask.required[0, :n, node],
+                found[node],
+            )
+        return found
+
     def update(self, moments: Moments) -> int:
         """Take over these moments; returns how many mechanisms were scored again."""
         # A round changes one mechanism of each node: half of the tables at most, with two regimes.
         changed = (moments.gram != self._gram).any(axis=(2, 3)) & existing(self.regimes)
         if changed.any():
             self._gram = np.array(moments.gram, order="C")
-            changed |= self._screen_factors()
-            self._score(existing(self.regimes) if self._forward_sums is None else changed)
+            cells = self.kernel_prior.cells
+            again = changed[cells.regime, cells.source] | self._screen_factors()
+            self._score(np.ones_like(again) if self._forward_sums is None else again)
         return int(changed.sum())
 
     def _screen_factors(self) -> BoolArray:
-        """Choose the factors to sum over again if there are too many; mechanisms affected."""
-        prior, changed = self.kernel_prior, np.zeros(self._gram.shape[:2], dtype=bool)
+        """Choose again which factors to sum over, if not all; the cells affected, (Z, N)."""
+        prior = self.kernel_prior
+        again: BoolArray = np.zeros(prior.cells.source.shape, dtype=bool)
         may_act = (prior.chances > 0.0) & (prior.chances < 1.0)
         if may_act.sum(axis=0).max(initial=0) > prior.open.shape[1]:
             _, chosen = open_factors(prior.chances, factor_gains(self._gram, prior))
-            changed[:, : self._n_measured] = (chosen != prior.open).any(axis=1)
-            self.kernel_prior = prior._replace(open=chosen)
-        return changed & existing(self.regimes)
+            again[:, (chosen != prior.open).any(axis=1)] = True
+            prior = prior._replace(open=chosen)
+        if len(prior.cells.log_prior) > 1:
+            chosen = chosen_factors(self._gram, prior, self._free)
+            cells = all_cells(self.regimes, self._n_measured, self._free, chosen)
+            pairs = zip(cells, prior.cells, strict=True)
+            again |= ~np.all([(now == old).all(axis=0) for now, old in pairs], axis=0)
+            prior = prior._replace(cells=cells)
+        self.kernel_prior = prior
+        return again
 
     def _score(self, changed: BoolArray) -> FloatArray:
         score_mechanisms(self._gram, changed, self._edge_mask, self.kernel_prior, self._tables)
@@ -158,17 +188,20 @@ class ExactPosterior:
         self._edge_probability: FloatArray | None = None
         return self._forward_sums
 
+    def _score_all(self) -> FloatArray:
+        return self._score(np.ones(self.kernel_prior.cells.source.shape, dtype=bool))
+
     @property
     def _forward(self) -> FloatArray:
         if self._forward_sums is None:
-            return self._score(existing(self.regimes))
+            return self._score_all()
         return self._forward_sums
 
     @property
     def tables(self) -> ScoreTables:
         """Scores of parent sets and their sums, of all moments seen."""
         if self._forward_sums is None:
-            self._score(existing(self.regimes))
+            self._score_all()
         return self._tables
 
     def retire(self, regime: int, node: int) -> None:
@@ -237,7 +270,7 @@ class ExactPosterior:
         """Exact posterior probability of every edge, (R, N, N)."""
         forward = self._forward
         if self._edge_probability is None:
-            probability = edge_probabilities(
+            probability, self._hypotheses = edge_probabilities(
                 self.tables,
                 self.kernel_prior,
                 forward,
@@ -248,14 +281,25 @@ class ExactPosterior:
             self._edge_probability = probability
         return self._edge_probability
 
+    @property
+    def free_probability(self) -> FloatArray:
+        """How likely each factor gives each node a mechanism per level, (F, N)."""
+        assert self.edge_probability is not None
+        cells, n = self.kernel_prior.cells, self._n_measured
+        found = np.zeros((len(self.kernel_prior.chances), n))
+        for h, node in np.argwhere(cells.log_prior > -np.inf).tolist():
+            free = int(cells.free[cells.first[h, node], node])
+            if free:
+                found[free.bit_length() - 1, node] = self._hypotheses[h, node]
+        return found
+
     def probability_within(self, kept: BoolArray) -> float:
         """Exact posterior probability that no edge lies outside `kept` (R, N, N), DAG or not."""
         bits = 1 << np.arange(self.n_nodes - 1)
         masks = np.zeros(kept.shape[:2], dtype=np.int64)
         for regime, node in self._mechanisms:
             masks[regime, node] = bits @ np.delete(kept[regime, :, node], node)
-        tables = self.tables
-        log_sum = restricted_log_sum(tables.within, tables.past, masks, self.kernel_prior.regimes)
+        log_sum = restricted_log_sum(self.tables, self.kernel_prior, masks)
         return float(min(np.exp(log_sum - self._forward[-1]), 1.0))
 
     def most_probable(self) -> OrderedGraph:
@@ -279,11 +323,26 @@ class ExactPosterior:
         """Independent exact draws of order, parents, weights, intercepts and noise."""
         size, n_regimes = self.n_nodes, len(self._gram)
         uniforms = rng.random((n, size, 1 + 2 * n_regimes))
-        shapes = self.kernel_prior.noise_shape + 0.5 * self._gram[:, :, -1, -1]
-        gammas = rng.standard_gamma(shapes, (n, n_regimes, size))
+        prior = self.kernel_prior
+        several = len(prior.cells.log_prior) > 1
+        choices = rng.random((n, size)) if several else np.zeros((n, size))
+        order, adjacency, scales, cells = draw_graphs(
+            prior, self.tables, self._forward, uniforms, choices
+        )
+        source = self._sources(cells)
+        counts = self._gram[np.arange(n_regimes)[:, None], source, -1, -1]
+        gammas = rng.standard_gamma(prior.noise_shape + 0.5 * counts)
         normals = rng.standard_normal((n, n_regimes, size, size + 1))
-        random = RandomNumbers(uniforms, gammas, normals)
-        return Draws(*draw_all(self._gram, self.kernel_prior, self.tables, self._forward, random))
+        drawn = draw_weights(self._gram, prior, adjacency, scales, cells, gammas, normals)
+        return Draws(order, adjacency, *drawn, source[:, 0] if several else None)
+
+    def _sources(self, cells: IntArray) -> IntArray:
+        """The node whose regime each drawn mechanism follows, (n, R, M)."""
+        found = np.broadcast_to(np.arange(self.n_nodes), cells.shape).copy()
+        for node in range(self._n_measured):
+            drawn = cells[:, :, node]
+            found[:, :, node][drawn >= 0] = self.kernel_prior.cells.source[drawn[drawn >= 0], node]
+        return found
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""

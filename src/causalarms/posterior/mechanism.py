@@ -13,13 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray, Int32Array
+from causalarms.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.prior import EdgeMask, KernelPrior
+from causalarms.posterior.prior import EdgeMask, KernelPrior, intercept_precision_of
+from causalarms.posterior.sharing import WORTH_SCORING, Cells, FreeFactors
 from causalarms.statistics.normal_equations import (
     normal_equations,
 )
 
+SAME_ROUNDS = 1e-6  # difference of two counts of rounds below which they are equal
 LOWEST_SCORE = -1e250  # nats; keeps scores and their sums finite if a known variance is tiny
 
 
@@ -31,57 +33,95 @@ class ScoreTables(NamedTuple):
     factors both are the same array.
     """
 
-    variants: FloatArray  # (R, N, V, 2^(N-1))
-    scores: FloatArray  # (R, N, 2^(N-1))
-    within: FloatArray  # (R, N, 2^(N-1)) log sums over the subsets of a set
+    variants: FloatArray  # (Z, N, V, 2^(N-1)), by cell
+    scores: FloatArray  # (Z, N, 2^(N-1))
+    within: FloatArray  # (Z, N, 2^(N-1)) log sums over the subsets of a set
+    possible: FloatArray  # (N, 2^(N-1)) log prior of all sets within a set, Z(S) of `sharing.py`
     past: FloatArray  # (N, 2^(N-1)) log evidence of former mechanisms for the order
-    local: FloatArray  # (N, 2^(N-1)) all regimes and the past together
+    local: FloatArray  # (N, 2^(N-1)) all hypotheses and the past together
     mantissa: FloatArray  # (2^(N-1),) room to work
     exponent: npt.NDArray[np.int32]  # (2^(N-1),) room to work
 
 
 @kernel
 def score_mechanisms(
-    gram: FloatArray,  # (R, N, N+1, N+1)
-    changed: BoolArray,  # (R, N)
+    gram: FloatArray,  # (R, M, M+1, M+1)
+    changed: BoolArray,  # (Z, N) cells
     edges: EdgeMask,
     prior: KernelPrior,
     out: ScoreTables,
 ) -> None:
-    """Score the changed mechanisms, and sum their scores over subsets."""
-    scores, within, local = out.scores, out.within, out.local
-    for node in range(len(local)):  # columns of factors have no parents
+    """Score the changed cells, and sum their scores over subsets."""
+    scores, within, cells = out.scores, out.within, prior.cells
+    for node in range(len(out.local)):  # columns of factors have no parents
         any_changed = False
-        for regime in range(prior.regimes[node]):
-            any_changed |= changed[regime, node]
-            if changed[regime, node]:
+        for cell in range(cells.end[-1, node]):
+            any_changed |= changed[cell, node]
+            if changed[cell, node]:
+                source, regime = cells.source[cell, node], cells.regime[cell, node]
+                own = regime if source == node else 0  # a node with a free factor has one regime
                 score_parent_sets(
-                    gram[regime, node],
-                    regime,
+                    gram[regime, source],
+                    cell,
                     node,
-                    edges.allowed[regime, :, node],
-                    edges.required[regime, :, node],
+                    edges.allowed[own, :, node],
+                    edges.required[own, :, node],
                     prior,
-                    out.variants[regime, node],
+                    out.variants[cell, node],
                 )
                 if out.variants.shape[2] > 1:
-                    sum_variants(out.variants[regime, node], scores[regime, node])
-                subset_log_sums(
-                    scores[regime, node], within[regime, node], out.mantissa, out.exponent
-                )
+                    sum_variants(out.variants[cell, node], scores[cell, node])
+                subset_log_sums(scores[cell, node], within[cell, node], out.mantissa, out.exponent)
         if any_changed:
-            # All regimes of a node share one set of predecessors, so their sums multiply (add, as
-            # logs).
-            local[node] = within[0, node]
-            for regime in range(1, prior.regimes[node]):
-                local[node] += within[regime, node]
-            local[node] += out.past[node]
+            sum_hypotheses(within, out.possible, cells, node, out.local[node])
+            out.local[node] += out.past[node]
+
+
+@kernel
+def sum_hypotheses(
+    within: FloatArray,  # (Z, N, 2^(N-1))
+    possible: FloatArray,  # (N, 2^(N-1))
+    cells: Cells,
+    node: int,
+    local: FloatArray,  # (2^(N-1),) out
+) -> None:
+    """The log sum over the hypotheses of a node, by the set before it."""
+    # All cells of a hypothesis share one set of predecessors, so their sums multiply (add, as
+    # logs).
+    local[:] = cells.log_prior[0, node]
+    for cell in range(cells.end[0, node]):
+        local += within[cell, node]
+    for h in range(1, len(cells.log_prior)):
+        if cells.log_prior[h, node] == -np.inf:
+            continue
+        for before in range(len(local)):
+            other = log_hypothesis(within, possible, cells, h, node, before)
+            top = max(local[before], other)
+            if top > -np.inf:
+                low = min(local[before], other)
+                local[before] = top + math.log1p(math.exp(low - top))
+
+
+@kernel
+def log_hypothesis(
+    within: FloatArray, possible: FloatArray, cells: Cells, h: int, node: int, before: int
+) -> float:
+    """Log of one term of the sum over hypotheses; the arguments are those of `sum_hypotheses`."""
+    total = cells.log_prior[h, node]
+    if total == -np.inf:
+        return total
+    for cell in range(cells.first[h, node], cells.end[h, node]):
+        total += within[cell, node, before]
+    if total == -np.inf:  # a required parent is not before the node
+        return total
+    more = cells.end[h, node] - cells.first[h, node] - cells.end[0, node]
+    return total - more * possible[node, before]
 
 
 @kernel
 def score_parent_sets(
     gram: FloatArray,  # (M+1, M+1) of N nodes, C columns of factors, and the constant
-    regime: int,
+    cell: int,
     node: int,
     allowed: BoolArray,  # (M,) possible parents
     required: BoolArray,  # (M,) certain parents
@@ -91,20 +131,21 @@ def score_parent_sets(
     """Scores of all parent sets of one mechanism, for every scale and set of acting factors."""
     m = len(gram) - 1
     n = m - len(prior.factors)
-    noise_mean = prior.noise_mean[regime, node]
+    noise_mean, free = prior.noise_mean[cell, node], prior.cells.free[cell, node]
     with_intercept = math.isnan(noise_mean)
     variants[:] = -np.inf
     n_sets = 1 << prior.open.shape[1]
     regressors = np.empty(m + 1, dtype=np.int64)
     for number in range(n_sets):
-        acting, log_prior = acting_factors(prior, node, number)
+        acting, log_prior = acting_factors(prior, node, number, free)
         if log_prior == -np.inf:
             continue
         forced, mask, n_columns = 0, 0, 0
         if with_intercept:
             regressors[0], forced = m, 1
         for column in range(n, m):
-            if prior.factors[column - n] & acting:
+            # in a cell of a free factor its level is the same in all rounds
+            if prior.factors[column - n] & acting and not prior.made_of[column - n] & free:
                 regressors[forced] = column
                 forced += 1
                 n_columns += 1
@@ -131,9 +172,9 @@ def score_parent_sets(
                 regressors[:size],
                 0.0 if with_intercept else noise_mean,
                 precision,
-                prior.intercept_precision,
+                intercept_precision_of(prior, cell, node, precision),
             )
-            by_size = score_by_size(gram, regime, node, prior, precision)
+            by_size = score_by_size(gram, cell, node, prior, precision)
             # every scale is as likely as the others
             by_size += 0.5 * n_columns * math.log(precision) - math.log(len(prior.scales))
             by_size += log_prior
@@ -144,25 +185,31 @@ def score_parent_sets(
                 precision,
                 bits,
                 mask,
-                noise_of(gram, regime, node, prior),
+                noise_of(gram, cell, node, prior),
                 variants[scale * n_sets + number],
             )
 
 
 @kernel
-def acting_factors(prior: KernelPrior, node: int, variant: int) -> tuple[int, float]:
+def acting_factors(prior: KernelPrior, node: int, variant: int, free: int) -> tuple[int, float]:
     """Which factors act on a node in this variant, as bits, and the log prior of that.
+
+    free   the factor, as a bit, that gives the node its mechanisms: it does not shift it
 
     A bit of the variant's number says whether one of the node's open factors acts. Bits beyond
     these are scales of the prior, and say nothing.
     """
-    acting, log_prior = prior.certain[node], 0.0
+    acting, log_prior = prior.certain[node] & ~free, 0.0
     for place in range(prior.open.shape[1]):
         factor = prior.open[node, place]
         acts = variant >> place & 1
         if factor < 0:
             if acts:
                 return acting, -np.inf  # a node with fewer open factors has fewer variants
+            continue
+        if free >> factor & 1:
+            if acts:
+                return acting, -np.inf
             continue
         chance = prior.chances[factor, node]
         log_prior += math.log(chance if acts else 1.0 - chance)
@@ -192,16 +239,60 @@ def factor_gains(gram: FloatArray, prior: KernelPrior) -> FloatArray:
     return found
 
 
-def _log_evidence(gram: FloatArray, node: int, regressors: list[int], prior: KernelPrior) -> float:
-    """But for a constant, with an intercept."""
+def chosen_factors(gram: FloatArray, prior: KernelPrior, free: FreeFactors) -> IntArray:
+    """The factors that may be free, (J, N); of one per node the one that explains it best so.
+
+    As in `factor_gains`, with all other nodes as parents or none, compared with a shift. Not
+    those whose levels hold other rounds than the node learns from: rounds from before a change of
+    the node, or with missing values.
+    """
+    n_slots, n = prior.cells.log_prior.shape[0] - 1, prior.cells.log_prior.shape[1]
+    m = gram.shape[2] - 1
+    precision = float(prior.scales.min())
+    found = np.full((n_slots, n), -1)
+    for node in range(n):
+        others = [j for j in range(n) if j != node]
+        gains = np.full(len(free.column), -np.inf)
+        for f, column in enumerate(free.column.tolist()):
+            levels = gram[: free.levels[f], column]
+            same = abs(levels[:, -1, -1].sum() - gram[0, node, -1, -1]) < SAME_ROUNDS
+            if not same or prior.cells.end[0, node] > 1 or not free.probability[f, node] > 0.0:
+                continue
+            own = [c for c in range(n, m) if prior.made_of[c - n] == 1 << f]
+            gains[f] = max(
+                sum(_log_evidence(each, node, parents, prior, precision) for each in levels)
+                - _log_evidence(gram[0, node], node, parents + own, prior)
+                for parents in (others, [])
+            )
+        allowed = np.flatnonzero(gains > -np.inf)
+        if n_slots < len(gains):
+            # stable: of equal gains the first, on every platform
+            allowed = np.argsort(-gains, kind="stable")[:n_slots]
+            allowed = allowed[gains[allowed] > WORTH_SCORING]
+        found[: len(allowed), node] = allowed
+    return found
+
+
+def _log_evidence(
+    gram: FloatArray,
+    node: int,
+    regressors: list[int],
+    prior: KernelPrior,
+    intercept_precision: float | None = None,
+) -> float:
+    """Log marginal likelihood at the largest scale, with an intercept."""
     precision, m = float(prior.scales.min()), len(gram) - 1
+    of_intercept = prior.intercept_precision if intercept_precision is None else intercept_precision
     chosen = [*regressors, m]
-    penalty = np.array([precision] * len(regressors) + [prior.intercept_precision])
+    penalty = np.array([precision] * len(regressors) + [of_intercept])
     matrix = gram[np.ix_(chosen, chosen)] + np.diag(penalty)
     squares = gram[node, node] - gram[chosen, node] @ np.linalg.solve(matrix, gram[chosen, node])
-    size = 0.5 * len(regressors) * math.log(precision) - 0.5 * np.linalg.slogdet(matrix)[1]
-    shape = prior.noise_shape + 0.5 * gram[-1, -1]
-    return float(size - shape * math.log(prior.noise_shape + 0.5 * max(float(squares), 0.0)))
+    size = 0.5 * np.log(penalty).sum() - 0.5 * np.linalg.slogdet(matrix)[1]
+    before, count = prior.noise_shape, gram[-1, -1]
+    shape = before + 0.5 * count
+    size += math.lgamma(shape) - math.lgamma(before) + before * math.log(before)
+    size -= 0.5 * count * math.log(2.0 * math.pi)
+    return float(size - shape * math.log(before + 0.5 * max(float(squares), 0.0)))
 
 
 @kernel
@@ -282,25 +373,25 @@ class Noise(NamedTuple):
 
 
 @kernel
-def noise_of(gram: FloatArray, regime: int, node: int, prior: KernelPrior) -> Noise:
+def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior) -> Noise:
     """Of the mechanism with this Gram matrix, (N+1, N+1)."""
-    return Noise(gram[-1, -1], prior.noise_shape, prior.known_variance[regime, node])
+    return Noise(gram[-1, -1], prior.noise_shape, prior.known_variance[cell, node])
 
 
 @kernel
 def score_by_size(
-    gram: FloatArray, regime: int, node: int, prior: KernelPrior, weight_precision: float
+    gram: FloatArray, cell: int, node: int, prior: KernelPrior, weight_precision: float
 ) -> FloatArray:
     """The part of a score that depends on the number of parents only, (N,)."""
     n_samples, noise_shape = gram[-1, -1], prior.noise_shape
-    known_variance = prior.known_variance[regime, node]
+    known_variance = prior.known_variance[cell, node]
     shape = noise_shape + 0.5 * n_samples
     n_parents = np.arange(len(prior.log_sizes))
     # Normalisation of the normal-inverse-gamma prior: half a log precision per weight, and for the
     # intercept
     score = prior.log_sizes + 0.5 * n_parents * math.log(weight_precision)
-    if math.isnan(prior.noise_mean[regime, node]):
-        score += 0.5 * math.log(prior.intercept_precision)
+    if math.isnan(prior.noise_mean[cell, node]):
+        score += 0.5 * math.log(intercept_precision_of(prior, cell, node, weight_precision))
     if math.isnan(known_variance):
         score += math.lgamma(shape) - math.lgamma(noise_shape)
         score += noise_shape * math.log(noise_shape) - 0.5 * n_samples * math.log(2.0 * math.pi)

@@ -9,16 +9,20 @@ the sums over the orders of the nodes before (`forward_sums`) and after (`backwa
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import ScoreTables, acting_factors, superset_log_sums
+from causalarms.posterior.mechanism import (
+    ScoreTables,
+    acting_factors,
+    log_hypothesis,
+    superset_log_sums,
+)
 from causalarms.posterior.prior import KernelPrior
-from causalarms.posterior.weights import draw_weights
+from causalarms.posterior.sharing import Cells
 
 NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
 
@@ -60,27 +64,29 @@ def backward_sums(local: FloatArray) -> FloatArray:
 
 
 @kernel
-def restricted_log_sum(
-    within: FloatArray, past: FloatArray, kept: IntArray, regimes: IntArray
-) -> float:
-    """Log sum over orders and over parent sets that are part of `kept` (R, N), sets without i.
-
-    `within` (R, N, 2^(N-1)) holds the sums over the subsets of every set, `past` (N, 2^(N-1)) what
-    former mechanisms add.
-    """
+def restricted_log_sum(tables: ScoreTables, prior: KernelPrior, kept: IntArray) -> float:
+    """Log sum over orders and over parent sets that are part of `kept` (R, N), sets without i."""
+    within, cells = tables.within, prior.cells
     n = within.shape[1]
     sums = np.empty(1 << n)
     terms = np.empty(n)
+    by_hypothesis = np.empty(len(cells.log_prior))
     sums[0] = 0.0
     for mask in range(1, 1 << n):
         top, m = -np.inf, 0
         for i in range(n):
             if mask >> i & 1:
                 before = without(mask, i)
-                term = sums[mask ^ (1 << i)]
-                for regime in range(regimes[i]):
-                    term += within[regime, i, before & kept[regime, i]]
-                terms[m] = term + past[i, before]
+                for h in range(len(by_hypothesis)):
+                    total = log_hypothesis(within, tables.possible, cells, h, i, before)
+                    if total > -np.inf:
+                        for cell in range(cells.first[h, i], cells.end[h, i]):
+                            own = cells.regime[cell, i] if cells.source[cell, i] == i else 0
+                            total += within[cell, i, before & kept[own, i]]
+                            total -= within[cell, i, before]
+                    by_hypothesis[h] = total
+                local = _log_sum(by_hypothesis, len(by_hypothesis), by_hypothesis.max())
+                terms[m] = sums[mask ^ (1 << i)] + local + tables.past[i, before]
                 top = max(top, terms[m])
                 m += 1
         sums[mask] = _log_sum(terms, m, top)
@@ -93,54 +99,73 @@ def edge_probabilities(
     prior: KernelPrior,
     forward: FloatArray,  # (2^N,)
     backward: FloatArray,  # (2^N,)
-) -> FloatArray:
-    """Exact probability of every edge, (R, M, M) as [regime, parent, child].
+) -> tuple[FloatArray, FloatArray]:
+    """Exact probability of every edge, (R, M, M) as [regime, parent, child], and of hypotheses.
 
-    The probability of parent set P of a mechanism is exp(score) times the sum, over the sets S
-    that contain P and come before the node, of what all other mechanisms contribute.
+    The probability of parent set P of a cell is exp(score) times the sum, over the sets S that
+    contain P and come before the node, of what all other mechanisms contribute. Edges of a node
+    with a free factor are averaged over its levels. Hypotheses are (H, N).
     """
-    scores, within = tables.scores, tables.within
+    scores, within, cells = tables.scores, tables.within, prior.cells
     n, n_sets, regimes = scores.shape[1], scores.shape[2], prior.regimes
     probability = np.zeros((len(prior.codes), len(regimes), len(regimes)))
+    of_hypotheses = np.zeros(cells.log_prior.shape)
     by_variant = np.zeros(tables.variants.shape[2])  # probability of each
-    others = np.empty(n_sets)
+    after, others = np.empty((2, n_sets))
     total = forward[-1]
-    for regime in range(len(scores)):
-        for node in range(n):
-            if regime >= regimes[node]:
+    for node in range(n):
+        for before in range(n_sets):
+            after[before] = backward[with_gap(before, node) | (1 << node)]
+        for h in range(len(cells.log_prior)):
+            if cells.log_prior[h, node] == -np.inf:
                 continue
+            n_cells = cells.end[h, node] - cells.first[h, node]
             for before in range(n_sets):
-                # what comes before the node, what comes after it, and the other regimes of the node
-                # itself
-                others[before] = forward[with_gap(before, node)]
-            for r in range(regimes[node]):
-                if r != regime:
-                    others += within[r, node]
-            for before in range(n_sets):
-                after = backward[with_gap(before, node) | (1 << node)]
-                others[before] = others[before] + tables.past[node, before] + after - total
-            superset_log_sums(others, others, tables.mantissa, tables.exponent)
-            for parents in range(n_sets):
-                # below exp(-745) it is zero, and adds nothing to any edge
-                chance = math.exp(scores[regime, node, parents] + others[parents])
-                if chance == 0.0:
-                    continue
-                for j in range(n - 1):
-                    if parents >> j & 1:
-                        probability[regime, j + (j >= node), node] += chance
-                of_variants = tables.variants[regime, node, :, parents]
+                term = log_hypothesis(within, tables.possible, cells, h, node, before)
+                around = forward[with_gap(before, node)] + tables.past[node, before]
+                of_hypotheses[h, node] += math.exp(term + around + after[before] - total)
+            for cell in range(cells.first[h, node], cells.end[h, node]):
+                own = cells.source[cell, node] == node
+                regime, part = (cells.regime[cell, node], 1.0) if own else (0, 1.0 / n_cells)
+                for before in range(n_sets):
+                    # what comes before the node and after it, and the other mechanisms of the node
+                    # itself
+                    other = forward[with_gap(before, node)] + cells.log_prior[h, node]
+                    if n_cells > cells.end[0, node]:
+                        more = n_cells - cells.end[0, node]
+                        other -= more * tables.possible[node, before]
+                    for c in range(cells.first[h, node], cells.end[h, node]):
+                        if c != cell:
+                            other += within[c, node, before]
+                    other = other + tables.past[node, before] + after[before] - total
+                    others[before] = other
+                superset_log_sums(others, others, tables.mantissa, tables.exponent)
+                for parents in range(n_sets):
+                    # below exp(-745) it is zero, and adds nothing to any edge
+                    chance = part * math.exp(scores[cell, node, parents] + others[parents])
+                    if chance == 0.0:
+                        continue
+                    for j in range(n - 1):
+                        if parents >> j & 1:
+                            probability[regime, j + (j >= node), node] += chance
+                    of_variants = tables.variants[cell, node, :, parents]
+                    for v in range(len(by_variant)):
+                        by_variant[v] += chance * math.exp(
+                            of_variants[v] - scores[cell, node, parents]
+                        )
+                free = cells.free[cell, node]
                 for v in range(len(by_variant)):
-                    by_variant[v] += chance * math.exp(
-                        of_variants[v] - scores[regime, node, parents]
-                    )
-            for v in range(len(by_variant)):
-                acting = acting_factors(prior, node, v)[0]
-                for column in range(len(prior.factors)):
-                    if prior.factors[column] & acting:
-                        probability[regime, n + column, node] += by_variant[v]
-            by_variant[:] = 0.0
+                    acting = acting_factors(prior, node, v, free)[0]
+                    for column in range(len(prior.factors)):
+                        made_of = prior.made_of[column]
+                        # a free factor acts, by all of its own columns
+                        if made_of == free or (
+                            prior.factors[column] & acting and not made_of & free
+                        ):
+                            probability[regime, n + column, node] += by_variant[v]
+                by_variant[:] = 0.0
     # sums of rounded terms may exceed one by a few units of the last digit
-    return np.minimum(probability, 1.0)
+    return np.minimum(probability, 1.0), np.minimum(of_hypotheses, 1.0)
 
 
 @kernel
@@ -171,7 +196,10 @@ def best_order(local: FloatArray) -> IntArray:
 def best_parents(
     tables: ScoreTables, prior: KernelPrior, order: IntArray
 ) -> tuple[BoolArray, float]:
-    """The best parents of every mechanism among the nodes before it; smaller sets win ties."""
+    """The best parents of every mechanism among the nodes before it; smaller sets win ties.
+
+    Under hypothesis 0: a graph has one set of parents per regime.
+    """
     n, scores, regimes = len(order), tables.scores, prior.regimes
     adjacency = np.zeros((len(prior.codes), len(regimes), len(regimes)), dtype=np.bool_)
     total = 0.0
@@ -193,44 +221,35 @@ def best_parents(
                 if best >> j & 1:
                     adjacency[regime, j + (j >= node), node] = True
             variant = int(np.argmax(tables.variants[regime, node, :, best]))
-            _add_columns(prior, node, variant, adjacency[regime, :, node])
+            _add_columns(prior, node, variant, 0, adjacency[regime, :, node])
+        total += prior.cells.log_prior[0, node]
         earlier |= 1 << node
     return adjacency, total
 
 
-class RandomNumbers(NamedTuple):
-    """The random numbers of n draws."""
-
-    uniforms: FloatArray  # (n, N, 1 + 2 R): who comes last, parents and variant in each regime
-    gammas: FloatArray  # (n, R, N)
-    normals: FloatArray  # (n, R, N, N+1)
-
-
 @kernel
-def draw_all(
-    gram: FloatArray,  # (R, N, N+1, N+1)
+def draw_graphs(
     prior: KernelPrior,
     tables: ScoreTables,
     forward: FloatArray,  # (2^N,)
-    random: RandomNumbers,
-) -> tuple[IntArray, BoolArray, FloatArray, FloatArray, FloatArray]:
-    """Draws of order, parents, weights, intercepts and noise: the fields of `Draws`."""
-    n, most, size = random.gammas.shape
+    uniforms: FloatArray,  # (n, M, 1 + 2 R): who comes last, parents and variant in each regime
+    choices: FloatArray,  # (n, M): the hypothesis; read if there are several
+) -> tuple[IntArray, BoolArray, IntArray, IntArray]:
+    """Exact draws of order (n, M), parents (n, R, M, M), scales and cells (n, R, M)."""
+    n, size, most = len(uniforms), uniforms.shape[1], uniforms.shape[2] // 2
     order = np.empty((n, size), dtype=np.int64)
-    adjacency = np.empty((n, most, size, size), dtype=np.bool_)
+    adjacency = np.zeros((n, most, size, size), dtype=np.bool_)
     scales = np.zeros((n, most, size), dtype=np.int64)
+    cells = np.full((n, most, size), -1)
     n_columns = len(prior.factors)
     for t in range(n):
         # what is set comes before what is measured
         order[t, :n_columns] = np.arange(size - n_columns, size)
         draw_graph(
-            tables, forward, prior, random.uniforms[t], order[t, n_columns:], adjacency[t],
-            scales[t],
+            tables, forward, prior, uniforms[t], choices[t], order[t, n_columns:], adjacency[t],
+            scales[t], cells[t],
         )  # fmt: skip
-    weights, intercept, noise_std = draw_weights(
-        gram, prior, adjacency, scales, random.gammas, random.normals
-    )
-    return order, adjacency, weights, intercept, noise_std
+    return order, adjacency, scales, cells
 
 
 @kernel
@@ -238,24 +257,29 @@ def draw_graph(
     tables: ScoreTables,
     forward: FloatArray,  # (2^N,)
     prior: KernelPrior,
-    uniforms: FloatArray,  # (N, 1 + 2 R): who comes last, parents and variant in each regime
+    uniforms: FloatArray,  # (M, 1 + 2 R): who comes last, parents and variant in each regime
+    choices: FloatArray,  # (M,)
     order: npt.NDArray[np.int64],  # (N,) out
     adjacency: npt.NDArray[np.bool_],  # (R, M, M) out
     scales: IntArray,  # (R, M) out
+    drawn: IntArray,  # (R, M) out, the cell of every mechanism
 ) -> None:
     """One exact draw of an order, from its last node to its first, and of parents given it."""
-    n = len(order)
-    adjacency[:] = False
+    n, cells = len(order), prior.cells
     mask = (1 << n) - 1
     most = uniforms.shape[1] // 2
     for position in range(n - 1, -1, -1):
         node = _draw_last(tables.local, forward, mask, uniforms[position, 0])
         order[position] = node
         before = without(mask, node)
-        for regime in range(prior.regimes[node]):
+        h = _draw_hypothesis(tables, cells, node, before, choices[position])
+        first = cells.first[h, node]
+        for cell in range(first, cells.end[h, node]):
+            regime = cells.regime[cell, node]
+            drawn[regime, node] = cell
             parents = draw_parents(
-                tables.scores[regime, node],
-                tables.within[regime, node, before],
+                tables.scores[cell, node],
+                tables.within[cell, node, before],
                 before,
                 uniforms[position, 1 + regime],
             )
@@ -263,13 +287,31 @@ def draw_graph(
                 if parents >> j & 1:
                     adjacency[regime, j + (j >= node), node] = True
             variant = _draw_variant(
-                tables.variants[regime, node, :, parents],
-                tables.scores[regime, node, parents],
+                tables.variants[cell, node, :, parents],
+                tables.scores[cell, node, parents],
                 uniforms[position, 1 + most + regime],
             )
-            _add_columns(prior, node, variant, adjacency[regime, :, node])
+            free = cells.free[cell, node]
+            _add_columns(prior, node, variant, free, adjacency[regime, :, node])
             scales[regime, node] = variant >> prior.open.shape[1]
         mask ^= 1 << node
+
+
+@kernel
+def _draw_hypothesis(
+    tables: ScoreTables, cells: Cells, node: int, before: int, uniform: float
+) -> int:
+    """One of the hypotheses of a node given the set before it."""
+    if len(cells.log_prior) == 1:
+        return 0
+    total = tables.local[node, before] - tables.past[node, before]
+    reached = 0.0
+    for h in range(len(cells.log_prior)):
+        term = log_hypothesis(tables.within, tables.possible, cells, h, node, before)
+        reached += math.exp(term - total)
+        if reached > uniform:
+            return h
+    return 0
 
 
 @kernel
@@ -286,12 +328,14 @@ def _draw_variant(scores: FloatArray, total: float, uniform: float) -> int:
 
 
 @kernel
-def _add_columns(prior: KernelPrior, node: int, variant: int, parents: BoolArray) -> None:
-    """Mark the columns of the factors that act in this variant; `parents` (M,)."""
+def _add_columns(
+    prior: KernelPrior, node: int, variant: int, free: int, parents: BoolArray
+) -> None:
+    """Mark the columns of the factors that shift the node in this variant; `parents` (M,)."""
     n = len(parents) - len(prior.factors)
-    acting = acting_factors(prior, node, variant)[0]
+    acting = acting_factors(prior, node, variant, free)[0]
     for column in range(len(prior.factors)):
-        if prior.factors[column] & acting:
+        if prior.factors[column] & acting and not prior.made_of[column] & free:
             parents[n + column] = True
 
 

@@ -26,6 +26,7 @@ from causalarms.checks import fraction, number
 from causalarms.errors import ModelError, ScaleWarning, SettingError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_FACTOR_BITS
+from causalarms.posterior.sharing import Cells, FreeFactors, all_cells, first_choice
 from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.statistics.dataset import Moments
 
@@ -45,12 +46,15 @@ class MechanismPrior:
     noise_shape        0.5: as informative as one sample
     intercept_scale    100: hardly informative; it is part of every parent set, so that its width
                        favours none
+    free_probability   that a factor of several levels that acts on a node does not only shift it,
+                       but gives it a mechanism per level
     """
 
     edge_probability: float | str = 0.5
     weight_scale: float | tuple[float, ...] = 1.5
     noise_shape: float = 0.5
     intercept_scale: float = 100.0
+    free_probability: float = 0.05
 
     def __post_init__(self) -> None:
         for name in ("noise_shape", "intercept_scale"):
@@ -95,18 +99,24 @@ class FactorColumns(NamedTuple):
     factors: IntArray  # (C,) as bits: a column is a regressor if one of its factors acts
     codes: FloatArray  # (R, C) the value of each column at every level
     chances: FloatArray  # (F, N) the probability that a factor acts on a node; 1: it does
+    made_of: IntArray  # (C,) as bits: the factors whose levels the column tells apart
 
 
 def no_columns(regimes: IntArray) -> FactorColumns:
     codes, chances = np.zeros((int(regimes.max()), 0)), np.zeros((0, len(regimes)))
-    return FactorColumns(np.zeros(0, dtype=np.int64), codes, chances)
+    none = np.zeros(0, dtype=np.int64)
+    return FactorColumns(none, codes, chances, none)
 
 
 class KernelPrior(NamedTuple):
-    """The prior as kernels take it; nan stands for unknown."""
+    """The prior as kernels take it; nan stands for unknown.
 
-    noise_mean: FloatArray  # (R, N), nan: an intercept is part of every regression
-    known_variance: FloatArray  # (R, N), nan: inverse gamma
+    Cells are mechanisms under a hypothesis; the first of a node are those of its regimes
+    (`sharing.py`).
+    """
+
+    noise_mean: FloatArray  # (Z, N) by cell, nan: an intercept is part of every regression
+    known_variance: FloatArray  # (Z, N) by cell, nan: inverse gamma
     log_sizes: FloatArray  # (N,)
     scales: FloatArray  # (H,) precisions of weights, equally likely
     intercept_precision: float
@@ -117,6 +127,8 @@ class KernelPrior(NamedTuple):
     chances: FloatArray  # (F, N)
     certain: IntArray  # (N,) as bits: factors that act on a node in all variants
     open: IntArray  # (N, K): factors that act on it in some variants; -1: there are fewer than K
+    made_of: IntArray  # (C,) as `FactorColumns`
+    cells: Cells
 
 
 def open_factors(chances: FloatArray, gains: FloatArray | None = None) -> tuple[IntArray, IntArray]:
@@ -209,9 +221,12 @@ def kernel_prior(
 ) -> KernelPrior:
     columns = no_columns(regimes) if columns is None else columns
     certain, open_ = open_factors(columns.chances)
+    n_measured = len(regimes) - len(columns.factors)
+    free = free_factors(regimes, columns, prior.free_probability)
+    cells = all_cells(regimes, n_measured, free, first_choice(free, n_measured, open_.shape[1]))
     return KernelPrior(
-        noise_mean=per_mechanism(noise_mean, regimes),
-        known_variance=per_mechanism(noise_std, regimes) ** 2,
+        noise_mean=by_cell(per_mechanism(noise_mean, regimes), cells),
+        known_variance=by_cell(per_mechanism(noise_std, regimes) ** 2, cells),
         log_sizes=prior.log_sizes(len(regimes) - len(columns.factors)),
         scales=np.array(prior.weight_scales) ** -2.0,
         intercept_precision=prior.intercept_scale**-2.0,
@@ -222,7 +237,39 @@ def kernel_prior(
         chances=columns.chances,
         certain=certain,
         open=open_,
+        made_of=columns.made_of,
+        cells=cells,
     )
+
+
+@kernel
+def intercept_precision_of(
+    prior: KernelPrior, cell: int, node: int, weight_precision: float
+) -> float:
+    """Levels of a free factor lie around the mean of all rounds, like those of a shifting one."""
+    return weight_precision if prior.cells.free[cell, node] else prior.intercept_precision
+
+
+def by_cell(by_regime: FloatArray, cells: Cells) -> FloatArray:
+    """Of every cell, (Z, M), from what is known of every regime; columns have no cells."""
+    n = cells.source.shape[1]
+    found = np.full((max(len(cells.source), len(by_regime)), by_regime.shape[1]), np.nan)
+    found[: len(by_regime)] = by_regime
+    for node in range(n):
+        found[cells.end[0, node] :, node] = by_regime[0, node]
+    return found
+
+
+def free_factors(regimes: Counts, columns: FactorColumns, probability: float) -> FreeFactors:
+    """Of all factors that shift nodes."""
+    n = len(regimes) - len(columns.factors)
+    n_factors = len(set(columns.made_of.tolist()) & {1 << f for f in range(len(columns.chances))})
+    if probability == 0.0:
+        n_factors = 0
+    first = [int(np.argmax(columns.made_of == 1 << f)) for f in range(n_factors)]
+    column = np.array([n + c for c in first], dtype=np.int64)
+    chances = columns.chances[:n_factors, :n]
+    return FreeFactors(probability * chances, column, np.array(regimes[column], dtype=np.int64))
 
 
 def per_mechanism(given: npt.ArrayLike | None, regimes: Counts) -> FloatArray:

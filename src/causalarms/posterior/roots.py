@@ -48,7 +48,7 @@ def factor_columns(
         of_pairs[reward] = 1.0
     every = (1 << (len(chances) + 1)) - 1 if pairs else 0
     factors = np.where(named.is_pair, every, named.bits)
-    return FactorColumns(factors, named.codes, np.vstack([chances, of_pairs]))
+    return FactorColumns(factors, named.codes, np.vstack([chances, of_pairs]), named.bits)
 
 
 def chances_of(named: NamedFactors, context: Sequence[str]) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.prior import KernelPrior, intercept_precision_of
 from causalarms.statistics.normal_equations import (
     cholesky,
     normal_equations,
@@ -23,32 +23,33 @@ MAX_SPREADS = 10.0  # noise of a node next to factors: a multiple of the node's 
 @kernel
 def factored_equations(
     gram: FloatArray,  # (N+1, N+1)
-    regime: int,
+    cell: int,
     node: int,
     regressors: IntArray,  # nodes, and N for the intercept, last
     prior: KernelPrior,
     scale: int,  # which of the prior's
 ) -> FloatArray:
     """Normal equations of the mechanism with their Cholesky factor in the lower triangle."""
-    noise_mean = prior.noise_mean[regime, node]
+    noise_mean = prior.noise_mean[cell, node]
     with_intercept = math.isnan(noise_mean)
+    of_intercept = intercept_precision_of(prior, cell, node, prior.scales[scale])
     equations = normal_equations(
         gram,
         node,
         regressors,
         0.0 if with_intercept else noise_mean,
         prior.scales[scale],
-        prior.intercept_precision,
+        of_intercept,
     )
     n_weights = len(regressors) - with_intercept
-    cholesky(equations, n_weights, prior.scales[scale], prior.intercept_precision)
+    cholesky(equations, n_weights, prior.scales[scale], of_intercept)
     return equations
 
 
 @kernel
 def draw_mechanism(
     gram: FloatArray,  # (N+1, N+1)
-    which: tuple[int, int],  # regime and node
+    which: tuple[int, int],  # cell and node
     parents: BoolArray,  # (N,)
     scale: int,  # of the prior, which one
     prior: KernelPrior,
@@ -57,15 +58,15 @@ def draw_mechanism(
     weights: FloatArray,  # (N,) out
 ) -> tuple[float, float]:
     """Returns intercept and noise standard deviation."""
-    regime, node = which
-    noise_mean = prior.noise_mean[regime, node]
+    cell, node = which
+    noise_mean = prior.noise_mean[cell, node]
     with_intercept = math.isnan(noise_mean)
     regressors = regressors_of(parents, with_intercept)
     n_weights = len(regressors) - with_intercept
-    equations = factored_equations(gram, regime, node, regressors, prior, scale)
+    equations = factored_equations(gram, cell, node, regressors, prior, scale)
     z = np.empty(len(regressors))
     squares = whiten(equations, z)
-    variance = prior.known_variance[regime, node]
+    variance = prior.known_variance[cell, node]
     if math.isnan(variance):
         # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
         variance = (prior.noise_shape + 0.5 * squares) / gamma
@@ -87,7 +88,7 @@ def draw_mechanism(
 @kernel
 def mean_mechanism(
     gram: FloatArray,  # (N+1, N+1)
-    regime: int,
+    cell: int,
     node: int,
     parents: BoolArray,  # (N,)
     scale: int,  # of the prior, which one
@@ -95,12 +96,12 @@ def mean_mechanism(
     weights: FloatArray,  # (N,) out
 ) -> tuple[float, float]:
     """Posterior means of the weights; returns that of the intercept, and of 1/s^2 as an s."""
-    noise_mean = prior.noise_mean[regime, node]
-    known_variance = prior.known_variance[regime, node]
+    noise_mean = prior.noise_mean[cell, node]
+    known_variance = prior.known_variance[cell, node]
     with_intercept = math.isnan(noise_mean)
     regressors = regressors_of(parents, with_intercept)
     n_weights = len(regressors) - with_intercept
-    equations = factored_equations(gram, regime, node, regressors, prior, scale)
+    equations = factored_equations(gram, cell, node, regressors, prior, scale)
     z = np.empty(len(regressors))
     squares = whiten(equations, z)
     solve_transposed(equations, z)
@@ -120,25 +121,29 @@ def draw_weights(
     prior: KernelPrior,
     adjacency: BoolArray,  # (n, R, N, N)
     scales: IntArray,  # (n, R, N), which of the prior's
+    cells: IntArray,  # (n, R, N), of every mechanism; -1: there is none
     gammas: FloatArray,  # (n, R, N)
     normals: FloatArray,  # (n, R, N, N+1)
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Weights (n, R, N, N), intercepts and noise (n, R, N) given the graphs."""
     n, most, size = gammas.shape
+    n_measured = size - len(prior.factors)
     weights = np.zeros((n, most, size, size))
     intercept = np.zeros((n, most, size))
     noise_std = np.zeros((n, most, size))
     for t in range(n):
         for regime in range(most):
-            for node in range(size):
-                if regime >= prior.regimes[node]:
-                    continue
-                if node >= size - len(prior.factors):
+            for node in range(n_measured, size):
+                if regime < prior.regimes[node]:
                     intercept[t, regime, node] = prior.codes[regime, node - size]
+            for node in range(n_measured):
+                cell = cells[t, regime, node]
+                if cell < 0:
                     continue
+                source = prior.cells.source[cell, node]
                 intercept[t, regime, node], noise_std[t, regime, node] = draw_mechanism(
-                    gram[regime, node],
-                    (regime, node),
+                    gram[prior.cells.regime[cell, node], source],
+                    (cell, node),
                     adjacency[t, regime, :, node],
                     scales[t, regime, node],
                     prior,

@@ -25,6 +25,7 @@ from causalarms.posterior.chains.convergence import Diagnostics, diagnose
 from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
+from causalarms.posterior.sharing import cells_by_regime
 from causalarms.posterior.weights import draw_weights, estimate_all
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
@@ -322,7 +323,10 @@ class SampledPosterior:
             gammas[t] = rng.standard_gamma(gamma_shapes)
             normals[t] = rng.standard_normal(normals.shape[1:])
         scales = np.zeros(gammas.shape, dtype=np.int64)
-        weights = draw_weights(self.gram, self.kernel_prior, adjacency, scales, gammas, normals)
+        cells = cells_by_regime(self.kernel_prior.regimes, n, self.n_nodes)
+        weights = draw_weights(
+            self.gram, self.kernel_prior, adjacency, scales, cells, gammas, normals
+        )
         return Draws(order, adjacency, *weights)
 
     def draw_parents(
