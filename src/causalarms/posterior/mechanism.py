@@ -112,10 +112,17 @@ def log_hypothesis(
         return total
     for cell in range(cells.first[h, node], cells.end[h, node]):
         total += within[cell, node, before]
-    if total == -np.inf:  # a required parent is not before the node
-        return total
+    return total - log_more(possible, cells, h, node, before)
+
+
+@kernel
+def log_more(possible: FloatArray, cells: Cells, h: int, node: int, before: int) -> float:
+    """d log Z(S): what the prior of the parents of a hypothesis' further cells sums to."""
     more = cells.end[h, node] - cells.first[h, node] - cells.end[0, node]
-    return total - more * possible[node, before]
+    # without a required parent no set is possible, and Z(S) is zero
+    if more == 0 or possible[node, before] == -np.inf:
+        return 0.0
+    return more * possible[node, before]
 
 
 @kernel

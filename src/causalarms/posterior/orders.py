@@ -19,6 +19,7 @@ from causalarms.posterior.mechanism import (
     ScoreTables,
     acting_factors,
     log_hypothesis,
+    log_more,
     superset_log_sums,
 )
 from causalarms.posterior.prior import KernelPrior
@@ -78,13 +79,11 @@ def restricted_log_sum(tables: ScoreTables, prior: KernelPrior, kept: IntArray) 
             if mask >> i & 1:
                 before = without(mask, i)
                 for h in range(len(by_hypothesis)):
-                    total = log_hypothesis(within, tables.possible, cells, h, i, before)
-                    if total > -np.inf:
-                        for cell in range(cells.first[h, i], cells.end[h, i]):
-                            own = cells.regime[cell, i] if cells.source[cell, i] == i else 0
-                            total += within[cell, i, before & kept[own, i]]
-                            total -= within[cell, i, before]
-                    by_hypothesis[h] = total
+                    total = cells.log_prior[h, i]
+                    for cell in range(cells.first[h, i], cells.end[h, i]):
+                        own = cells.regime[cell, i] if cells.source[cell, i] == i else 0
+                        total += within[cell, i, before & kept[own, i]]
+                    by_hypothesis[h] = total - log_more(tables.possible, cells, h, i, before)
                 local = _log_sum(by_hypothesis, len(by_hypothesis), by_hypothesis.max())
                 terms[m] = sums[mask ^ (1 << i)] + local + tables.past[i, before]
                 top = max(top, terms[m])
@@ -131,9 +130,7 @@ def edge_probabilities(
                     # what comes before the node and after it, and the other mechanisms of the node
                     # itself
                     other = forward[with_gap(before, node)] + cells.log_prior[h, node]
-                    if n_cells > cells.end[0, node]:
-                        more = n_cells - cells.end[0, node]
-                        other -= more * tables.possible[node, before]
+                    other -= log_more(tables.possible, cells, h, node, before)
                     for c in range(cells.first[h, node], cells.end[h, node]):
                         if c != cell:
                             other += within[c, node, before]
