@@ -95,7 +95,7 @@ def test_beliefs_are_of_mechanisms_that_exist(label: str) -> None:
     belief = policy.belief(draws=30)
     assert belief is not None
     missing = ~existing(SEM.regimes)
-    _, adjacency, weights, intercept, noise_std = belief.draws
+    _, adjacency, weights, intercept, noise_std, _ = belief.draws
     assert weights.shape == adjacency.shape == (30, *SEM.weights.shape)
     assert not intercept[:, missing].any()
     assert not noise_std[:, missing].any()

@@ -32,7 +32,7 @@ def test_it_is_used_like_the_exact_posterior() -> None:
     for name in (name for name in dir(both[0]) if not name.startswith("_")):
         if name not in ("scores", "within"):  # tables of their own kind
             assert hasattr(both[1], name), name
-    for a, b in zip(both[0].draw(rng, 3), both[1].draw(rng, 3), strict=True):
+    for a, b in zip(both[0].draw(rng, 3)[:5], both[1].draw(rng, 3)[:5], strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
     for a, b in zip(both[0].most_probable()[:2], both[1].most_probable()[:2], strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)

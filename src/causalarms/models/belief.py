@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,17 +93,13 @@ class Belief:
 
     def first(self, n: int) -> Draws:
         """The first n draws, for computations that take long with each."""
-        order, adjacency, weights, intercept, noise_std = self.draws
-        return Draws(order[:n], adjacency[:n], weights[:n], intercept[:n], noise_std[:n])
+        order, adjacency, weights, intercept, noise_std, by = self.draws
+        part = Draws(order[:n], adjacency[:n], weights[:n], intercept[:n], noise_std[:n])
+        return part if by is None else part._replace(by=by[:n])
 
     def expected(self, rows: Interventions) -> FloatArray:
         """Expected value of every node under every draw, (n, rows, N)."""
-        return np.stack(
-            [
-                expected_values(weights, intercept, order, rows)
-                for order, _, weights, intercept, _ in zip(*self.draws, strict=True)
-            ]
-        )
+        return np.stack([_expected(self.draws, d, rows) for d in range(self.n_draws)])
 
     def rewards(self, rows: Interventions, reward: int) -> FloatArray:
         """Expected rewards under every draw, (n, rows)."""
@@ -219,30 +215,83 @@ def belief_given_graph(
     )
 
 
-def likely_graph(belief: Belief, nodes: tuple[str, ...], regimes: Counts) -> Graph:
+class EdgeWeights(NamedTuple):
+    """Of every edge over the draws that have it, (R, N, N); 0 if none has."""
+
+    mean: FloatArray
+    deviation: FloatArray
+
+
+def edge_weights(draws: Draws, parts: FloatArray | None = None) -> EdgeWeights:
+    """A draw without an edge says nothing about its weight.
+
+    `parts` (n, N) are how much of a draw each row counts for, by child; None: all of it.
+    """
+
+    def total(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.sum(values if parts is None else values * parts[:, None, None, :], axis=0)
+
+    present = total(draws.adjacency)
+    known, none = present > 0, np.zeros(present.shape)
+    mean = np.divide(total(draws.weights), present, where=known, out=none.copy())
+    squares = np.where(draws.adjacency, draws.weights - mean, 0.0) ** 2
+    variance = np.divide(total(squares), present, where=known, out=none)
+    return EdgeWeights(mean, np.sqrt(variance))
+
+
+def level_by_level(draws: Draws, regimes: Counts) -> tuple[Draws, FloatArray | None]:
+    """Draws in which every node follows its own regime, and the `parts` of `edge_weights`.
+
+    Where a node follows another in a draw, the draw is there once per regime of the other, with one
+    mechanism of the node in each; together they count as one. `regimes` are those of all nodes.
+    """
+    if draws.by is None:
+        return draws, None
+    own = np.arange(draws.by.shape[1])
+    counts = np.where(draws.by == own, 1, regimes[draws.by])
+    levels = range(int(counts.max()))
+    copies = [at_levels(draws, np.full_like(draws.by, level))[:-1] for level in levels]
+    parts = [(level < counts) / counts for level in levels]
+    return Draws(*map(np.concatenate, zip(*copies, strict=True))), np.concatenate(parts)
+
+
+def at_levels(draws: Draws, levels: IntArray) -> Draws:
+    """Draws in which every node follows its own regime.
+
+    One that follows another has only its mechanism at this level (n, N) of the other.
+    """
+    if draws.by is None:
+        return draws
+    d, node = np.nonzero(draws.by != np.arange(draws.by.shape[1]))
+    level = levels[d, node]
+    found = draws._replace(**{name: getattr(draws, name).copy() for name in draws._fields[1:-1]})
+    found.adjacency[d, 0, :, node] = draws.adjacency[d, level, :, node]
+    found.weights[d, 0, :, node] = draws.weights[d, level, :, node]
+    found.intercept[d, 0, node] = draws.intercept[d, level, node]
+    found.noise_std[d, 0, node] = draws.noise_std[d, level, node]
+    return found._replace(by=None)
+
+
+def likely_graph(
+    belief: Belief, nodes: tuple[str, ...], regimes: Counts, parts: FloatArray | None = None
+) -> Graph:
     """The graph of the likely edges, without a cycle.
 
-    A weight is the mean over the draws that have the edge. `nodes` are the names, and `regimes`
-    (N,) says how many regimes each node has.
+    A weight is the mean over the draws that have the edge (`edge_weights`, which takes `parts`).
+    `nodes` are the names, and `regimes` (N,) says how many regimes each node has.
     """
     exists = existing(regimes, len(belief.counts))
     adjacency = likely_edges(np.where(exists[:, None, :], belief.edge_probability, 0.0))
     draws = belief.draws
-    present = draws.adjacency.sum(axis=0)
-    weights = np.divide(
-        draws.weights.sum(axis=0),
-        present,
-        where=adjacency & (present > 0),
-        out=np.zeros(adjacency.shape),
-    )
-    deviation = np.where(draws.adjacency, draws.weights - weights, 0.0)
-    error = np.sqrt((deviation**2).sum(axis=0) / np.maximum(present, 1))
+    if draws.by is not None:
+        draws, parts = level_by_level(draws, regimes)
+    weights, error = edge_weights(draws, parts)
     order = topological_order(adjacency.any(axis=0))
     assert order is not None
     return Graph(
         nodes,
         adjacency,
-        weights,
+        np.where(adjacency, weights, 0.0),
         known=exists & (belief.counts > 0),
         order=tuple(nodes[i] for i in order),
         measures={
@@ -284,7 +333,7 @@ def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) 
     weights = units.weights(draws.weights)
     intercept = units.intercept(draws.intercept, weights)
     if regimes is not None:  # the shift of the units is not an intercept of a missing regime
-        intercept = np.where(existing(regimes), intercept, 0.0)
+        intercept = np.where(draws.existing(regimes), intercept, 0.0)
     return draws._replace(
         weights=weights,
         intercept=intercept,
@@ -333,7 +382,8 @@ def most_optimistic(
     n_regimes, n_nodes = draws.intercept.shape[1:]
     allowed = within(np.full(n_nodes, n_regimes), allowed)
     regimes = np.array(allowed.regimes)
-    if n_interventions(regimes) <= 2**MAX_TABLE_NODES:
+    # the tables hold own regimes only: draws with `by` take the rows, or the search
+    if draws.by is None and n_interventions(regimes) <= 2**MAX_TABLE_NODES:
         tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
         cost: FloatArray | float = 0.0
         if not allowed.free:  # else the index of a column is that of its intervention
@@ -387,24 +437,26 @@ def _climb(
 
 def best_of_each(draws: Draws, reward: int, allowed: Constraints) -> Interventions:
     """The best allowed intervention found for every draw, (n, N)."""
-    return np.stack(
-        [
-            best_intervention(
-                weights, mean, order, reward, constraints=allowed, budget=BUDGET
-            ).intervention
-            for order, _, weights, mean, _ in zip(*draws, strict=True)
-        ]
-    )
+    rows = []
+    for d, (order, weights, mean) in enumerate(
+        zip(draws.order, draws.weights, draws.intercept, strict=True)
+    ):
+        # to the search, a factor acts on what follows it
+        seen = allowed if draws.by is None else allowed.following(tuple(draws.by[d].tolist()))
+        best = best_intervention(weights, mean, order, reward, constraints=seen, budget=BUDGET)
+        rows.append(allowed.factors.interventions(best.levels[None])[0])
+    return np.stack(rows)
 
 
 def rewards_of(draws: Draws, rows: Interventions, reward: int) -> FloatArray:
     """Expected rewards of given interventions under every draw, (n, rows)."""
-    return np.stack(
-        [
-            expected_values(weights, mean, order, rows)[:, reward]
-            for order, _, weights, mean, _ in zip(*draws, strict=True)
-        ]
-    )
+    return np.stack([_expected(draws, d, rows)[:, reward] for d in range(len(draws.order))])
+
+
+def _expected(draws: Draws, d: int, rows: Interventions) -> FloatArray:
+    """Expected values of all nodes in one draw, (rows, N)."""
+    seen = draws.seen(d, rows)
+    return expected_values(draws.weights[d], draws.intercept[d], draws.order[d], seen)
 
 
 @kernel

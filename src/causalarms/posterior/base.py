@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from causalarms.arrays import BoolArray, FloatArray, IntArray
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.posterior.mechanism import ScoreTables
 from causalarms.posterior.prior import KernelPrior
-from causalarms.sem.regimes import Counts
+from causalarms.sem.regimes import Counts, existing
 from causalarms.statistics.dataset import Moments
 
 if TYPE_CHECKING:  # the package of chains imports this module
@@ -17,7 +17,12 @@ if TYPE_CHECKING:  # the package of chains imports this module
 
 
 class Draws(NamedTuple):
-    """n draws of everything that is unknown, jointly; unknown noise means are the intercepts."""
+    """n draws of everything that is unknown, jointly; unknown noise means are the intercepts.
+
+    A node follows the mechanism of its own regime. In some draws it may be free: it has a mechanism
+    per level of a factor, and follows the regime of the factor's first column. `by` says so; its
+    mechanisms then stand in the rows of that column's regimes.
+    """
 
     order: IntArray  # (n, N)
     adjacency: BoolArray  # (n, R, N, N)
@@ -25,6 +30,31 @@ class Draws(NamedTuple):
     intercept: FloatArray  # (n, R, N)
     noise_std: FloatArray  # (n, R, N)
     by: IntArray | None = None  # (n, N), the node whose regime each follows; None: its own
+
+    def seen(self, d: int, rows: Interventions) -> Interventions:
+        """Which of its mechanisms every node follows in draw d under interventions, (.., N)."""
+        # `take` and not an index: kernels are compiled again for every other layout
+        return rows if self.by is None else np.take(rows, self.by[d], axis=-1)
+
+    def in_force(self, row: Intervention) -> IntArray:
+        """Which of its mechanisms every node follows under an intervention, (n, N)."""
+        regimes = row.astype(np.int64)
+        return np.tile(regimes, (len(self.order), 1)) if self.by is None else regimes[self.by]
+
+    def mechanism(self, node: int, row: Intervention) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What a node follows under an intervention: weights (n, N), intercept and noise (n,)."""
+        if self.by is None:
+            regime = row[node]
+            own = self.weights[:, regime, :, node]
+            return own, self.intercept[:, regime, node], self.noise_std[:, regime, node]
+        draw, seen = np.arange(len(self.by)), row[self.by[:, node]]
+        followed = self.weights[draw, seen, :, node]
+        return followed, self.intercept[draw, seen, node], self.noise_std[draw, seen, node]
+
+    def existing(self, regimes: Counts) -> BoolArray:
+        """Which mechanisms there are, (R, N), or with `by` (n, R, N)."""
+        there = existing(regimes)
+        return there if self.by is None else there[:, self.by].transpose(1, 0, 2)
 
 
 class OrderedGraph(NamedTuple):

@@ -288,7 +288,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         intercept = self._units.intercept(found.intercept, weights)
         return found._replace(
             weights=weights,
-            intercept=np.where(existing(self._roots.system_regimes), intercept, 0.0),
+            intercept=np.where(found.existing(self._roots.system_regimes), intercept, 0.0),
             noise_std=found.noise_std * self._units.scale,
         )
 

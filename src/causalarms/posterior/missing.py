@@ -129,6 +129,7 @@ def add_round(
     values: FloatArray,  # (N,), nan where missing, from the zero of the draws
     move: FloatArray,  # (N,), added on the way to the zero of the moments
     regimes: npt.NDArray[np.uint8],  # (N,)
+    seen: npt.NDArray[np.uint8],  # (n, N), which mechanism each node follows in every draw
     taught: BoolArray,  # (N,) whose mechanism learns from this round
     draws: Draws,
 ) -> None:
@@ -140,10 +141,10 @@ def add_round(
     given_all, spread, part = np.zeros(n), np.zeros((k, k)), np.empty((k, k))
     for d in range(n_draws):
         expectations(
-            values, regimes, draws.order[d], weights[d], intercept[d], noise_std[d],
+            values, seen[d], draws.order[d], weights[d], intercept[d], noise_std[d],
             before[d], extra[d],
         )  # fmt: skip
-        fill(values, missing, regimes, weights[d], intercept[d], noise_std[d], after, part)
+        fill(values, missing, seen[d], weights[d], intercept[d], noise_std[d], after, part)
         given_all += after / n_draws
         spread += part / n_draws
     filled, without = np.empty(n), np.empty(k)
@@ -156,18 +157,18 @@ def add_round(
             filled[j] = without[m] = 0.0
             for d in range(n_draws):
                 filled[j] += before[d, node, j] / n_draws
-                parent = weights[d, regimes[node], j, node] != 0.0
+                parent = weights[d, seen[d, node], j, node] != 0.0
                 without[m] += (1.0 if parent else WITHOUT) / n_draws
         share = error = 0.0
         for d in range(n_draws):
-            expected, doubt = intercept[d, regimes[node], node], 0.0
+            expected, doubt = intercept[d, seen[d, node], node], 0.0
             for j in range(n):
-                w = weights[d, regimes[node], j, node]
+                w = weights[d, seen[d, node], j, node]
                 if w != 0.0:
                     expected += w * filled[j]
                     if math.isnan(values[j]):
                         doubt += w * (before[d, node, j] - filled[j])
-            own = noise_std[d, regimes[node], node] ** 2
+            own = noise_std[d, seen[d, node], node] ** 2
             share += own / (own + extra[d, node] + doubt**2) / n_draws
             error += (values[node] - expected) / n_draws
         row[:n] = filled
@@ -194,15 +195,29 @@ def add_round(
         matrix[node, node] -= share * (1.0 - share) * error**2
 
 
-@kernel
 def add_rounds(
     gram: FloatArray,
-    values: FloatArray,  # (n, N)
+    values: FloatArray,  # (rounds, N)
     move: FloatArray,
-    regimes: npt.NDArray[np.uint8],  # (n, N)
-    taught: BoolArray,  # (n, N)
+    regimes: npt.NDArray[np.uint8],  # (rounds, N)
+    taught: BoolArray,  # (rounds, N)
     draws: Draws,
 ) -> None:
     """As `add_round`, of several rounds."""
+    seen = np.stack([draws.seen(d, regimes) for d in range(len(draws.order))], axis=1)
+    # of one type, so that the kernel is compiled once
+    _add_rounds(gram, values, move, regimes, seen, taught, draws._replace(by=None))
+
+
+@kernel
+def _add_rounds(
+    gram: FloatArray,
+    values: FloatArray,
+    move: FloatArray,
+    regimes: npt.NDArray[np.uint8],
+    seen: npt.NDArray[np.uint8],  # (rounds, n, N)
+    taught: BoolArray,
+    draws: Draws,
+) -> None:
     for t in range(len(values)):
-        add_round(gram, values[t], move, regimes[t], taught[t], draws)
+        add_round(gram, values[t], move, regimes[t], seen[t], taught[t], draws)

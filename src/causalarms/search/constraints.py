@@ -170,6 +170,16 @@ class Constraints:
         }
         return self._with(allowed, self.level_cost)
 
+    def following(self, by: tuple[int, ...]) -> Constraints:
+        """The same of nodes that follow the regimes of others: node j those of `by[j]`.
+
+        The factors, levels and costs are the same; `by[j]` other than j has its own regimes.
+
+        >>> Constraints([1, 3], at_most=1).following((1, 1)).interventions().tolist()
+        [[0, 0], [1, 1], [2, 2]]
+        """
+        return self if by == tuple(range(self.n_nodes)) else _following(self, by)
+
     def _with(
         self, allowed: Mapping[int, Collection[int]], cost: Sequence[Sequence[float]]
     ) -> Constraints:
@@ -291,6 +301,20 @@ class Constraints:
 def unconstrained(regimes: tuple[int, ...]) -> Constraints:
     """Everything is allowed and free."""
     return Constraints(regimes)
+
+
+@lru_cache(maxsize=1024)  # draws of many rounds agree on which nodes follow which
+def _following(constraints: Constraints, by: tuple[int, ...]) -> Constraints:
+    factors = constraints.factors
+    return Constraints(
+        [constraints.regimes[node] for node in by],
+        factors=Factors(factors.levels, tuple(factors.acting[node] for node in by)),
+        # what those may be that are followed says it for those that follow
+        allowed={node: of for node, of in constraints.allowed if by[node] == node},
+        forbidden=[dict(combination) for combination in constraints.forbidden],
+        at_most=constraints.at_most,
+        cost=constraints.level_cost,
+    )
 
 
 def _not_found() -> ModelError:
