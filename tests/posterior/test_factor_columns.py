@@ -73,7 +73,7 @@ class Possibility(NamedTuple):
 
     log_weight: float
     needed: set[int]  # parents, in any cell
-    edges: Any  # (M,) from every node of the system, averaged over the levels of a free factor
+    edges: Any  # (3, M) from every node of the system, in every level of a free factor
     more: int  # cells beyond the first
     free: int | None  # the factor, if there is one
 
@@ -98,9 +98,10 @@ def possibilities(data: Data, chances: Any, j: int) -> list[Possibility]:
             ]
             prior = math.log(free[hypothesis])
         for chosen in itertools.product(*each):
-            edges = np.mean([one[2] for one in chosen], axis=0)
+            edges = np.zeros((3, 7))
+            edges[: len(chosen)] = [one[2] for one in chosen]
             if hypothesis is not None:
-                edges[[3, 4] if hypothesis == 0 else [5]] = 1.0
+                edges[: len(chosen), [3, 4] if hypothesis == 0 else [5]] = 1.0
             weight = prior + sum(one[0] for one in chosen)
             needed = set().union(*(one[1] for one in chosen))
             found.append(Possibility(weight, needed, edges, len(each) - 1, hypothesis))
@@ -144,7 +145,7 @@ def brute_force(data: Data, chances: Any = ACTS) -> Truth:
     chance = PRIOR.edge_probability
     assert isinstance(chance, float)
     by_node = [possibilities(data, chances, j) for j in range(3)]
-    edges, free, total, top = np.zeros((7, 7)), np.zeros((2, 3)), 0.0, 0.0
+    edges, free, total = np.zeros((3, 3, 7, 3)), np.zeros((2, 3)), 0.0
     top = sum(max(one.log_weight for one in each) for each in by_node)
     for order in itertools.permutations(range(3)):
         weights, means, frees = [], [], []
@@ -157,16 +158,23 @@ def brute_force(data: Data, chances: Any = ACTS) -> Truth:
                 [math.exp(one.log_weight - peak) / possible**one.more for one in fitting]
             )
             weights.append(each.sum())
-            means.append(each @ np.array([one.edges for one in fitting]) / each.sum())
-            frees.append(
-                [each @ np.array([one.free == f for one in fitting]) / each.sum() for f in (0, 1)]
-            )
+            each_edges = np.array([one.edges for one in fitting])
+            of = np.array([[one.free == f for one in fitting] for f in (None, 0, 1)])
+            means.append(np.einsum("p,hp,plm->hlm", each, of, each_edges) / each.sum())
+            frees.append(of[1:] @ each / each.sum())
         weight = math.prod(weights)
         total += weight
         for j, mean, own in zip(order, means, frees, strict=True):
-            edges[:, j] += weight * mean
-            free[:, j] += weight * np.array(own)
-    return Truth(edges / total, math.log(total) + top, free / total)
+            edges[..., j] += weight * mean
+            free[:, j] += weight * own
+    return Truth(likeliest(edges / total), math.log(total) + top, free / total)
+
+
+def likeliest(edges: Any) -> Any:
+    """(M, N) from (hypotheses, levels, M, N): in the level in which an edge is likeliest."""
+    found = np.zeros((7, 7))
+    found[:, :3] = edges.max(axis=1).sum(axis=0)
+    return found
 
 
 def subsets(members: Any) -> list[tuple[int, ...]]:
@@ -197,15 +205,12 @@ def test_it_is_the_sum_over_all_tuples(context: tuple[str, ...]) -> None:
     tolerance = 5 * 0.5 / math.sqrt(20_000)
     assert np.abs(np.array([load.mean(axis=0), kind.mean(axis=0)]) - truth.free).max() < tolerance
     assert (is_free == (load | kind)).all()
-    drawn = np.zeros((7, 7))
-    for j in range(3):
-        levels = np.where(load[:, j], 3, np.where(kind[:, j], 2, 1))
-        kept = np.arange(3) < levels[:, None]
-        each = (draws.adjacency[:, :3, :, j] * kept[:, :, None]).sum(axis=1) / levels[:, None]
-        each[load[:, j], 3:5] = 1.0
-        each[kind[:, j], 5] = 1.0
-        drawn[:, j] = each.mean(axis=0)
-    assert np.abs(drawn - truth.edges).max() < tolerance
+    drawn = np.zeros((3, 3, 7, 3))
+    for h, which in enumerate((~is_free, load, kind)):
+        drawn[h] = (draws.adjacency[:, :3, :, :3] * which[:, None, None]).mean(axis=0)
+    drawn[1, :, 3:5], drawn[2, :, 5] = load.mean(axis=0), kind.mean(axis=0)
+    drawn[0, 1:], drawn[2, 2] = 0.0, 0.0  # levels there are not
+    assert np.abs(likeliest(drawn) - truth.edges).max() < tolerance
 
 
 def test_no_factor_moves_context_and_the_untold_is_unlikely() -> None:

@@ -15,6 +15,7 @@ from scipy.stats import multivariate_t
 from causalarms import GraphPosterior
 from causalarms.errors import DataError, SettingError
 from causalarms.posterior.estimator import SCALES_WITH_FACTORS
+from causalarms.posterior.prior import MechanismPrior
 from causalarms.sem.factor import SHIFT, Factor
 from causalarms.sem.factors import ACTING_PROBABILITY
 from causalarms.tables.levels import factor_levels
@@ -81,13 +82,17 @@ def test_draws_follow_the_levels(fitted: GraphPosterior) -> None:
     assert named.system_nodes == fitted.system_nodes_
     heat, size = NODES.index("heat"), len(fitted.system_nodes_)
     for load in (1, 2, 4):
-        regimes = np.array(named.intervention({"load": load}))
-        weights = draws.weights[:, regimes, :, np.arange(size)]  # (M, draws, M)
-        intercept = draws.intercept[:, regimes, np.arange(size)]
+        row = np.array(named.intervention({"load": load}))
+        each = [draws.mechanism(node, row) for node in range(size)]
+        weights = np.array([of_node[0] for of_node in each])  # (M, draws, M)
+        intercept = np.array([of_node[1] for of_node in each])  # (M, draws)
         means = [
-            np.linalg.solve(np.eye(size) - weights[:, d], intercept[d])[heat] for d in range(200)
+            np.linalg.solve(np.eye(size) - weights[:, d], intercept[:, d])[heat] for d in range(200)
         ]
         assert np.mean(means) == pytest.approx(300 + 20 * load, abs=2)
+
+
+FREE = MechanismPrior().free_probability
 
 
 def test_it_is_the_sum_over_all_systems() -> None:
@@ -104,35 +109,51 @@ def test_it_is_the_sum_over_all_systems() -> None:
     Z, codes = X - X.mean(axis=0), Factor("load", (1.0, 2.0, 5.0), effect=SHIFT).codes
     U = codes[np.searchsorted([1.0, 2.0, 5.0], load)]
 
-    def score(child: int, rows: Any, parents: tuple[int, ...], acts: bool) -> float:
+    def score(child: int, rows: Any, parents: tuple[int, ...], acts: bool | None) -> float:
+        """`acts`: whether the factor shifts the node; None: these are the rounds of one level."""
         z = np.hstack([Z[rows][:, parents], U[rows] if acts else U[rows][:, :0]])
-        chance = ACTING_PROBABILITY if acts else 1 - ACTING_PROBABILITY
         each = []
         for scale in scales:
-            spread = np.eye(len(z)) + 100.0**2 + scale**2 * z @ z.T
+            of_intercept = 100.0 if acts is not None else scale
+            spread = np.eye(len(z)) + of_intercept**2 + scale**2 * z @ z.T
             density = multivariate_t(np.zeros(len(z)), spread, df=1.0).logpdf(Z[rows, child])
             each.append(float(np.atleast_1d(density)[0]))
-        return math.log(0.5) + math.log(chance) + float(logsumexp(each)) - math.log(3)
+        return math.log(0.5) + float(logsumexp(each)) - math.log(3)
 
+    shifts, free = ACTING_PROBABILITY, FREE * ACTING_PROBABILITY
+    levels = [load == level for level in (1.0, 2.0, 5.0)]
     mechanisms = [(0, 0, np.arange(n)), (1, 0, switched == 0), (1, 1, switched == 1)]
-    found, total = np.zeros((2, 3, 3)), 0.0
+    found, by_level, total = np.zeros((2, 3, 3)), np.zeros((3, 2, 3, 3)), 0.0
     for order in ((0, 1), (1, 0)):
-        options = []
+        options: list[list[tuple[float, Any]]] = []
         for child, regime, rows in mechanisms:
             before = order[: order.index(child)]
-            options.append(
-                [
-                    (child, regime, parents, acts, score(child, rows, parents, acts))
-                    for parents in ((), before)[: 1 + len(before)]
-                    for acts in (False, True)
-                ]
-            )
+            possible = ((), before)[: 1 + len(before)]
+            each: list[tuple[float, Any]] = []
+            for parents in possible:
+                for acts in (False, True):
+                    weight = math.log(shifts if acts else 1 - shifts)
+                    weight += math.log(1 - free) if child == 0 else 0.0
+                    edges = np.zeros((4, 2, 3, 3))  # shifted, or in each level
+                    edges[0, regime, list(parents), child] = 1.0
+                    edges[0, regime, 2, child] = acts
+                    each.append((weight + score(child, rows, parents, acts), edges))
+            # x1 has regimes of its own: no factor changes more than its mean
+            for of_levels in itertools.product(possible, repeat=3) if child == 0 else ():
+                weight = math.log(free) - 2 * math.log(0.5 * len(possible))
+                edges = np.zeros((4, 2, 3, 3))
+                edges[1:, regime, 2, child] = 1.0
+                for place, parents in enumerate(of_levels):
+                    weight += score(child, levels[place], parents, None)
+                    edges[1 + place, regime, list(parents), child] = 1.0
+                each.append((weight, edges))
+            options.append(each)
         for system in itertools.product(*options):
-            weight = math.exp(sum(part[-1] for part in system) + 60)
+            weight = math.exp(sum(part[0] for part in system) + 60)
             total += weight
-            for child, regime, parents, acts, _ in system:
-                found[regime, list(parents), child] += weight
-                found[regime, 2, child] += weight * acts
+            found += weight * sum(part[1][0] for part in system)
+            by_level += weight * sum(part[1][1:] for part in system)
+    found += by_level.max(axis=0)
     assert model.edge_probability_ == pytest.approx(found / total, abs=1e-9)
     assert 0.1 < model.effects_["load"]["x0"] < 0.999
 

@@ -100,6 +100,10 @@ class Posterior(Protocol):
     def edge_probability(self) -> FloatArray:
         """Posterior probability of every edge, (R, N, N)."""
 
+    @property
+    def free_probability(self) -> FloatArray:
+        """How likely each factor gives each node a mechanism per level, (F, N)."""
+
     def update(self, moments: Moments) -> int:
         """Take over these moments; returns how many mechanisms have changed."""
 

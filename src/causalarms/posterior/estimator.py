@@ -398,7 +398,10 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self._adjacency = roots.padded(kept.adjacency, probability.shape)
         # of mechanisms without data nothing is said
         acting = probability[:, n:, :n] * roots.padded(self.known_)[:, None, :n]
-        self._adjacency[:, n:, :n] = acting > self.miss_probability_per_edge
+        # A graph has one mechanism per regime: of a node that may be free, it is the one that is
+        # shifted.
+        shifted = 1.0 - roots.free(self.posterior_)
+        self._adjacency[:, n:, :n] = acting > self.miss_probability_per_edge * shifted
         order = np.append(np.arange(n, len(self.nodes_)), kept.order)  # causes before effects
         self.adjacency_ = roots.shown(self._adjacency)
         self.order_ = [self.nodes_[i] for i in order]

@@ -276,7 +276,12 @@ class ExactPosterior:
                 forward,
                 backward_sums(self.tables.local),
             )
-            probability[self._edge_mask.required] = 1.0  # the sum is 1 only up to rounding
+            # the sum is 1 only up to rounding
+            probability[self._edge_mask.required] = 1.0
+            prior, n = self.kernel_prior, self._n_measured
+            told = (prior.made_of[:, None] & prior.certain[:n]) > 0
+            alone = (prior.made_of & (prior.made_of - 1)) == 0
+            probability[:1, n:, :n][:, told & alone[:, None]] = 1.0
             probability.setflags(write=False)
             self._edge_probability = probability
         return self._edge_probability

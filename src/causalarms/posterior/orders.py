@@ -102,14 +102,15 @@ def edge_probabilities(
     """Exact probability of every edge, (R, M, M) as [regime, parent, child], and of hypotheses.
 
     The probability of parent set P of a cell is exp(score) times the sum, over the sets S that
-    contain P and come before the node, of what all other mechanisms contribute. Edges of a node
-    with a free factor are averaged over its levels. Hypotheses are (H, N).
+    contain P and come before the node, of what all other mechanisms contribute. Of a node with a
+    free factor an edge counts as in the level in which it is likeliest. Hypotheses are (H, N).
     """
     scores, within, cells = tables.scores, tables.within, prior.cells
     n, n_sets, regimes = scores.shape[1], scores.shape[2], prior.regimes
     probability = np.zeros((len(prior.codes), len(regimes), len(regimes)))
     of_hypotheses = np.zeros(cells.log_prior.shape)
     by_variant = np.zeros(tables.variants.shape[2])  # probability of each
+    of_cell, of_node = np.zeros((2, len(regimes)))  # probability of each edge into the node
     after, others = np.empty((2, n_sets))
     total = forward[-1]
     for node in range(n):
@@ -118,14 +119,12 @@ def edge_probabilities(
         for h in range(len(cells.log_prior)):
             if cells.log_prior[h, node] == -np.inf:
                 continue
-            n_cells = cells.end[h, node] - cells.first[h, node]
             for before in range(n_sets):
                 term = log_hypothesis(within, tables.possible, cells, h, node, before)
                 around = forward[with_gap(before, node)] + tables.past[node, before]
                 of_hypotheses[h, node] += math.exp(term + around + after[before] - total)
+            of_node[:] = 0.0
             for cell in range(cells.first[h, node], cells.end[h, node]):
-                own = cells.source[cell, node] == node
-                regime, part = (cells.regime[cell, node], 1.0) if own else (0, 1.0 / n_cells)
                 for before in range(n_sets):
                     # what comes before the node and after it, and the other mechanisms of the node
                     # itself
@@ -137,14 +136,15 @@ def edge_probabilities(
                     other = other + tables.past[node, before] + after[before] - total
                     others[before] = other
                 superset_log_sums(others, others, tables.mantissa, tables.exponent)
+                of_cell[:] = 0.0
                 for parents in range(n_sets):
                     # below exp(-745) it is zero, and adds nothing to any edge
-                    chance = part * math.exp(scores[cell, node, parents] + others[parents])
+                    chance = math.exp(scores[cell, node, parents] + others[parents])
                     if chance == 0.0:
                         continue
                     for j in range(n - 1):
                         if parents >> j & 1:
-                            probability[regime, j + (j >= node), node] += chance
+                            of_cell[j + (j >= node)] += chance
                     of_variants = tables.variants[cell, node, :, parents]
                     for v in range(len(by_variant)):
                         by_variant[v] += chance * math.exp(
@@ -159,8 +159,13 @@ def edge_probabilities(
                         if made_of == free or (
                             prior.factors[column] & acting and not made_of & free
                         ):
-                            probability[regime, n + column, node] += by_variant[v]
+                            of_cell[n + column] += by_variant[v]
                 by_variant[:] = 0.0
+                if cells.source[cell, node] == node:
+                    probability[cells.regime[cell, node], :, node] += of_cell
+                else:
+                    of_node[:] = np.maximum(of_node, of_cell)
+            probability[0, :, node] += of_node
     # sums of rounded terms may exceed one by a few units of the last digit
     return np.minimum(probability, 1.0), np.minimum(of_hypotheses, 1.0)
 

@@ -199,6 +199,12 @@ class Roots:
         found[tuple(slice(k) for k in given.shape)] = given
         return found
 
+    def free(self, posterior: Posterior) -> FloatArray:
+        """How likely any factor gives each node a mechanism per level, (N,)."""
+        if self.named is None:
+            return np.zeros(self.n_measured)
+        return np.asarray(posterior.free_probability.sum(axis=0))
+
     def of_nodes(self, given: FloatArray) -> FloatArray:
         """(R, N + F) from (.., N + C), 0 of roots."""
         found = np.zeros((int(self.regimes.max()), len(self.names)))

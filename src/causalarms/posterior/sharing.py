@@ -26,7 +26,7 @@ import numpy as np
 from causalarms.arrays import FloatArray, IntArray
 
 MAX_FREE_BITS = 10  # all factors may be free on a node if no more bits are summed over; else one
-WORTH_SCORING = -2.0  # nats by which a free factor explains a node better than a shifting one
+WORTH_SCORING = 0.0  # nats by which a free factor must explain a node better than a shifting one
 
 
 class Cells(NamedTuple):

@@ -290,6 +290,11 @@ class SampledPosterior:
         """How well the chains agree on edges."""
         return diagnose(self.edges_given_orders(), self._acceptance)
 
+    @property
+    def free_probability(self) -> FloatArray:
+        """Of no factors: chains know none."""
+        return np.zeros((0, self.n_nodes))
+
     def probability_within(self, kept: BoolArray) -> float:
         """Probability that no edge lies outside `kept` (R, N, N), a mean over the kept orders."""
         edges = np.ascontiguousarray(kept)
