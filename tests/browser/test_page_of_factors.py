@@ -12,7 +12,7 @@ from page_server import PageServer
 
 from causalarms.service.report import page as report
 from causalarms.study import Study
-from causalarms.study.records import Remark
+from causalarms.study.records import Effect, Interval, Remark
 
 NODES = ["weather", "flow", "yield"]
 # 1.0 is 1 in JavaScript, and both names are properties of every object there
@@ -90,6 +90,20 @@ def test_the_graph_of_one_setting(server: PageServer, open_page: Any) -> None:
     page.locator("#graph").get_by_label("the setting of What if").check(force=True)
     page.get_by_role("button", name="Nothing switched").click()
     page.locator("#graph figcaption").get_by_text("every factor at its first level").wait_for()
+
+
+def test_a_report_says_what_changes_how_a_node_answers(
+    path: Path, open_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_levels = {"1.0": Interval(1.0, 0.5, 1.5)}
+    free = {"flow": 0.934, "yield": 0.5}
+    found = Effect("load", {"flow": 1.0, "yield": 0.0}, free, of_levels, of_levels)
+    monkeypatch.setattr("causalarms.service.views.effects", lambda _: [found])
+    with Study.open(path, read_only=True) as study:
+        (tmp_path / "r.html").write_text(report(study, "line 4"), encoding="utf-8")
+    page = open_page((tmp_path / "r.html").as_uri(), offline=True)
+    words = page.locator("#effects .hint", has_text="against 0.5").inner_text()
+    assert words.endswith("acts on flow (100 %), and changes how flow answers its causes (93 %)")
 
 
 def test_a_report_has_effects_and_the_best_setting(

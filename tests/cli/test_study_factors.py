@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from command import run
 
 from causalarms import Study
+from causalarms.study.records import Effect, Interval
 
 NODES = ("rate", "selectivity", "heat", "yield")
 
@@ -99,6 +101,20 @@ def test_effects_context_and_the_graph_of_a_setting(tmp_path: Path) -> None:
     assert (load["when"], round(load["weight"] / 10)) == ("load=2", 2)
     wrong = run("study", "best", path, "--context", "heat=1")
     assert (wrong.code, "'heat' is not context" in wrong.err) == (1, True)
+
+
+def test_a_change_of_answers_is_told_if_it_is_likely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, of_pump = tmp_path / "s.db", Interval(1.0, 0.5, 1.5)
+    done("create", path, "--nodes", "a,b", "--reward", "b", "--factor", "pump=x,z")
+    free = {"a": 0.934, "b": 0.5}
+    found = Effect("pump", {"a": 1.0, "b": 0.7}, free, {"z": of_pump}, {"z": of_pump})
+    monkeypatch.setattr(Study, "effects", lambda _: [found.as_dict()])
+    words = done("effects", path)
+    assert "\npump also changes how a answers its causes (probability 0.93)\n" in words
+    assert "how b answers" not in words
+    assert json.loads(done("effects", path, "--json"))[0]["free"] == free
 
 
 def test_remarks_are_shown(tmp_path: Path) -> None:

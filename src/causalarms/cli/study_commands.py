@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 MAX_BARS = 60
 SHOWN_EDGES = 8
+LIKELY = 0.5  # above it, a change of how a node answers its causes is told
 REASON = click.option("--reason", default="", show_default=False, help="Why, in words.")
 PLAYED = click.option(
     "--played",
@@ -227,6 +228,11 @@ def effects(file: StudyPlace, as_json: bool) -> None:
         for node, chance in sorted(effect["acts_on"].items(), key=lambda item: -item[1])
     ]
     print_table(["factor", "acts on", "probability"], rows)
+    for effect in found:
+        for node, chance in effect["free"].items():
+            if chance > LIKELY:
+                how = f"changes how {node} answers its causes (probability {chance:.2f})"
+                say(f"{effect['factor']} also {how}")
     say()
     lines = [
         [effect["factor"], level, *_interval(total), *_interval(effect["direct"][level])]

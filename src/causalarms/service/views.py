@@ -14,6 +14,7 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray
 from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.graphs.graph import Graph
+from causalarms.models.belief import edge_weights
 from causalarms.pictures.layout import layered_layout
 from causalarms.posterior.roots import root_names
 from causalarms.sem.factor import Level
@@ -173,11 +174,9 @@ def _edges(
     beliefs: Beliefs, graph: Graph, intervention: Sequence[int] | None = None
 ) -> list[records.Edge]:
     named, nodes = beliefs.settings.named, graph.nodes
-    belief, _ = with_roots(beliefs.known, named, intervention)
+    belief, _, parts = with_roots(beliefs.known, named, intervention)
     probability = np.where(graph.exists[:, None, :], belief.edge_probability, 0.0)
-    present = belief.draws.adjacency.sum(axis=0)
-    # The mean over draws that have the edge: a draw without it says nothing about its weight.
-    weights = belief.draws.weights.sum(axis=0) / np.maximum(present, 1)
+    weights = edge_weights(belief.draws, parts).mean
     return [
         records.Edge(
             regime=regime,

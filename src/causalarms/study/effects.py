@@ -2,23 +2,28 @@
 
 A factor that shifts nodes stands behind them as columns (`sem/factors.py`). People see one root per
 factor, with the probability that it acts on each node.
+
+A draw in which a node has a mechanism per level of a factor (`Draws.by`) counts as one in which the
+factor acts on the node. What a level does there to the node itself is the difference of its
+expected values at this level and at the first, while its parents stay as they are expected to be in
+that draw with all factors at their first level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from causalarms.arrays import BoolArray, FloatArray, Interventions
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
 from causalarms.graphs.graph import Graph
-from causalarms.models.belief import Belief, likely_graph, summary
+from causalarms.models.belief import Belief, at_levels, level_by_level, likely_graph, summary
 from causalarms.posterior.base import Draws
 from causalarms.posterior.roots import first_columns, root_names, root_steps
 from causalarms.sem.factors import NamedFactors
-from causalarms.sem.regimes import Counts, existing
+from causalarms.sem.regimes import Counts
 from causalarms.study.records import Effect, Interval, Remark
 from causalarms.study.settings import Settings
 
@@ -40,9 +45,9 @@ def graph_with_roots(
     root is what its level adds.
     """
     named = settings.named
-    roots, regimes = with_roots(belief, named, intervention)
+    roots, regimes, parts = with_roots(belief, named, intervention)
     names = root_names(named)
-    graph = likely_graph(roots, (*named.nodes, *names), regimes)
+    graph = likely_graph(roots, (*named.nodes, *names), regimes, parts)
     setting = () if intervention is None else (setting_name(named, intervention),)
     return replace(graph, regime_names=setting, factors=tuple(names), context=settings.context)
 
@@ -55,41 +60,92 @@ def setting_name(named: NamedFactors, intervention: Sequence[int]) -> str:
     return ", ".join(shown) or "every factor at its first level"
 
 
+class Rooted(NamedTuple):
+    """A belief about nodes and roots, in whose draws every node follows its own regime."""
+
+    belief: Belief
+    regimes: Counts  # of all nodes
+    parts: FloatArray | None  # how much of a draw each row counts for (`edge_weights`)
+
+
 def with_roots(
     belief: Belief, named: NamedFactors, intervention: Sequence[int] | None = None
-) -> tuple[Belief, Counts]:
-    """The same belief with one node for all columns of a factor, and the regimes of all nodes."""
+) -> Rooted:
+    """The same belief with one node for all columns of a factor."""
     n = named.n_measured
     first = [n + column for column in first_columns(named)]
     kept = [*range(n), *first]
-    steps = root_steps(named, None if intervention is None else named.numbers_of(intervention))
+    levels = None if intervention is None else named.numbers_of(intervention)
+    steps = root_steps(named, levels)
     regimes = named.regimes[kept].copy()
     regimes[n:] = 1
     r = int(regimes.max())  # columns have more regimes than nodes, and roots have one
-    draws = belief.draws
+    if intervention is None:
+        draws, parts = level_by_level(belief.draws, named.regimes)
+    else:
+        row = np.array(intervention, dtype=np.uint8)
+        draws, parts = at_levels(belief.draws, belief.draws.in_force(row)), None
+    adjacency = draws.adjacency[:, :r, kept][:, :, :, kept]
     weights = draws.weights[:, :r, kept][:, :, :, kept]
     weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :r, n:, :n])
+    probability = belief.edge_probability[:r, kept][:, :, kept]
+    if belief.draws.by is not None:
+        for d, root, node, added in _free_effects(belief, named, levels):
+            copies = np.arange(len(draws.order)).reshape(-1, belief.n_draws)[:, d]
+            adjacency[copies, 0, n + root, node], weights[copies, 0, n + root, node] = True, added
+        # The posterior has the average over levels of edges between nodes: the rest is counted.
+        changed = np.flatnonzero((belief.draws.by != np.arange(len(named.regimes))).any(axis=0))
+        often = _often(adjacency[:, 0], None if parts is None else parts[:, kept], belief.n_draws)
+        counted = np.arange(n if intervention is None else 0, len(kept))[:, None]
+        probability[0, counted, changed] = often[counted, changed]
     place = np.full(len(named.system_nodes), -1)
     place[kept] = np.arange(len(kept))
     order = np.array([[place[i] for i in row if place[i] >= 0] for row in draws.order])
+    mean, std = draws.intercept[:, :r, kept], draws.noise_std[:, :r, kept]
     counts = belief.counts[:r, kept]
     counts[0, n:] = belief.counts[:, first].sum(axis=0)  # at any of its levels
     found = Belief(
-        Draws(
-            order,
-            draws.adjacency[:, :r, kept][:, :, :, kept],
-            weights,
-            draws.intercept[:, :r, kept],
-            draws.noise_std[:, :r, kept],
-        ),
-        belief.edge_probability[:r, kept][:, :, kept],
+        Draws(order, adjacency, weights, mean, std),
+        probability,
         counts,
         belief.starts[:r, kept],
         weighs_graphs=belief.weighs_graphs,
     )
     if intervention is None:
-        return found, regimes
-    return _in_force(found, [*intervention[:n], *[0] * len(first)]), np.ones_like(regimes)
+        return Rooted(found, regimes, None if parts is None else parts[:, kept])
+    in_force = _in_force(found, [*intervention[:n], *[0] * len(first)])
+    return Rooted(in_force, np.ones_like(regimes), None)
+
+
+def _often(adjacency: BoolArray, parts: FloatArray | None, n_draws: int) -> FloatArray:
+    """How often an edge is there, averaged over the parts of each draw and then over draws."""
+    if parts is None:
+        return np.asarray(adjacency.mean(axis=0))
+    there = (parts > 0).reshape(-1, n_draws, 1, parts.shape[1])
+    # a sum of thirds is not one: they are counted, and divided in the end
+    found = (adjacency.reshape(-1, n_draws, *adjacency.shape[1:]) & there).sum(axis=0)
+    return np.asarray((found / there.sum(axis=0)).mean(axis=0))
+
+
+def _free_effects(
+    belief: Belief, named: NamedFactors, levels: Sequence[int] | None
+) -> list[tuple[IntArray, int, int, FloatArray]]:
+    """The draws in which a root gives a node its mechanisms, and what its level adds there.
+
+    Of every such root and node; `levels` as in `root_steps`.
+    """
+    assert belief.draws.by is not None
+    n, found = named.n_measured, []
+    base = [0] * len(named.factors)
+    for root, (at, column) in enumerate(zip(named.shifting, first_columns(named), strict=True)):
+        free = belief.draws.by[:, :n] == n + column
+        level = len(named.factors[at].levels) - 1 if levels is None else levels[at]
+        rows = named.numbers.interventions([base, [*base[:at], level, *base[at + 1 :]]])
+        for node in np.flatnonzero(free.any(axis=0)).tolist():
+            d = np.flatnonzero(free[:, node])
+            added = _direct(belief, rows.astype(np.uint8), node, n)[d, 0]
+            found.append((d, root, node, added))
+    return found
 
 
 def _in_force(belief: Belief, regimes: Sequence[int]) -> Belief:
@@ -132,7 +188,7 @@ def effects(beliefs: Beliefs) -> list[Effect]:
     rewards = belief.rewards(interventions, reward)  # (draws, rows)
     gained = rewards[:, 1:] - rewards[:, :1]
     direct = _direct(belief, interventions, reward, named.n_measured)
-    acts = _acts_on(belief, named)
+    acts, free = _acts_on(belief, named), _changes_answers(belief, named)
     found = []
     for at, factor in enumerate(named.factors):
         mine = [k for k, (which, _) in enumerate(places) if which == at]
@@ -141,6 +197,7 @@ def effects(beliefs: Beliefs) -> list[Effect]:
             Effect(
                 factor=factor.name,
                 acts_on=acts[at],
+                free=free[at],
                 reward={name: _interval(gained[:, k]) for name, k in zip(names, mine, strict=True)},
                 direct={name: _interval(direct[:, k]) for name, k in zip(names, mine, strict=True)},
             )
@@ -152,27 +209,48 @@ def _interval(values: FloatArray) -> Interval:
     return Interval(*(float(part) for part in summary(values)))
 
 
-def _direct(belief: Belief, rows: Interventions, reward: int, n_measured: int) -> FloatArray:
-    """What the levels add to the reward while all that is measured stays, (draws, rows - 1)."""
+def _direct(belief: Belief, rows: Interventions, node: int, n_measured: int) -> FloatArray:
+    """What the levels add to a node while all that is measured stays, (draws, rows - 1).
+
+    All that is measured stays as it is expected to be under the first of the rows.
+    """
     draws, kept = belief.draws, belief.expected(rows)  # (draws, rows, M)
     kept[:, :, :n_measured] = kept[:, :1, :n_measured]
-    regimes = rows[:, reward].astype(np.int64)
-    own = draws.weights[:, :, :, reward][:, regimes]  # (draws, rows, M)
-    given = (own * kept).sum(axis=2) + draws.intercept[:, :, reward][:, regimes]
-    return given[:, 1:] - given[:, :1]
+    if draws.by is None:
+        regimes = rows[:, node].astype(np.int64)
+        own = draws.weights[:, :, :, node][:, regimes]  # (draws, rows, M)
+        intercept = draws.intercept[:, :, node][:, regimes]
+    else:
+        d, seen = np.arange(belief.n_draws)[:, None], rows[:, draws.by[:, node]].T
+        own, intercept = draws.weights[d, seen, :, node], draws.intercept[d, seen, node]
+    given = (own * kept).sum(axis=2) + intercept
+    return np.asarray(given[:, 1:] - given[:, :1])
 
 
 def _acts_on(belief: Belief, named: NamedFactors) -> list[dict[str, float]]:
     """By factor, the probability that it acts on each node; a mechanism per level is told."""
-    chance = belief.edge_probability.max(axis=0)  # (M, M)
-    columns = dict(zip(named.shifting, first_columns(named), strict=True))
-    found = []
-    for at, factor in enumerate(named.factors):
-        if at in columns:
-            row = chance[named.n_measured + columns[at], : named.n_measured]
-            found.append(dict(zip(named.nodes, row.tolist(), strict=True)))
-        else:
-            found.append({node: float(node in factor.acts_on) for node in named.nodes})
+    n = named.n_measured
+    if belief.draws.by is None:
+        chance = belief.edge_probability.max(axis=0)[[n + c for c in first_columns(named)], :n]
+    else:
+        chance = with_roots(belief, named).belief.edge_probability.max(axis=0)[n:, :n]
+    rows = dict(zip(named.shifting, chance.tolist(), strict=True))
+    return [
+        dict(zip(named.nodes, rows[at], strict=True))
+        if at in rows
+        else {node: float(node in factor.acts_on) for node in named.nodes}
+        for at, factor in enumerate(named.factors)
+    ]
+
+
+def _changes_answers(belief: Belief, named: NamedFactors) -> list[dict[str, float]]:
+    """By factor, the probability that each node has a mechanism per level; empty: not learned."""
+    by, n = belief.draws.by, named.n_measured
+    found = [dict[str, float]() for _ in named.factors]
+    if by is not None:
+        for at, column in zip(named.shifting, first_columns(named), strict=True):
+            chance = (by[:, :n] == n + column).mean(axis=0)
+            found[at] = dict(zip(named.nodes, chance.tolist(), strict=True))
     return found
 
 
@@ -229,9 +307,12 @@ def _maybe_context(belief: Belief, settings: Settings) -> list[Remark]:
 
 def _moved(belief: Belief, named: NamedFactors) -> BoolArray:
     """Which nodes have a factor among their ancestors or acting on them, (draws, M)."""
-    there = existing(named.regimes, belief.draws.adjacency.shape[1])
-    edges = np.any(belief.draws.adjacency & there[:, None, :], axis=1)  # (draws, M, M)
+    draws = belief.draws
+    there = draws.existing(named.regimes)
+    edges = np.any(draws.adjacency & there[..., None, :], axis=1)  # (draws, M, M)
     moved: BoolArray = np.tile(named.regimes > 1, (belief.n_draws, 1))
+    if draws.by is not None:
+        moved |= draws.by != np.arange(len(named.regimes))
     for _ in range(named.n_measured):  # a path has no more edges
         moved = moved | np.any(edges & moved[:, :, None], axis=1)
     return moved
@@ -244,24 +325,44 @@ def least_certain_effect(
 
     In words that follow "least certain is"; "" if all of it is certain.
     """
-    n, chosen = named.n_measured, intervention[: named.n_measured].astype(np.int64)
+    n, draws = named.n_measured, belief.draws
+    chosen = intervention[:n].astype(np.int64)
+    if draws.by is not None:
+        draws = at_levels(draws, draws.in_force(intervention))
     # (child, draws, parent): the weights in force
-    weights = belief.draws.weights[:, chosen, :, np.arange(n)]
+    weights = draws.weights[:, chosen, :, np.arange(n)]
     inner = weights[:, :, :n].transpose(1, 2, 0)  # (draws, parent, child)
     unit = np.eye(n)[reward][:, None]
     flow = np.linalg.solve(np.eye(n) - inner, np.tile(unit, (len(inner), 1, 1)))[:, :, 0]
-    added = weights[:, :, n:] * named.values(intervention.tolist())  # (child, draws, columns)
+    added, acts = _added(belief, named, intervention, weights[:, :, n:])
     best, found = 0.0, ""
     for root, at in enumerate(named.shifting):
-        carried = added[:, :, named.bits == 1 << root].sum(axis=2) * flow.T  # (child, draws)
-        spread = carried.std(axis=1)
+        spread = (added[root] * flow.T).std(axis=1)
         node = int(np.argmax(spread))
         if spread[node] > best:
             best, name = float(spread[node]), named.factors[at].name
-            chance = float(
-                (weights[node][:, n:][:, named.bits == 1 << root] != 0).any(axis=1).mean()
-            )
-            sure = chance > SURE
+            sure = float(acts[root, node].mean()) > SURE
             found = f"what {name} does to" if sure else f"whether {name} acts on"
             found += f" {named.nodes[node]}"
     return found
+
+
+def _added(
+    belief: Belief, named: NamedFactors, intervention: Interventions, weights: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    """What every root adds to every node, and whether it acts on it, (roots, N, draws) each.
+
+    `weights` (N, draws, columns) are those in force.
+    """
+    free = belief.draws.by is not None
+    values = named.values(intervention.tolist())
+    if free:  # what a level adds to a node that is free is compared with the first level
+        values = values - named.codes[0]
+    each = [named.bits == 1 << root for root in range(len(named.shifting))]
+    added = np.array([(weights * values)[:, :, own].sum(axis=2) for own in each])
+    acts = np.array([(weights[:, :, own] != 0).any(axis=2) for own in each])
+    if free:
+        levels = named.numbers_of(intervention.tolist())
+        for d, root, node, more in _free_effects(belief, named, levels):
+            added[root, node, d], acts[root, node, d] = more, True
+    return added, acts

@@ -162,16 +162,17 @@ def _rival(beliefs: Beliefs, a: Interventions) -> Interventions | None:
 
 def _mean_weights(belief: Belief, a: Interventions) -> FloatArray:
     """Weights of the mechanisms played, averaged over the draws, [parent, child]."""
-    mean = belief.draws.weights.mean(axis=0)
-    return np.stack([mean[regime, :, node] for node, regime in enumerate(a)], axis=1)
+    each = [belief.draws.mechanism(node, a)[0].mean(axis=0) for node in range(len(a))]
+    return np.stack(each, axis=1)
 
 
 def _flow(belief: Belief, a: Interventions, reward: int) -> FloatArray:
     """What a unit more of every node does to the reward, averaged over the draws, (N,)."""
     draws, size = belief.draws, len(a)
     total = np.zeros(size)
-    for order, weights in zip(draws.order, draws.weights, strict=True):
-        chosen = np.stack([weights[regime, :, node] for node, regime in enumerate(a)], axis=1)
+    for d, (order, weights) in enumerate(zip(draws.order, draws.weights, strict=True)):
+        seen = enumerate(draws.seen(d, a))
+        chosen = np.stack([weights[regime, :, node] for node, regime in seen], axis=1)
         flow = np.zeros(size)
         for node in order[::-1]:
             flow[node] = float(node == reward) + chosen[node] @ flow
@@ -204,10 +205,10 @@ def _mechanisms(
     """Fraction of the uncertainty per mechanism; its total before and after one more round."""
     nodes, draws = beliefs.settings.named.shown, beliefs.known.draws
     before, after = np.zeros(len(nodes)), np.zeros(len(nodes))
-    for node, regime in enumerate(a):
-        given = draws.weights[:, regime, :, node] @ mean + draws.intercept[:, regime, node]
-        doubt = float(given.var())
-        noise = float(np.median(draws.noise_std[:, regime, node])) ** 2
+    for node in range(len(a)):
+        weights, intercept, noise_std = draws.mechanism(node, a)
+        doubt = float((weights @ mean + intercept).var())
+        noise = float(np.median(noise_std)) ** 2
         before[node] = flow[node] ** 2 * doubt
         # One more measurement with this noise: variances of normals add as precisions.
         after[node] = before[node] * noise / (noise + doubt) if doubt > 0 else 0.0

@@ -66,6 +66,9 @@ class Effect(StudyRecord, frozen=True):
 
     factor: str
     acts_on: dict[str, float]  # node -> probability that the factor acts on it itself
+    # node -> probability that its levels also change how the node answers its causes; empty if that
+    # is not learned
+    free: dict[str, float]
     reward: dict[str, Interval]  # level -> what it adds to the reward, all in all
     direct: dict[str, Interval]  # level -> the part that no measured node carries
 

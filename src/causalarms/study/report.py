@@ -11,18 +11,26 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import FloatArray, Interventions
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
 from causalarms.errors import TooEarlyError
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import Graph
-from causalarms.models.belief import Belief, Summary, likely_graph, recommend, summary
+from causalarms.models.belief import (
+    Belief,
+    Summary,
+    edge_weights,
+    likely_graph,
+    recommend,
+    summary,
+)
 from causalarms.models.context import given_context
 from causalarms.policies.base import Policy
+from causalarms.posterior.dag import LIKELY
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
 from causalarms.study.effects import graph_with_roots, remarks
@@ -312,10 +320,41 @@ def _after(learned: list[Record], point: int) -> int | None:
 DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
 
 
+class _Fitted(NamedTuple):
+    """The mechanisms to check, of all nodes of the system; a free node has one per level."""
+
+    by: IntArray  # (M,), the node whose regime each follows
+    adjacency: BoolArray  # (R, M, M)
+    weights: FloatArray  # (R, M, M)
+    known: BoolArray  # (R, M)
+
+
+def _fitted(belief: Belief, named: NamedFactors) -> _Fitted:
+    """As most draws have them; a node is free here if it is in more than half of them."""
+    graph = likely_graph(belief, named.system_nodes, named.regimes)
+    by, draws = np.arange(len(named.system_nodes)), belief.draws
+    if draws.by is None:
+        return _Fitted(by, graph.adjacency, graph.weights, graph.known)
+    adjacency, weights, known = graph.adjacency.copy(), graph.weights.copy(), graph.known.copy()
+    for node in range(named.n_measured):
+        followed, often = np.unique(draws.by[:, node], return_counts=True)
+        by[node] = followed[np.argmax(often)] if often.max() > LIKELY * belief.n_draws else node
+        if by[node] == node:
+            continue
+        free = draws.by[:, node] == by[node]
+        part = draws._replace(
+            adjacency=draws.adjacency[free][..., [node]], weights=draws.weights[free][..., [node]]
+        )
+        adjacency[:, :, node] = part.adjacency.mean(axis=0)[..., 0] > LIKELY
+        weights[:, :, node] = edge_weights(part).mean[..., 0]
+        known[:, node] = graph.known[:, by[node]]
+    return _Fitted(by, adjacency, weights, known)
+
+
 def model_checks(beliefs: Beliefs) -> list[Check]:
     """One per mechanism with complete rounds since its last change."""
     starts, named = beliefs.known.starts, beliefs.settings.named
-    graph = likely_graph(beliefs.known, named.system_nodes, named.regimes)
+    by, adjacency, weights, known = _fitted(beliefs.known, named)
     values = np.array(
         [
             np.append(x, named.values(row))
@@ -323,21 +362,21 @@ def model_checks(beliefs: Beliefs) -> list[Check]:
         ]
     )
     found = []
-    for regime, node in np.argwhere(graph.known[:, : named.n_measured]).tolist():
-        only = np.zeros_like(graph.known)
+    for regime, node in np.argwhere(known[:, : named.n_measured]).tolist():
+        only = np.zeros_like(known)
         only[regime, node] = True
-        start = int(starts[regime, node])
+        start = int(starts[regime if by[node] == node else 0, node])
         rounds = start + np.flatnonzero(~np.isnan(beliefs.values[start:]).any(axis=1))
-        if not (beliefs.regimes[rounds, node] == regime).any():
+        regimes = beliefs.regimes[rounds][:, by]
+        if not (regimes[:, node] == regime).any():
             continue  # a switch that this study never moves, or nothing complete
         (check,) = check_mechanisms(
-            values[rounds], beliefs.regimes[rounds], graph.nodes, graph.adjacency,
-            graph.weights, only,
-        )  # fmt: skip
+            values[rounds], regimes, named.system_nodes, adjacency, weights, only
+        )
         found.append(
             Check(
-                node=graph.nodes[node],
-                regime=named.regime_name(node, regime),
+                node=named.nodes[node],
+                regime=named.regime_name(int(by[node]), regime),
                 rounds=check.n_samples,
                 verdict=in_words(check),
                 doubtful=bool(doubts_of(check)),

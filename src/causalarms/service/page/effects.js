@@ -6,6 +6,7 @@ import { state } from "./store.js";
 import { interval, name, percent, signed } from "./words.js";
 
 const LEAST_PROBABLE = 0.05; // that is listed
+const LIKELY = 0.5; // above it, a change of how a node answers its causes is told
 
 export function effects() {
   const { effects: view, study } = state;
@@ -42,7 +43,9 @@ function group(effect, { levels: [first, ...levels] }) {
     <tr>
       <th scope="rowgroup" colspan="3">
         <b>${name(effect.factor)}</b>
-        <span class="hint">against ${name(first)}; ${actsOn(effect.acts_on)}</span>
+        <span class="hint"
+          >against ${name(first)}; ${actsOn(effect.acts_on)}${changes(effect.free)}</span
+        >
       </th>
     </tr>
     ${levels.map(
@@ -67,6 +70,14 @@ function actsOn(nodes) {
   if (!likely.length) return "does not seem to act on anything";
   return html`acts on
   ${likely.map(([node, chance], i) => html`${i ? ", " : nothing}${name(node)} (${percent(chance)})`)}`;
+}
+
+function changes(nodes) {
+  const likely = Object.entries(nodes).filter(([, chance]) => chance > LIKELY);
+  return likely.map(
+    ([node, chance]) =>
+      html`, and changes how ${name(node)} answers its causes (${percent(chance)})`,
+  );
 }
 
 function numbers({ mean, low, high }) {

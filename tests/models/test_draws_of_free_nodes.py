@@ -69,7 +69,7 @@ def told(n: int, seed: int = 0, **rules: Any) -> Told:
     intercept[:, :, N:] = CODES
     free = Draws(order, adjacency, weights, intercept, noise_std, by)
     # as if nodes 1 and 2 had regimes of their own in all draws, equal ones where they are not free
-    own = Draws(*(part.copy() for part in (order, adjacency, weights, intercept, noise_std)))
+    own = Draws(order, adjacency.copy(), weights.copy(), intercept.copy(), noise_std.copy())
     for d, (node, factor) in product(range(n), ((NODE, THREE), (1, TWO))):
         if by[d, node] == node:
             for regime in range(REGIMES[factor]):
@@ -110,10 +110,8 @@ def test_expected_values_and_rewards() -> None:
     np.testing.assert_allclose(found, one_by_one(case.free, case.rows), atol=1e-12)
     np.testing.assert_array_equal(found, both[1].expected(case.own_rows))
     np.testing.assert_array_equal(both[0].rewards(case.rows, REWARD), found[:, :, REWARD])
-    part = both[0].first(5)
-    np.testing.assert_array_equal(
-        Belief(part, *[both[0].counts] * 3, True).expected(case.rows), found[:5]
-    )
+    part = belief(both[0].first(5))
+    np.testing.assert_array_equal(part.expected(case.rows), found[:5])
     factors = np.append(np.arange(1.0, N + 1.0) * -1, np.ones(COLUMNS))
     np.testing.assert_allclose(both[0].scaled(factors).expected(case.rows), found * factors)
 
@@ -220,7 +218,8 @@ def test_weights_are_averaged_over_draws_and_levels() -> None:
                     parts.append(1 / count)
         mean = np.average(values, weights=parts) if values else 0.0
         assert found.mean[0, parent, node] == pytest.approx(mean)
-        variance = np.average((values - mean) ** 2, weights=parts) if values else 0.0
+        squares = (np.array(values) - mean) ** 2
+        variance = np.average(squares, weights=parts) if values else 0.0
         assert found.deviation[0, parent, node] == pytest.approx(np.sqrt(variance))
     plain = belief(case.free._replace(by=None))
     same = belief(case.free._replace(by=np.tile(np.arange(M), (12, 1))))
