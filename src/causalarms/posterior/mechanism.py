@@ -181,7 +181,7 @@ def score_parent_sets(
                 precision,
                 intercept_precision_of(prior, cell, node, precision),
             )
-            by_size = score_by_size(gram, cell, node, prior, precision)
+            by_size = score_by_size(gram, cell, node, prior, scale)
             # every scale is as likely as the others
             by_size += 0.5 * n_columns * math.log(precision) - math.log(len(prior.scales))
             by_size += log_prior
@@ -192,7 +192,7 @@ def score_parent_sets(
                 precision,
                 bits,
                 mask,
-                noise_of(gram, cell, node, prior),
+                noise_of(gram, cell, node, prior, scale),
                 variants[scale * n_sets + number],
             )
 
@@ -376,21 +376,24 @@ class Noise(NamedTuple):
 
     n_samples: float
     shape: float  # of the prior
+    rate: float
     known_variance: float  # nan: inverse gamma
 
 
 @kernel
-def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior) -> Noise:
+def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior, scale: int) -> Noise:
     """Of the mechanism with this Gram matrix, (N+1, N+1)."""
-    return Noise(gram[-1, -1], prior.noise_shape, prior.known_variance[cell, node])
+    rate, known_variance = prior.noise_rates[scale], prior.known_variance[cell, node]
+    return Noise(gram[-1, -1], prior.noise_shape, rate, known_variance)
 
 
 @kernel
 def score_by_size(
-    gram: FloatArray, cell: int, node: int, prior: KernelPrior, weight_precision: float
+    gram: FloatArray, cell: int, node: int, prior: KernelPrior, scale: int
 ) -> FloatArray:
     """The part of a score that depends on the number of parents only, (N,)."""
     n_samples, noise_shape = gram[-1, -1], prior.noise_shape
+    weight_precision = prior.scales[scale]
     known_variance = prior.known_variance[cell, node]
     shape = noise_shape + 0.5 * n_samples
     n_parents = np.arange(len(prior.log_sizes))
@@ -401,7 +404,7 @@ def score_by_size(
         score += 0.5 * math.log(intercept_precision_of(prior, cell, node, weight_precision))
     if math.isnan(known_variance):
         score += math.lgamma(shape) - math.lgamma(noise_shape)
-        score += noise_shape * math.log(noise_shape) - 0.5 * n_samples * math.log(2.0 * math.pi)
+        score += noise_shape * math.log(prior.noise_rates[scale]) - 0.5 * n_samples * math.log(2.0 * math.pi)
     else:
         score -= 0.5 * n_samples * math.log(2.0 * math.pi * known_variance)
     return score
@@ -413,7 +416,7 @@ def fit_score(squares: float, noise: Noise) -> float:
     squares = max(squares, 0.0)  # below 0 by rounding if the parents explain everything
     if math.isnan(noise.known_variance):
         shape = noise.shape + 0.5 * noise.n_samples
-        return -shape * math.log(noise.shape + 0.5 * squares)
+        return -shape * math.log(noise.rate + 0.5 * squares)
     return max(-0.5 * squares / noise.known_variance, LOWEST_SCORE)
 
 

@@ -44,6 +44,8 @@ class MechanismPrior:
                        large a scale costs an edge log(scale) nats, too small a one shrinks weights.
                        Of several scales, every mechanism weighs them by their evidence
     noise_shape        0.5: as informative as one sample
+    noise_scales       several standard deviations of the noise that are equally likely, in its
+                       units: how large the noise is may not be known to a factor of a few
     intercept_scale    100: hardly informative; it is part of every parent set, so that its width
                        favours none
     free_probability   that a factor of several levels that acts on a node does not only shift it,
@@ -53,6 +55,7 @@ class MechanismPrior:
     edge_probability: float | str = 0.5
     weight_scale: float | tuple[float, ...] = 1.5
     noise_shape: float = 0.5
+    noise_scales: tuple[float, ...] = (1.0,)
     intercept_scale: float = 100.0
     free_probability: float = 0.05
 
@@ -119,6 +122,7 @@ class KernelPrior(NamedTuple):
     known_variance: FloatArray  # (Z, N) by cell, nan: inverse gamma
     log_sizes: FloatArray  # (N,)
     scales: FloatArray  # (H,) precisions of weights, equally likely
+    noise_rates: FloatArray  # (H,) of the inverse gamma prior of the noise, likewise
     intercept_precision: float
     noise_shape: float
     regimes: IntArray  # (N,) how many each node has
@@ -228,7 +232,10 @@ def kernel_prior(
         noise_mean=by_cell(per_mechanism(noise_mean, regimes), cells),
         known_variance=by_cell(per_mechanism(noise_std, regimes) ** 2, cells),
         log_sizes=prior.log_sizes(len(regimes) - len(columns.factors)),
-        scales=np.array(prior.weight_scales) ** -2.0,
+        scales=np.repeat(np.array(prior.weight_scales) ** -2.0, len(prior.noise_scales)),
+        noise_rates=np.tile(
+            prior.noise_shape * np.array(prior.noise_scales) ** 2.0, len(prior.weight_scales)
+        ),
         intercept_precision=prior.intercept_scale**-2.0,
         noise_shape=float(prior.noise_shape),
         regimes=np.array(regimes, dtype=np.int64),

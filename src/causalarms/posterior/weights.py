@@ -69,7 +69,7 @@ def draw_mechanism(
     variance = prior.known_variance[cell, node]
     if math.isnan(variance):
         # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
-        variance = (prior.noise_shape + 0.5 * squares) / gamma
+        variance = (prior.noise_rates[scale] + 0.5 * squares) / gamma
         if len(prior.factors):
             # Nodes are in units of their spread then, and the prior says next to nothing.
             variance = min(variance, MAX_SPREADS**2)
@@ -111,7 +111,8 @@ def mean_mechanism(
     intercept = z[n_weights] if with_intercept else noise_mean
     if not math.isnan(known_variance):
         return intercept, math.sqrt(known_variance)
-    precision = (prior.noise_shape + 0.5 * gram[-1, -1]) / (prior.noise_shape + 0.5 * squares)
+    rate = prior.noise_rates[scale]
+    precision = (prior.noise_shape + 0.5 * gram[-1, -1]) / (rate + 0.5 * squares)
     return intercept, 1.0 / math.sqrt(precision)
 
 

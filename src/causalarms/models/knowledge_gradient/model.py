@@ -218,7 +218,7 @@ def regressions_of(
                 # Posterior of the noise: inverse gamma, so that predictions are Student t of 2 *
                 # shape degrees.
                 shape = prior.noise_shape + 0.5 * gram[regime, node, n, n]
-                variance[m] = (prior.noise_shape + 0.5 * squares) / shape
+                variance[m] = (prior.noise_rates[scale] + 0.5 * squares) / shape
                 freedom[m] = 2.0 * shape
                 if not math.isnan(prior.known_variance[regime, node]):
                     variance[m], freedom[m] = prior.known_variance[regime, node], np.inf
