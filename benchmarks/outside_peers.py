@@ -1,16 +1,19 @@
-"""Studies next to regression, Gaussian processes and Optuna, on systems that others wrote.
+"""Studies next to regression, Gaussian processes, Optuna and BayBE, on systems that others wrote.
 
 `OMP_NUM_THREADS=1 python benchmarks/outside_peers.py SYSTEM [--seeds 20] [--first 0]
 [--methods main,gp-found,...] [--trials 60] [--jobs 1] [--results FILE]`
-SYSTEM is one of `outside_systems.py`; it needs `pip install causalchamber bsm2-python optuna torch`
-(torch for optuna-gp). All methods are told the levels, the costs and which node is the reward.
+SYSTEM is one of `outside_systems.py`; everything needs
+`pip install causalchamber bsm2-python optuna torch baybe` (torch for optuna-gp and baybe).
+All methods are told the levels, the costs and which node is the reward.
 
 main, pairs, gp        regression of the reward on main effects of the factors, on these and their
                        products, or a Gaussian process over the levels; plays the 0.9 quantile
 ...-ts                 Thompson sampling instead of the quantile
 ...-found              nodes with evidence against any response to the settings are regressors, too
 ...-context            nodes that are told to be context are regressors, too
-optuna-tpe, optuna-gp  Optuna's samplers, which see the reward net of costs; random plays at random
+optuna-tpe, optuna-gp  Optuna's samplers, which see the reward net of costs
+baybe                  BayBE's Botorch recommender, which sees the same
+random                 plays at random, recommends the best average
 study                  `causalarms.Study`, told nothing more
 study-context          told the context; study-told: told which nodes each factor acts on
 
@@ -54,6 +57,7 @@ DRAWS, PLACE = 20, 3  # the quantile is the third best of 20 draws
 RIDGES = (1.0, 16.0, 256.0)  # prior variances of effects, in units of the noise variance
 LENGTHS = (0.3, 0.6, 1.2, 2.4, 4.8)  # of the Gaussian process; levels lie between 0 and 1
 PREDICTIONS = 30
+NET = "net reward"  # the column of BayBE's target
 
 
 @dataclass
@@ -312,7 +316,7 @@ def balanced(system: System, rng: Generator) -> list[int]:
     return [int(row) for row in np.ravel_multi_index(tuple(rows), sizes)]
 
 
-# -- Optuna, random play, studies ------------------------------------------------------------------
+# -- Optuna, BayBE, random play, studies -----------------------------------------------------------
 
 
 class RandomPlay:
@@ -372,6 +376,54 @@ class OptunaSampler:
 
     def _row(self, places: list[int]) -> int:
         return int(np.ravel_multi_index(places, [len(f) for f in self.factors.values()]))
+
+
+class BayBE:
+    """A Gaussian process on the levels and expected improvement, as BayBE chooses them by itself.
+
+    It sees the reward net of costs, and a setting may be asked for again. The first settings are
+    those of the regressions; the recommendation is the best posterior mean.
+    """
+
+    def __init__(self, system: System, seed: int) -> None:
+        package = "baybe (which brings torch and pandas)"
+        needed("baybe", package)
+        parameters = needed("baybe.parameters", package)
+        self.torch, self.pandas = needed("torch", package), needed("pandas", package)
+        self.space = needed("baybe.searchspace", package).SearchSpace.from_product(
+            [
+                parameters.CategoricalParameter(name, levels)
+                if isinstance(levels[0], str)
+                else parameters.NumericalDiscreteParameter(name, levels)
+                for name, levels in system.factors.items()
+            ]
+        )
+        self.objective = needed("baybe.targets", package).NumericalTarget(NET).to_objective()
+        self.recommender = needed("baybe.recommenders", package).BotorchRecommender()
+        self.settings, self.costs = settings(system), costs(system)
+        self.numbers = {tuple(each.values()): row for row, each in enumerate(self.settings)}
+        self.reward, self.seed = system.nodes.index(system.reward), seed
+        self.first = balanced(system, stream(seed, "first settings"))
+
+    def suggest(self, history: History) -> int:
+        if len(history.played) < len(self.first):
+            return self.first[len(history.played)]
+        chosen = self._asked(self.recommender.recommend, history, 1)
+        return self.numbers[tuple(chosen[name].iloc[0] for name in self.settings[0])]
+
+    def recommend(self, history: History) -> int:
+        surrogate = self._asked(self.recommender.get_surrogate, history)
+        every = self.pandas.DataFrame(self.settings)
+        return int(surrogate.posterior_stats(every, stats=["mean"]).iloc[:, 0].argmax())
+
+    def _asked(self, question: Callable[..., Any], history: History, *first: int) -> Any:
+        """What BayBE says after these trials, the same whenever it is asked."""
+        self.torch.manual_seed(stream(self.seed, "baybe", len(history.played)).integers(2**31))
+        told = self.pandas.DataFrame([self.settings[row] for row in history.played])
+        net = [values[self.reward] for values in history.values] - self.costs[history.played]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch and of fits that were started again
+            return question(*first, self.space, self.objective, told.assign(**{NET: net}))
 
 
 class StudyMethod:
@@ -440,12 +492,14 @@ REGRESSIONS = [
     for rule in ("", "-ts")
     for model in PRIORS
 ]
-METHODS = (*REGRESSIONS, *SAMPLERS, "random", *STUDIES)
+METHODS = (*REGRESSIONS, *SAMPLERS, "baybe", "random", *STUDIES)
 
 
 def make_method(name: str, system: System, seed: int) -> Method:
     if name == "random":
         return RandomPlay(system, seed)
+    if name == "baybe":
+        return BayBE(system, seed)
     if name in SAMPLERS:
         return OptunaSampler(system, SAMPLERS[name], seed)
     if name in STUDIES:
