@@ -38,6 +38,7 @@ from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.results import Record, ResultStore
 from causalarms.study.records import Trial
 from process_plants import N_SWITCHES, Plant, Truth, clean_plant, messy_plant
+from shared import show_progress, study_settings
 
 CLEAN, MESSY = VARIANTS = ("clean", "messy")
 CHECKPOINTS = (30, 100, 300)
@@ -345,35 +346,6 @@ def cell(unit: str, found: Statistic) -> str:
     if found.standard_error is not None:
         text += f" ± {factor * found.standard_error:.{digits}f}"
     return text
-
-
-def study_settings(policy: str | None, changes: bool, horizon: int | None) -> dict[str, Any]:
-    """For `Study.create`: nothing but what was asked for."""
-    settings: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
-    name, *pairs = policy.split(",") if policy else [""]
-    if changes:
-        settings["changes"] = True
-    if name:
-        settings["policy"] = name
-    if pairs:
-        settings["policy_settings"] = dict(map(setting, pairs))
-    return settings
-
-
-def setting(pair: str) -> tuple[str, Any]:
-    name, equals, value = pair.partition("=")
-    if not equals:
-        raise CausalArmsError(f"--policy: {pair!r} is not setting=value")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
-def show_progress(done: int, total: int, record: Record | None) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r{done} of {total} studies", end=end, file=sys.stderr, flush=True)
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -1,7 +1,8 @@
-"""What several scripts use: their parts by name, tables, times and intervals."""
+"""What several scripts use: their parts by name, settings, progress, tables and intervals."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
@@ -11,6 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich.table import Table
+
+from causalarms.errors import CausalArmsError
+from causalarms.simulation.results import Record
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,6 +61,35 @@ def ratio_interval(mine: FloatArray, reference: FloatArray) -> tuple[float, floa
     ratios = mine[rows].mean(axis=1) / reference[rows].mean(axis=1)
     low, high = np.quantile(ratios, [0.025, 0.975])
     return float(low), float(high)
+
+
+def study_settings(policy: str | None, changes: bool, horizon: int | None) -> dict[str, Any]:
+    """For `Study.create`: nothing but what was asked for."""
+    settings: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
+    name, *pairs = policy.split(",") if policy else [""]
+    if changes:
+        settings["changes"] = True
+    if name:
+        settings["policy"] = name
+    if pairs:
+        settings["policy_settings"] = dict(map(setting, pairs))
+    return settings
+
+
+def setting(pair: str) -> tuple[str, Any]:
+    name, equals, value = pair.partition("=")
+    if not equals:
+        raise CausalArmsError(f"--policy: {pair!r} is not setting=value")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def show_progress(done: int, total: int, record: Record | None) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{done} of {total} runs", end=end, file=sys.stderr, flush=True)
 
 
 def run_part(words: str | None, parts: Mapping[str, Callable[[], None]]) -> None:
