@@ -50,7 +50,7 @@ from causalarms.rng import stream
 from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.results import Record, ResultStore
 from outside_systems import SYSTEMS, WORLDS, System, costs, make_system, needed, settings
-from shared import FloatArray, ratio_interval, readable, show_progress, table
+from shared import FloatArray, mean_and_error, ratio_interval, readable, show_progress, table
 
 CHECKPOINTS = (15, 30, 60)
 WORLD_TRIALS = 100
@@ -588,12 +588,16 @@ def show(runs: Runs, title: str) -> None:
         low, high = ratio_interval(mine[:, -1], reference)
         made.add_row(
             name,
-            *map(spread, mine.T),
+            *map(mean_and_error, mine.T),
             f"{mine[:, -1].mean() / reference.mean():.2f}",
             "best peer" if name == best else f"{low:.2f} - {high:.2f}",
-            spread([100.0 * (r["recommended_loss"] <= CLOSE) for r in records], digits=0),
-            spread([100 * r["covered"] for r in records]) if "covered" in records[0] else "",
-            spread([100 * r["width"] for r in records], digits=0) if "width" in records[0] else "",
+            mean_and_error([100.0 * (r["recommended_loss"] <= CLOSE) for r in records], digits=0),
+            mean_and_error([100 * r["covered"] for r in records])
+            if "covered" in records[0]
+            else "",
+            mean_and_error([100 * r["width"] for r in records], digits=0)
+            if "width" in records[0]
+            else "",
             readable(float(np.mean([r["seconds"] for r in records]))),
         )
     Console(width=150).print(made)
@@ -608,13 +612,6 @@ def show_split(runs: Runs) -> None:
             show(some, words)
         else:
             print(f"{words} in all {len(runs)} systems, {np.mean(list(carried.values())):.2f}")
-
-
-def spread(values: Any, digits: int = 1) -> str:
-    mean = f"{np.mean(values):.{digits}f}"
-    if len(values) < 2:
-        return mean
-    return f"{mean} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.{digits}f}"
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -38,7 +38,7 @@ from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.results import Record, ResultStore
 from causalarms.study.records import Trial
 from process_plants import N_SWITCHES, Plant, Truth, clean_plant, messy_plant
-from shared import show_progress, study_settings
+from shared import proportion_error, show_progress, study_settings
 
 CLEAN, MESSY = VARIANTS = ("clean", "messy")
 CHECKPOINTS = (30, 100, 300)
@@ -304,8 +304,7 @@ def statistic(measure: Measure, points: list[Record]) -> Statistic:
         return Statistic(float(getattr(np, measure.over)(values)), None, n)
     mean = float(values.mean())
     if all(isinstance(value, bool) for value in given):
-        fraction = (values.sum() + 1) / (n + 2)  # not 0 where all plants agree
-        return Statistic(mean, float(np.sqrt(fraction * (1 - fraction) / n)), n)
+        return Statistic(mean, proportion_error(values), n)
     return Statistic(mean, float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else None, n)
 
 

@@ -18,8 +18,8 @@ from causalarms import LinearSEM, random_sem
 from causalarms.rng import stream
 from causalarms.sem.ensembles import Ensemble
 from causalarms.sem.rewards import all_interventions
+from shared import FloatArray, rescaled
 
-FloatArray = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.uint8]
 
 N_SWITCHES = 7
@@ -157,16 +157,7 @@ def in_units(sem: LinearSEM, names: tuple[str, ...]) -> LinearSEM:
     """The same system in the units of the named nodes: offset + scale * value."""
     offset = np.array([UNITS[name].offset for name in names])
     scale = np.array([UNITS[name].scale for name in names])
-    weights = sem.weights * scale / scale[:, None]
-    mean = sem.mechanism_mean * scale + offset - np.einsum("rpc,p->rc", weights, offset)
-    return LinearSEM(
-        weights=weights,
-        noise_mean=mean,
-        noise_std=sem.mechanism_std * scale,
-        nodes=names,
-        reward=sem.reward,
-        order=sem.order,
-    )
+    return rescaled(sem, offset, scale, names)
 
 
 def _drawn(seed: int, number: int) -> tuple[LinearSEM, tuple[str, ...], list[int]]:
