@@ -7,7 +7,7 @@ than three times its own noise) is drawn again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -53,14 +53,15 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Switch:
-    """Called like the first node it acts on."""
+    """Called like the first node it acts on, unless it has a label, which says nothing of that."""
 
     acts_on: tuple[str, ...]
     cost: float = 0.0  # of having it on in a run, in units of the reward
+    label: str = ""
 
     @property
     def name(self) -> str:
-        return self.acts_on[0]
+        return self.label or self.acts_on[0]
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,14 @@ class Plant:
 
     def truth(self, run: int) -> Truth:
         return self.truths[self._number_at(run)]
+
+    def unlabelled(self) -> Plant:
+        """The same plant; nobody knows what its switches act on."""
+        switches = [
+            replace(switch, label=f"switch {number}")
+            for number, switch in enumerate(self.switches, start=1)
+        ]
+        return replace(self, switches=tuple(switches))
 
     def measure(self, run: int, positions: Bits) -> dict[str, float | None]:
         """What is read off after a run with these positions (S,); None: not measured."""
