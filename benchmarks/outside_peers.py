@@ -391,7 +391,7 @@ class BayBE:
     """
 
     def __init__(self, system: System, seed: int) -> None:
-        package = "baybe (which brings torch and pandas)"
+        package = "baybe"  # brings torch and pandas
         needed("baybe", package)
         parameters = needed("baybe.parameters", package)
         self.torch, self.pandas = needed("torch", package), needed("pandas", package)
