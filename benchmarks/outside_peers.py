@@ -1,16 +1,19 @@
-"""Studies next to regression, Gaussian processes and Optuna, on systems that others wrote.
+"""Studies next to regression, Gaussian processes, Optuna and BayBE, on systems that others wrote.
 
-`OMP_NUM_THREADS=1 python benchmarks/outside_peers.py SYSTEM [--seeds 20] [--first 0]
-[--methods main,gp-found,...] [--trials 60] [--jobs 1] [--results FILE]`
-SYSTEM is one of `outside_systems.py`; it needs `pip install causalchamber bsm2-python optuna torch`
-(torch for optuna-gp). All methods are told the levels, the costs and which node is the reward.
+`OMP_NUM_THREADS=1 python benchmarks/outside_peers.py SYSTEM ... [--seeds 20] [--first 0]
+[--methods main,gp-found,...] [--trials N] [--jobs 1] [--results FILE]`
+A SYSTEM is one of `outside_systems.py`, or `worlds`: all random ones. Everything needs
+`pip install causalchamber bsm2-python optuna torch baybe` (torch for optuna-gp and baybe).
+All methods are told the levels, the costs and which node is the reward.
 
 main, pairs, gp        regression of the reward on main effects of the factors, on these and their
                        products, or a Gaussian process over the levels; plays the 0.9 quantile
 ...-ts                 Thompson sampling instead of the quantile
 ...-found              nodes with evidence against any response to the settings are regressors, too
 ...-context            nodes that are told to be context are regressors, too
-optuna-tpe, optuna-gp  Optuna's samplers, which see the reward net of costs; random plays at random
+optuna-tpe, optuna-gp  Optuna's samplers, which see the reward net of costs
+baybe                  BayBE's Botorch recommender, which sees the same
+random                 plays at random, recommends the best average
 study                  `causalarms.Study`, told nothing more
 study-context          told the context; study-told: told which nodes each factor acts on
 
@@ -18,6 +21,8 @@ Regret is net of costs, in units of best minus average of all settings. "Right":
 after the last trial is within 2 % of the range between best and worst. "Cover": 95 % intervals of
 `predict` for the reward in random settings. After ± is a standard error over systems. The ratio is
 of the last regret to that of the best method that is no study, with 95 % over resampled systems.
+The last tables have the same of all systems played where measured quantities carry more than half
+of what settings do to the reward (`System.carried`), and where they do not.
 
 From other scripts: `play(make_system(name, seed), method, seed, trials)`, where `method` is a name
 or an object with `suggest(history)` and `recommend(history)`, both giving the number of a setting.
@@ -44,16 +49,20 @@ from causalarms.errors import CausalArmsError, CausalArmsWarning
 from causalarms.rng import stream
 from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.results import Record, ResultStore
-from outside_systems import SYSTEMS, System, costs, make_system, needed, settings
-from shared import FloatArray, ratio_interval, readable, table
+from outside_systems import SYSTEMS, WORLDS, System, costs, make_system, needed, settings
+from shared import FloatArray, mean_and_error, ratio_interval, readable, show_progress, table
 
 CHECKPOINTS = (15, 30, 60)
+WORLD_TRIALS = 100
+ALL_WORLDS = "worlds"
 CLOSE = 0.02  # of the range, and right
+HALF = 0.5  # of what settings do to the reward
 FIRST_ROUNDS = 4
 DRAWS, PLACE = 20, 3  # the quantile is the third best of 20 draws
 RIDGES = (1.0, 16.0, 256.0)  # prior variances of effects, in units of the noise variance
 LENGTHS = (0.3, 0.6, 1.2, 2.4, 4.8)  # of the Gaussian process; levels lie between 0 and 1
 PREDICTIONS = 30
+NET = "net reward"  # the column of BayBE's target
 
 
 @dataclass
@@ -312,7 +321,7 @@ def balanced(system: System, rng: Generator) -> list[int]:
     return [int(row) for row in np.ravel_multi_index(tuple(rows), sizes)]
 
 
-# -- Optuna, random play, studies ------------------------------------------------------------------
+# -- Optuna, BayBE, random play, studies -----------------------------------------------------------
 
 
 class RandomPlay:
@@ -372,6 +381,54 @@ class OptunaSampler:
 
     def _row(self, places: list[int]) -> int:
         return int(np.ravel_multi_index(places, [len(f) for f in self.factors.values()]))
+
+
+class BayBE:
+    """A Gaussian process on the levels and expected improvement, as BayBE chooses them by itself.
+
+    It sees the reward net of costs, and a setting may be asked for again. The first settings are
+    those of the regressions; the recommendation is the best posterior mean.
+    """
+
+    def __init__(self, system: System, seed: int) -> None:
+        package = "baybe"  # brings torch and pandas
+        needed("baybe", package)
+        parameters = needed("baybe.parameters", package)
+        self.torch, self.pandas = needed("torch", package), needed("pandas", package)
+        self.space = needed("baybe.searchspace", package).SearchSpace.from_product(
+            [
+                parameters.CategoricalParameter(name, levels)
+                if isinstance(levels[0], str)
+                else parameters.NumericalDiscreteParameter(name, levels)
+                for name, levels in system.factors.items()
+            ]
+        )
+        self.objective = needed("baybe.targets", package).NumericalTarget(NET).to_objective()
+        self.recommender = needed("baybe.recommenders", package).BotorchRecommender()
+        self.settings, self.costs = settings(system), costs(system)
+        self.numbers = {tuple(each.values()): row for row, each in enumerate(self.settings)}
+        self.reward, self.seed = system.nodes.index(system.reward), seed
+        self.first = balanced(system, stream(seed, "first settings"))
+
+    def suggest(self, history: History) -> int:
+        if len(history.played) < len(self.first):
+            return self.first[len(history.played)]
+        chosen = self._asked(self.recommender.recommend, history, 1)
+        return self.numbers[tuple(chosen[name].iloc[0] for name in self.settings[0])]
+
+    def recommend(self, history: History) -> int:
+        surrogate = self._asked(self.recommender.get_surrogate, history)
+        every = self.pandas.DataFrame(self.settings)
+        return int(surrogate.posterior_stats(every, stats=["mean"]).iloc[:, 0].argmax())
+
+    def _asked(self, question: Callable[..., Any], history: History, *first: int) -> Any:
+        """What BayBE says after these trials, the same whenever it is asked."""
+        self.torch.manual_seed(stream(self.seed, "baybe", len(history.played)).integers(2**31))
+        told = self.pandas.DataFrame([self.settings[row] for row in history.played])
+        net = [values[self.reward] for values in history.values] - self.costs[history.played]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch and of fits that were started again
+            return question(*first, self.space, self.objective, told.assign(**{NET: net}))
 
 
 class StudyMethod:
@@ -440,12 +497,14 @@ REGRESSIONS = [
     for rule in ("", "-ts")
     for model in PRIORS
 ]
-METHODS = (*REGRESSIONS, *SAMPLERS, "random", *STUDIES)
+METHODS = (*REGRESSIONS, *SAMPLERS, "baybe", "random", *STUDIES)
 
 
 def make_method(name: str, system: System, seed: int) -> Method:
     if name == "random":
         return RandomPlay(system, seed)
+    if name == "baybe":
+        return BayBE(system, seed)
     if name in SAMPLERS:
         return OptunaSampler(system, SAMPLERS[name], seed)
     if name in STUDIES:
@@ -501,85 +560,117 @@ def run(name: str, method: str, seed: int, trials: int) -> Record:
 # -- the table -------------------------------------------------------------------------------------
 
 
-def show(records: list[Record], title: str) -> None:
-    """Methods by their last regret, over the seeds that all of them have played."""
-    by_method: dict[str, dict[int, Record]] = {}
-    for record in records:
-        by_method.setdefault(record["policy"], {})[record["repetition"]] = record
-    seeds = sorted(set.intersection(*(set(each) for each in by_method.values())))
+Runs = dict[tuple[str, int], dict[str, Record]]  # of all methods, by system and seed
+
+
+def show(runs: Runs, title: str) -> None:
+    """Methods by their last regret."""
+    if not runs:
+        return
+    by_method = {name: [each[name] for each in runs.values()] for name in next(iter(runs.values()))}
+    trials = {len(record["losses"]) for records in by_method.values() for record in records}
+    points = [point for point in CHECKPOINTS if point < min(trials)]
+    last = str(*trials) if len(trials) == 1 else "last"
     regrets = {
-        name: np.cumsum([each[seed]["losses"] for seed in seeds], axis=1)
-        for name, each in by_method.items()
+        name: np.array(
+            [np.cumsum(r["losses"])[[*(point - 1 for point in points), -1]] for r in records]
+        )
+        for name, records in by_method.items()
     }
-    trials = min(regret.shape[1] for regret in regrets.values())
-    points = sorted({*(point for point in CHECKPOINTS if point < trials), trials})
     ranked = sorted(regrets, key=lambda name: float(regrets[name][:, -1].mean()))
     best = next((name for name in ranked if name not in STUDIES), ranked[0])
     made = table(
-        f"{title}, {len(seeds)} systems", "", *(f"regret, {point}" for point in points),
+        f"{title}, {len(runs)} systems", "", *(f"regret, {point}" for point in (*points, last)),
         "ratio", "95 %", "right, %", "cover, %", "width, %", "an ask",
     )  # fmt: skip
     for name in ranked:
-        rows = [by_method[name][seed] for seed in seeds]
-        last, reference = regrets[name][:, -1], regrets[best][:, -1]
-        low, high = ratio_interval(last, reference)
+        records, mine, reference = by_method[name], regrets[name], regrets[best][:, -1]
+        low, high = ratio_interval(mine[:, -1], reference)
         made.add_row(
             name,
-            *(spread(regrets[name][:, point - 1]) for point in points),
-            f"{last.mean() / reference.mean():.2f}",
+            *map(mean_and_error, mine.T),
+            f"{mine[:, -1].mean() / reference.mean():.2f}",
             "best peer" if name == best else f"{low:.2f} - {high:.2f}",
-            spread([100.0 * (row["recommended_loss"] <= CLOSE) for row in rows], digits=0),
-            spread([100 * row["covered"] for row in rows]) if "covered" in rows[0] else "",
-            spread([100 * row["width"] for row in rows], digits=0) if "width" in rows[0] else "",
-            readable(float(np.mean([row["seconds"] for row in rows]))),
+            mean_and_error([100.0 * (r["recommended_loss"] <= CLOSE) for r in records], digits=0),
+            mean_and_error([100 * r["covered"] for r in records])
+            if "covered" in records[0]
+            else "",
+            mean_and_error([100 * r["width"] for r in records], digits=0)
+            if "width" in records[0]
+            else "",
+            readable(float(np.mean([r["seconds"] for r in records]))),
         )
     Console(width=150).print(made)
 
 
-def spread(values: Any, digits: int = 1) -> str:
-    mean = f"{np.mean(values):.{digits}f}"
-    if len(values) < 2:
-        return mean
-    return f"{mean} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.{digits}f}"
+def show_split(runs: Runs) -> None:
+    """The same, where measured quantities carry more than half of what settings do, and less."""
+    carried = {key: make_system(*key).carried() for key in runs}
+    for words, most in ((f"carried > {HALF}", True), (f"carried <= {HALF}", False)):
+        some = {key: runs[key] for key in runs if (carried[key] > HALF) == most}
+        if len(some) < len(runs):
+            show(some, words)
+        else:
+            print(f"{words} in all {len(runs)} systems, {np.mean(list(carried.values())):.2f}")
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("system", choices=SYSTEMS)
+    parser.add_argument("systems", nargs="+", choices=[*SYSTEMS, ALL_WORLDS], metavar="SYSTEM")
     parser.add_argument("--seeds", type=int, default=20, help="how many systems")
     parser.add_argument("--first", type=int, default=0, help="the first system's seed")
     parser.add_argument("--methods", default=",".join(METHODS), help="separated by commas")
-    parser.add_argument("--trials", type=int, default=CHECKPOINTS[-1])
+    parser.add_argument(
+        "--trials", type=int, help=f"{WORLD_TRIALS} of a random world, else {CHECKPOINTS[-1]}"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
-        "--results", type=Path, help="JSON lines, one per method and system; continues from there"
+        "--results",
+        type=Path,
+        help="JSON lines, one per method and system; continues from there. The name of the system "
+        "is added if there are several",
     )
     given = parser.parse_args(words)
-    if given.seeds < 1 or given.trials < FIRST_ROUNDS:
+    if given.seeds < 1 or (given.trials or FIRST_ROUNDS) < FIRST_ROUNDS:
         parser.error(f"at least one seed and {FIRST_ROUNDS} trials")
     return given
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    given = arguments(words)
+def play_all(name: str, given: argparse.Namespace, results: Path | None) -> Runs:
+    """All methods in all systems of one kind."""
     methods = given.methods.split(",")
     seeds = range(given.first, given.first + given.seeds)
+    trials = given.trials or (WORLD_TRIALS if name in WORLDS else CHECKPOINTS[-1])
+    store = ResultStore(results, {"system": name, "trials": trials})
+    units = [((method, seed), (name, method, seed, trials)) for seed in seeds for method in methods]
+    run_units(run, units, store=store, engine=Engine(n_jobs=given.jobs), on_result=show_progress)
+    found: Runs = {}
+    for record in store.in_order(methods, seeds.stop):
+        if record["repetition"] in seeds:
+            found.setdefault((name, record["repetition"]), {})[record["policy"]] = record
+    return found
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    given = arguments(words)
+    names = [each for name in given.systems for each in (WORLDS if name == ALL_WORLDS else [name])]
+    everything: Runs = {}
     try:
-        for method in methods:  # refuse what cannot run before the first system is played
-            make_method(method, make_system(given.system, given.first), given.first)
-        store = ResultStore(given.results, {"system": given.system, "trials": given.trials})
-        units = [
-            ((method, seed), (given.system, method, seed, given.trials))
-            for seed in seeds
-            for method in methods
-        ]
-        run_units(run, units, store=store, engine=Engine(n_jobs=given.jobs))
+        for name in names:  # refuse what cannot run before the first system is played
+            for method in given.methods.split(","):
+                make_method(method, make_system(name, given.first), given.first)
+        for name in names:
+            results = given.results
+            if results is not None and len(names) > 1:
+                results = results.with_suffix(f".{name}.jsonl")
+            found = play_all(name, given, results)
+            show(found, name)
+            everything |= found
+        show_split(everything)
     except CausalArmsError as error:
         sys.exit(f"error: {error}")
-    records = store.in_order(methods, seeds.stop)
-    show([each for each in records if each["repetition"] in seeds], given.system)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ sludge          activated sludge with nitrogen removal (package `bsm2-python`, m
 world-mediated  random linear systems; factors act upstream of the reward
 world-direct    the same; all factors act on the reward and on nothing else
 world-bent      as mediated; numeric factors only, whose levels do not lie along any simple curve
+world-mixed     the same; factors act anywhere upstream of the reward or on it, each either shifts
+                its nodes (80 %) or changes their slopes
 
 A seed is a tunnel, a plant or a world of its own. All of them hide the reward: what nobody sets
 (weather, sewage, noise upstream) moves it about as much as the settings do.
@@ -17,7 +19,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,6 +66,14 @@ class System(Protocol):
 
     def truth(self) -> FloatArray:
         """Expected reward of every setting, costs not subtracted, in the order of `settings`."""
+
+    def carried(self) -> float:
+        """How much of what settings do to the reward goes through nodes that are measured.
+
+        The variance over all settings of the part that the reward's causes carry, while the
+        reward's own mechanism is held at its average over the settings, over that of the truth.
+        More than 1 if settings also act on the reward itself, against what goes through others.
+        """
 
 
 def settings(system: System) -> list[dict[str, Level]]:
@@ -168,6 +178,11 @@ class Tunnel:
             ambient, downwind = rounds[:, 0], rounds[:, -1]
             rewards.append(downwind.mean() - ambient.mean() + self._pressure)
         return np.array(rewards)
+
+    def carried(self) -> float:
+        """Fans move the rotors, which are measured; the hatch acts on the reward itself."""
+        truth = self.truth().reshape(-1, len(self.factors["hatch"]))
+        return float(truth.mean(axis=1).var() / truth.var())
 
     def _rounds(self, levels: Levels, n: int, rng: Generator) -> FloatArray:
         """(n, nodes)"""
@@ -289,6 +304,14 @@ class Sludge:
             kept.write_text(json.dumps(known))
         return np.array(known["truth"])
 
+    def carried(self) -> float:
+        """By ammonia and nitrate, with average sewage; organic nitrogen is not measured."""
+        days = np.array([self._day(levels, np.zeros(3)) for levels in settings(self)])
+        ammonia, nitrate, quality = (
+            days[:, self.nodes.index(name)] for name in ("ammonia", "nitrate", "quality")
+        )
+        return float((3 * ammonia + nitrate).var() / quality.var())
+
     def _day(self, levels: Levels, sewage: FloatArray) -> FloatArray:
         """All nodes without the noise of sensors, (N,); `sewage` is standard normal, (3,)."""
         ammonia, temperature, substrate = (
@@ -347,8 +370,8 @@ class Sludge:
 
 # -- random linear worlds --------------------------------------------------------------------------
 
-MEDIATED, DIRECT, BENT = KINDS = ("mediated", "direct", "bent")
-NEW_SLOPES = 0.2  # probability that a factor changes a node's slopes instead of shifting the node
+MEDIATED, DIRECT, BENT, MIXED = KINDS = ("mediated", "direct", "bent", "mixed")
+NEW_SLOPES = 0.2  # probability that slopes are changed instead of shifting; a root has none
 NAMES = ("red", "green", "blue", "white")
 
 
@@ -381,10 +404,7 @@ class World:
         self.nodes, self.reward, self._last = names, names[last], last
         self.factors = _random_factors(rng, kind)
         self._effects = {
-            name: {
-                int(node): _random_effect(rng, kind, levels, self.weights[node])
-                for node in ([last] if kind == DIRECT else _some(rng, upstream))
-            }
+            name: self._random_effects(rng, kind, levels, upstream)
             for name, levels in self.factors.items()
         }
         self._units = 10 ** rng.uniform(-2, 3, n)
@@ -403,6 +423,24 @@ class World:
             if rng.random() < 0.5
         }
 
+    def _random_effects(
+        self, rng: Generator, kind: str, levels: list[Level], upstream: Any
+    ) -> dict[int, Effect]:
+        """Of one factor, by node."""
+        if kind == MIXED:
+            all_new = rng.random() < NEW_SLOPES
+            able = [j for j in (*upstream, self._last) if not all_new or self.weights[j].any()]
+            return {
+                int(node): _random_effect(rng, kind, levels, self.weights[node], all_new)
+                for node in _some(rng, able)
+            }
+        found = {}
+        for node in [self._last] if kind == DIRECT else _some(rng, upstream):
+            weights = self.weights[node]
+            new = bool(weights.any()) and rng.random() < NEW_SLOPES
+            found[int(node)] = _random_effect(rng, kind, levels, weights, new)
+        return found
+
     def measure(self, levels: Levels, rng: Generator) -> FloatArray:
         return self._values(levels, rng.normal(size=len(self.nodes)))
 
@@ -414,15 +452,26 @@ class World:
         quiet = np.zeros(len(self.nodes))  # exact: weights depend on levels only
         return np.array([self._values(levels, quiet)[self._last] for levels in settings(self)])
 
+    def carried(self) -> float:
+        quiet, every = np.zeros(len(self.nodes)), settings(self)
+        values = np.array([self._values(levels, quiet) for levels in every]) / self._units
+        own = np.mean([self._mechanisms(levels)[1][self._last] for levels in every], axis=0)
+        return float((values @ own).var() / values[:, self._last].var())
+
     def _values(self, levels: Levels, noise: FloatArray) -> FloatArray:
-        intercepts, weights = self._intercepts + noise, self.weights.copy()
+        intercepts, weights = self._mechanisms(levels)
+        values = np.linalg.solve(np.eye(len(noise)) - weights, intercepts + noise)
+        return self._offsets + self._units * values
+
+    def _mechanisms(self, levels: Levels) -> tuple[FloatArray, FloatArray]:
+        """Intercepts, (N,), and weights, (N, N), in standardised units."""
+        intercepts, weights = self._intercepts.copy(), self.weights.copy()
         for name, effects in self._effects.items():
             level = self.factors[name].index(levels[name])
             for node, effect in effects.items():
                 intercepts[node] += effect.shift[level]
                 weights[node] += effect.weights[level]
-        values = np.linalg.solve(np.eye(len(noise)) - weights, intercepts)
-        return self._offsets + self._units * values
+        return intercepts, weights
 
 
 def _ancestors(edges: Any) -> Any:
@@ -449,10 +498,12 @@ def _random_factors(rng: Generator, kind: str) -> dict[str, list[Level]]:
     return factors
 
 
-def _random_effect(rng: Generator, kind: str, levels: list[Level], weights: FloatArray) -> Effect:
+def _random_effect(
+    rng: Generator, kind: str, levels: list[Level], weights: FloatArray, new_slopes: bool
+) -> Effect:
     shift, new = np.zeros(len(levels)), np.zeros((len(levels), len(weights)))
     parents = np.flatnonzero(weights)
-    if len(parents) and rng.random() < NEW_SLOPES:
+    if new_slopes:
         drawn = rng.choice([-1, 1], (len(levels), len(parents)))
         drawn = drawn * rng.uniform(0.5, 1.5, drawn.shape)
         new[1:, parents] = drawn[1:] - weights[parents]  # the first level leaves them as they are
@@ -465,10 +516,9 @@ def _random_effect(rng: Generator, kind: str, levels: list[Level], weights: Floa
     return Effect(shift, new)
 
 
+WORLDS = tuple(f"world-{kind}" for kind in KINDS)
 SYSTEMS: dict[str, Callable[[int], System]] = {
     "tunnel": Tunnel,
     "sludge": Sludge,
-    "world-mediated": lambda seed: World(MEDIATED, seed),
-    "world-direct": lambda seed: World(DIRECT, seed),
-    "world-bent": lambda seed: World(BENT, seed),
+    **{name: partial(World, kind) for name, kind in zip(WORLDS, KINDS, strict=True)},
 }

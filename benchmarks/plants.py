@@ -10,6 +10,9 @@ messy   a switch acts on two nodes. Switches cost about 5 % of the range of the 
         cells are missing, batches of 4 come back late and out of order, and a mechanism of the best
         position changes halfway; the study is created with changes=True
 
+clean-untold and messy-untold are the same plants for `--variant`; nobody says what the switches act
+on, so the study has to learn it. They are compared with the plants that are told.
+
 Numbers are means over plants with their standard errors, of net rewards, over the range between the
 best and the worst position of the switches where they are in %. "Close" is within 2 % of the best.
 """
@@ -38,8 +41,10 @@ from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.results import Record, ResultStore
 from causalarms.study.records import Trial
 from process_plants import N_SWITCHES, Plant, Truth, clean_plant, messy_plant
+from shared import proportion_error, ratio_interval, show_progress, study_settings
 
 CLEAN, MESSY = VARIANTS = ("clean", "messy")
+UNTOLD = "-untold"  # added to the name of a variant
 CHECKPOINTS = (30, 100, 300)
 BATCH = 4
 WORKERS = ("first line", "second line")  # each has one batch in flight
@@ -63,17 +68,24 @@ class Case:
         return sorted({*(point for point in CHECKPOINTS if point < self.runs), self.runs})
 
     def plant(self, variant: str, number: int) -> Plant:
-        if variant == CLEAN:
-            return clean_plant(self.seed, number)
-        return messy_plant(self.seed, number, changes_at=self.runs // 2)
+        if base_of(variant) == CLEAN:
+            plant = clean_plant(self.seed, number)
+        else:
+            plant = messy_plant(self.seed, number, changes_at=self.runs // 2)
+        return plant if variant in VARIANTS else plant.unlabelled()
 
     def settings_of(self, variant: str) -> dict[str, Any]:
         """Whoever knows that mechanisms may change says so, unless a policy is named."""
-        watch = variant == MESSY and "policy" not in self.settings
+        watch = base_of(variant) == MESSY and "policy" not in self.settings
         return ({"changes": True} if watch else {}) | self.settings
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def base_of(variant: str) -> str:
+    """The variant in which it is known what switches act on."""
+    return variant.removesuffix(UNTOLD)
 
 
 def create_study(plant: Plant, settings: dict[str, Any]) -> Study:
@@ -82,7 +94,10 @@ def create_study(plant: Plant, settings: dict[str, Any]) -> Study:
         None,
         nodes=plant.nodes,
         reward=plant.reward,
-        factors={switch.name: {"acts_on": switch.acts_on} for switch in plant.switches},
+        factors={
+            switch.name: {} if switch.label else {"acts_on": switch.acts_on}
+            for switch in plant.switches
+        },
         costs={switch.name: switch.cost for switch in plant.switches if switch.cost},
         **settings,
     )
@@ -95,9 +110,9 @@ def run_plant(case: Case, variant: str, number: int) -> dict[str, Any]:
         _warm_up(case, variant)
         desk = _desk(case, variant, number)
         points = [
-            {"runs": told} | desk.measured()
-            for told in PACES[variant](desk, case.runs)
-            if told in case.checkpoints
+            {"runs": runs} | desk.measured()
+            for runs in PACES[base_of(variant)](desk, case.runs)
+            if runs in case.checkpoints
         ]
     return {"policy": variant, "repetition": number, "points": points}
 
@@ -115,7 +130,7 @@ def _warm_up(case: Case, variant: str) -> None:
     if variant not in _WARM:
         _WARM.add(variant)
         short = replace(case, runs=min(case.runs, WARM_UP))
-        for _ in PACES[variant](_desk(short, variant, 0), short.runs):
+        for _ in PACES[base_of(variant)](_desk(short, variant, 0), short.runs):
             pass
 
 
@@ -250,7 +265,7 @@ def _mean(values: Any) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-WIDTH = 150
+FIRST_COLUMN, COLUMN = 48, 17  # width, in characters
 
 
 class Measure(NamedTuple):
@@ -303,8 +318,7 @@ def statistic(measure: Measure, points: list[Record]) -> Statistic:
         return Statistic(float(getattr(np, measure.over)(values)), None, n)
     mean = float(values.mean())
     if all(isinstance(value, bool) for value in given):
-        fraction = (values.sum() + 1) / (n + 2)  # not 0 where all plants agree
-        return Statistic(mean, float(np.sqrt(fraction * (1 - fraction) / n)), n)
+        return Statistic(mean, proportion_error(values), n)
     return Statistic(mean, float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else None, n)
 
 
@@ -337,6 +351,25 @@ def table(found: dict[str, dict[int, dict[str, Statistic]]], title: str) -> Tabl
     return made
 
 
+def ratios(records: list[Record]) -> list[str]:
+    """Regret where nobody says what switches act on, next to the same plants told."""
+    regret: dict[tuple[str, int], dict[int, float]] = {}
+    for record in records:
+        for point in record["points"]:
+            each = regret.setdefault((record["policy"], point["runs"]), {})
+            each[record["repetition"]] = point["regret"]
+    lines = []
+    for (variant, runs), mine in regret.items():
+        reference = regret.get((base_of(variant), runs), {})
+        both = sorted(set(mine) & set(reference))
+        if variant not in VARIANTS and both:
+            pair = np.array([[each[number] for number in both] for each in (mine, reference)])
+            low, high = ratio_interval(*pair)
+            ratio = pair[0].mean() / pair[1].mean()
+            lines.append(f"{variant}, {runs} runs: {ratio:.2f} ({low:.2f} - {high:.2f}) of told")
+    return lines
+
+
 def cell(unit: str, found: Statistic) -> str:
     if found.value is None:
         return "-"
@@ -347,35 +380,6 @@ def cell(unit: str, found: Statistic) -> str:
     return text
 
 
-def study_settings(policy: str | None, changes: bool, horizon: int | None) -> dict[str, Any]:
-    """For `Study.create`: nothing but what was asked for."""
-    settings: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
-    name, *pairs = policy.split(",") if policy else [""]
-    if changes:
-        settings["changes"] = True
-    if name:
-        settings["policy"] = name
-    if pairs:
-        settings["policy_settings"] = dict(map(setting, pairs))
-    return settings
-
-
-def setting(pair: str) -> tuple[str, Any]:
-    name, equals, value = pair.partition("=")
-    if not equals:
-        raise CausalArmsError(f"--policy: {pair!r} is not setting=value")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
-def show_progress(done: int, total: int, record: Record | None) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r{done} of {total} studies", end=end, file=sys.stderr, flush=True)
-
-
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -384,7 +388,12 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=CHECKPOINTS[-1], help="of each plant")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--variant", nargs="+", choices=VARIANTS, default=VARIANTS)
+    parser.add_argument(
+        "--variant",
+        nargs="+",
+        choices=[*VARIANTS, *(each + UNTOLD for each in VARIANTS)],
+        default=VARIANTS,
+    )
     parser.add_argument("--policy", metavar="NAME,setting=value...", help="else the study's own")
     parser.add_argument("--changes", action="store_true", help="with detection of changes")
     parser.add_argument("--horizon", type=int, help="told to the study; else its own")
@@ -428,7 +437,10 @@ def main(words: Sequence[str] | None = None) -> None:
         print(json.dumps({"settings": case.as_dict(), "plants": given.plants, "found": plain}))
         return
     what = json.dumps(settings) if settings else "default settings"
-    Console(width=WIDTH).print(table(found, f"{given.plants} plants, {what}"))
+    width = FIRST_COLUMN + COLUMN * sum(len(points) for points in found.values())
+    Console(width=width).print(table(found, f"{given.plants} plants, {what}"))
+    for line in ratios(records):
+        print(f"regret of {line}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ than three times its own noise) is drawn again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ from causalarms import LinearSEM, random_sem
 from causalarms.rng import stream
 from causalarms.sem.ensembles import Ensemble
 from causalarms.sem.rewards import all_interventions
+from shared import FloatArray, rescaled
 
-FloatArray = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.uint8]
 
 N_SWITCHES = 7
@@ -53,14 +53,15 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Switch:
-    """Called like the first node it acts on."""
+    """Called like the first node it acts on, unless it has a label, which says nothing of that."""
 
     acts_on: tuple[str, ...]
     cost: float = 0.0  # of having it on in a run, in units of the reward
+    label: str = ""
 
     @property
     def name(self) -> str:
-        return self.acts_on[0]
+        return self.label or self.acts_on[0]
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,14 @@ class Plant:
     def truth(self, run: int) -> Truth:
         return self.truths[self._number_at(run)]
 
+    def unlabelled(self) -> Plant:
+        """The same plant; nobody knows what its switches act on."""
+        switches = [
+            replace(switch, label=f"switch {number}")
+            for number, switch in enumerate(self.switches, start=1)
+        ]
+        return replace(self, switches=tuple(switches))
+
     def measure(self, run: int, positions: Bits) -> dict[str, float | None]:
         """What is read off after a run with these positions (S,); None: not measured."""
         regimes = regimes_of(positions[None], self.switches, self.nodes)
@@ -157,16 +166,7 @@ def in_units(sem: LinearSEM, names: tuple[str, ...]) -> LinearSEM:
     """The same system in the units of the named nodes: offset + scale * value."""
     offset = np.array([UNITS[name].offset for name in names])
     scale = np.array([UNITS[name].scale for name in names])
-    weights = sem.weights * scale / scale[:, None]
-    mean = sem.mechanism_mean * scale + offset - np.einsum("rpc,p->rc", weights, offset)
-    return LinearSEM(
-        weights=weights,
-        noise_mean=mean,
-        noise_std=sem.mechanism_std * scale,
-        nodes=names,
-        reward=sem.reward,
-        order=sem.order,
-    )
+    return rescaled(sem, offset, scale, names)
 
 
 def _drawn(seed: int, number: int) -> tuple[LinearSEM, tuple[str, ...], list[int]]:

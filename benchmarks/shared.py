@@ -1,7 +1,8 @@
-"""What several scripts use: their parts by name, tables, times and intervals."""
+"""What several scripts use: their parts by name, settings, progress, tables and intervals."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
@@ -11,6 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich.table import Table
+
+from causalarms import LinearSEM
+from causalarms.errors import CausalArmsError
+from causalarms.simulation.results import Record
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -50,6 +55,21 @@ def table(title: str, *headings: str) -> Table:
     return made
 
 
+def mean_and_error(values: Any, digits: int = 1) -> str:
+    """Its standard error after ±."""
+    mean = f"{np.mean(values):.{digits}f}"
+    if len(values) < 2:
+        return mean
+    return f"{mean} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.{digits}f}"
+
+
+def proportion_error(hits: Any) -> float:
+    """Standard error of a fraction; not 0 where all agree (Laplace's rule)."""
+    n = len(hits)
+    fraction = (np.sum(hits) + 1) / (n + 2)
+    return float(np.sqrt(fraction * (1 - fraction) / n))
+
+
 def ratio_interval(mine: FloatArray, reference: FloatArray) -> tuple[float, float]:
     """95 % of the ratio of means over resampled systems, the same systems for both."""
     rng = np.random.default_rng(0)
@@ -57,6 +77,52 @@ def ratio_interval(mine: FloatArray, reference: FloatArray) -> tuple[float, floa
     ratios = mine[rows].mean(axis=1) / reference[rows].mean(axis=1)
     low, high = np.quantile(ratios, [0.025, 0.975])
     return float(low), float(high)
+
+
+def rescaled(
+    sem: LinearSEM, offset: FloatArray, scale: FloatArray, nodes: tuple[str, ...]
+) -> LinearSEM:
+    """The same system in other units, and with other names: offset + scale * value."""
+    weights = sem.weights * scale / scale[:, None]
+    mean = sem.mechanism_mean * scale + offset - np.einsum("rpc,p->rc", weights, offset)
+    return LinearSEM(
+        weights=weights,
+        noise_mean=mean,
+        noise_std=sem.mechanism_std * scale,
+        nodes=nodes,
+        reward=sem.reward,
+        order=sem.order,
+        regimes=sem.regimes,
+    )
+
+
+def study_settings(policy: str | None, changes: bool, horizon: int | None) -> dict[str, Any]:
+    """For `Study.create`: nothing but what was asked for."""
+    settings: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
+    name, *pairs = policy.split(",") if policy else [""]
+    if changes:
+        settings["changes"] = True
+    if name:
+        settings["policy"] = name
+    if pairs:
+        settings["policy_settings"] = dict(map(setting, pairs))
+    return settings
+
+
+def setting(pair: str) -> tuple[str, Any]:
+    name, equals, value = pair.partition("=")
+    if not equals:
+        raise CausalArmsError(f"--policy: {pair!r} is not setting=value")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def show_progress(done: int, total: int, record: Record | None) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{done} of {total} runs", end=end, file=sys.stderr, flush=True)
 
 
 def run_part(words: str | None, parts: Mapping[str, Callable[[], None]]) -> None:

@@ -30,7 +30,6 @@ from plants import (  # noqa: E402
     late,
     main,
     statistic,
-    study_settings,
 )
 from process_plants import (  # noqa: E402
     N_SWITCHES,
@@ -41,6 +40,7 @@ from process_plants import (  # noqa: E402
     messy_plant,
     regimes_of,
 )
+from shared import study_settings  # noqa: E402
 
 TINY = ["--plants", "1", "--runs", "12"]
 PLANTS = range(10)
