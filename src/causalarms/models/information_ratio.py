@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from causalarms.arrays import FloatArray
-from causalarms.limits import MAX_COMPARED
+from causalarms.limits import MAX_RATIOS
 from causalarms.models.belief import Optimistic, rank_of, rewards_of, upper_values
 from causalarms.posterior.base import Draws
 from causalarms.search.constraints import Constraints
@@ -26,11 +26,11 @@ POWER = 4.0  # 2 tests for too long, 6 for too short in larger systems (docs/wha
 
 
 def least_ratio(draws: Draws, reward: int, quantile: float, allowed: Constraints) -> Optimistic:
-    """Of all allowed interventions, at most `MAX_COMPARED`.
+    """Of all allowed interventions, at most `MAX_RATIOS`.
 
     `mean` and `upper`, the quantile over the draws, are rewards before costs.
     """
-    rows = allowed.interventions(MAX_COMPARED)
+    rows = allowed.interventions(MAX_RATIOS)
     rewards = rewards_of(draws, rows, reward)
     best = int(np.argmin(log_ratios(rewards - allowed.cost(rows))))
     chosen = rewards[:, [best]]

@@ -39,7 +39,7 @@ import numpy.typing as npt
 from causalarms.arrays import FloatArray, Intervention
 from causalarms.changes.detector import PREDICTION, Detector, starts_after
 from causalarms.errors import SettingError, TooEarlyError
-from causalarms.limits import MAX_COMPARED, MAX_TABLE_NODES
+from causalarms.limits import MAX_RATIOS, MAX_TABLE_NODES
 from causalarms.models.belief import Belief, Recommendation, most_optimistic, recommend
 from causalarms.models.context import given_context
 from causalarms.models.information_ratio import least_ratio
@@ -221,7 +221,7 @@ class PosteriorPolicy(Policy):
         """By the information ratio, or by a quantile of the reward over draws of the system."""
         config, allowed = self.config, self.constraints
         # The ratio knows nothing of results to come, and would ask the same again.
-        if self._weighs_information and not pending and allowed.count(MAX_COMPARED) is not None:
+        if self._weighs_information and not pending and allowed.count(MAX_RATIOS) is not None:
             n = min(DRAWS_OF_RATIO * config.draws, MAX_DRAWS)
             draws, why = self._draws(rng, n, context), "information"
             best = least_ratio(draws, self.reward, config.quantile, allowed)

@@ -85,7 +85,7 @@ class PosteriorConfig:
     reward and whose result together are worth most to the rounds that follow
     (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions.
     "information-ratio": the one that costs least for what it tells about which is best
-    (`models/information_ratio`), of at most 2^14. "auto": "information-ratio" with factors that
+    (`models/information_ratio`), of at most 2^12. "auto": "information-ratio" with factors that
     shift nodes, else "knowledge-gradient" if it can."""
     refresh: int = 5
     """After 300 rounds the posterior learns rounds in groups of this size."""
