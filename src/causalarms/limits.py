@@ -17,6 +17,7 @@ MAX_PATTERN_NODES = 8  # on cycles of a learned model, beyond MAX_SCORED_NODES: 
 MAX_LISTED = 2**20  # allowed ones in a list: 20 MiB with 20 nodes
 MAX_DRAWN_FROM_LIST = 2**16  # allowed ones listed for one random choice: 0.1 s
 MAX_BENT_NODES = 14  # of a simulated world that is not linear: 2^14 means of 10,000 samples, 5 s
+MAX_RATIOS = 2**12  # allowed ones whose information ratios are compared: 100 draws take 1 s
 MAX_COMPARED = 2**14  # allowed ones that `study.best` compares in each of 400 draws: 50 MiB
 
 # Nodes

@@ -69,6 +69,17 @@ def test_factors_are_roots_of_the_graph(played: Study) -> None:
     assert edges["load", "heat"]["weight"] == pytest.approx(60, abs=10)
 
 
+def test_trials_are_chosen_by_what_they_tell_unless_others_are_pending() -> None:
+    study = made()
+    play(study, 5)
+    one, other = study.ask(2)
+    assert "for what it tells" in str(one.why)
+    assert "may well be the best" in str(other.why)
+    plain = made(policy_settings={"decide": "quantile"})
+    play(plain, 5)
+    assert "may well be the best" in str(plain.ask().why)
+
+
 def test_the_first_rounds_are_balanced() -> None:
     study = made()
     trials = study.ask(4)

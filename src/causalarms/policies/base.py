@@ -45,6 +45,7 @@ REASONS = {
     "first rounds": "the first {rounds} rounds are random: they show the scale of every node",
     "first two": "the first two rounds show every node in two of its regimes",
     "graph": "rounds with all switches in one position, from which the graph is learned",
+    "information": "it is the best, or costs little for what it tells about the best",
     "least known": "its reward is known least",
     "levels": "levels that are left, equally often",
     "needs rounds": "some mechanism still needs rounds, or had to forget those it had",

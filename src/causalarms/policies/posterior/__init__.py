@@ -1,11 +1,12 @@
 """`posterior` and `posterior-cd`: optimism over draws of the posterior over graphs.
 
 The graph is unknown: the policy holds the posterior over orders, parent sets, weights and noise of
-all mechanisms (`causalarms.posterior`). It decides in one of two ways (`decide`). By quantile, it
+all mechanisms (`causalarms.posterior`). It decides in one of three ways (`decide`). By quantile, it
 draws the whole system `draws` times in every round and plays the intervention with the highest
 `quantile` of its expected reward over the draws: arms whose upper quantile is below the best are
 never played, and uncertain arms keep being played until their interval shrinks. Or it plays by the
-knowledge gradient (`models/knowledge_gradient`).
+knowledge gradient (`models/knowledge_gradient`), or, next to factors that shift nodes, by the
+information ratio (`models/information_ratio`).
 
 With a detector (`changes/evidence.py`) each round is first predicted from the posterior. A
 mechanism that no longer follows its prediction forgets all rounds from before its change. A few
@@ -38,9 +39,10 @@ import numpy.typing as npt
 from causalarms.arrays import FloatArray, Intervention
 from causalarms.changes.detector import PREDICTION, Detector, starts_after
 from causalarms.errors import SettingError, TooEarlyError
-from causalarms.limits import MAX_TABLE_NODES
+from causalarms.limits import MAX_RATIOS, MAX_TABLE_NODES
 from causalarms.models.belief import Belief, Recommendation, most_optimistic, recommend
 from causalarms.models.context import given_context
+from causalarms.models.information_ratio import least_ratio
 from causalarms.models.knowledge_gradient import (
     AverageRewards,
     Chosen,
@@ -64,15 +66,18 @@ from causalarms.policies.posterior.rounds import FIRST_ROUNDS, Round
 from causalarms.policies.posterior.system import (
     AUTO,
     DESIGNED_ROUNDS,
+    DRAWS_OF_RATIO,
     EXACT,
+    INFORMATION_RATIO,
     KNOWLEDGE_GRADIENT,
     LEARN,
+    MAX_DRAWS,
     LearnedSystem,
     PosteriorConfig,
     n_draws,
 )
 from causalarms.policies.simple import nearest_allowed, random_intervention
-from causalarms.posterior.base import Posterior
+from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.dag import likely_edges
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts, n_interventions
@@ -132,6 +137,9 @@ class PosteriorPolicy(Policy):
         self.learns_from_gaps = self.config.gaps == LEARN
         self._system = LearnedSystem(self.config, self.regimes, self._nodes)
         self._looks_ahead = looks_ahead(self.config, self._system.method, self.regimes)
+        self._weighs_information = self.config.decide == INFORMATION_RATIO or (
+            self.config.decide == AUTO and self.config.columns is not None
+        )
         self._average: tuple[Posterior, int, AverageRewards] | None = None
         # (R, N), the round after which each mechanism began again; 0: it never changed
         self._starts = starts_after((), self.regimes)
@@ -167,7 +175,7 @@ class PosteriorPolicy(Policy):
             return self._random_round(rng, pending)
         if self._looks_ahead and not context:
             return self._by_knowledge_gradient(rng, pending)
-        return self._by_quantile(rng, context or {})
+        return self._by_draws(rng, pending, context or {})
 
     def _random_round(
         self, rng: np.random.Generator, pending: Sequence[Intervention]
@@ -204,17 +212,34 @@ class PosteriorPolicy(Policy):
         wanted = allowed.factors.interventions([levels])[0].astype(np.uint8)
         return nearest_allowed(wanted, allowed, rng)
 
-    def _by_quantile(self, rng: np.random.Generator, context: Mapping[int, float]) -> Suggestion:
-        """The intervention whose reward has the largest quantile over draws of the system."""
-        config, system = self.config, self._system
-        draws = system.draw(rng, config.draws)
-        if context:
-            known = {node: x - float(system.rounds.origin[node]) for node, x in context.items()}
-            draws = given_context(draws, config.context, known)
-        best = most_optimistic(draws, self.reward, config.quantile, self.constraints)
+    def _by_draws(
+        self,
+        rng: np.random.Generator,
+        pending: Sequence[Intervention],
+        context: Mapping[int, float],
+    ) -> Suggestion:
+        """By the information ratio, or by a quantile of the reward over draws of the system."""
+        config, allowed = self.config, self.constraints
+        # The ratio knows nothing of results to come, and would ask the same again.
+        if self._weighs_information and not pending and allowed.count(MAX_RATIOS) is not None:
+            n = min(DRAWS_OF_RATIO * config.draws, MAX_DRAWS)
+            draws, why = self._draws(rng, n, context), "information"
+            best = least_ratio(draws, self.reward, config.quantile, allowed)
+        else:
+            draws, why = self._draws(rng, config.draws, context), "quantile"
+            best = most_optimistic(draws, self.reward, config.quantile, allowed)
         width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
-        mean = best.mean + float(system.rounds.origin[self.reward])
-        return Suggestion(best.intervention, EXPLOIT, mean, width, Reason("quantile"))
+        mean = best.mean + float(self._system.rounds.origin[self.reward])
+        return Suggestion(best.intervention, EXPLOIT, mean, width, Reason(why))
+
+    def _draws(self, rng: np.random.Generator, n: int, context: Mapping[int, float]) -> Draws:
+        """Of the system, given what is known of the context today."""
+        system = self._system
+        draws = system.draw(rng, n)
+        if not context:
+            return draws
+        known = {node: x - float(system.rounds.origin[node]) for node, x in context.items()}
+        return given_context(draws, self.config.context, known)
 
     def _by_knowledge_gradient(
         self, rng: np.random.Generator, pending: Sequence[Intervention]

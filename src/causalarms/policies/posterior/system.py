@@ -46,10 +46,12 @@ from causalarms.statistics.units import Units
 
 AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
 QUANTILE, KNOWLEDGE_GRADIENT = "quantile", "knowledge-gradient"
-DECIDE = (QUANTILE, KNOWLEDGE_GRADIENT, AUTO)
+INFORMATION_RATIO = "information-ratio"
+DECIDE = (QUANTILE, INFORMATION_RATIO, KNOWLEDGE_GRADIENT, AUTO)
 LEARN, DROP = GAPS = ("learn", "drop")
 KEPT, LEFT_OUT = TYPING_ERRORS = ("kept", "left out")
 MAX_DRAWS = 10_000
+DRAWS_OF_RATIO = 5  # times as many as of a quantile: means of groups of draws are compared
 DESIGNED_ROUNDS = 4  # balanced over the levels of all factors, before any is chosen
 TINY = 1e-24  # of a mean squared: what is left of the variance of a constant
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
@@ -74,14 +76,17 @@ class PosteriorConfig:
     """ "exact" sums over all orders, "sampled" runs chains over them; "auto": exact up to 16 nodes,
     with which a refresh takes 0.1 s; two nodes more take four times that."""
     draws: int = 20
-    """Draws of the whole system in every round; `quantile` of 20 draws is the third best."""
+    """Draws of the whole system in every round; `quantile` of 20 draws is the third best. The
+    information ratio takes five times as many."""
     quantile: float = 0.9
     """The upper value of an intervention is this quantile of its reward over the draws."""
     decide: str = AUTO
     """ "quantile": the intervention of the highest upper value. "knowledge-gradient": the one whose
     reward and whose result together are worth most to the rounds that follow
-    (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions. "auto":
-    "knowledge-gradient" if it can."""
+    (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions.
+    "information-ratio": the one that costs least for what it tells about which is best
+    (`models/information_ratio`), of at most 2^12. "auto": "information-ratio" with factors that
+    shift nodes, else "knowledge-gradient" if it can."""
     refresh: int = 5
     """After 300 rounds the posterior learns rounds in groups of this size."""
     edge_probability: float | str = 0.5
