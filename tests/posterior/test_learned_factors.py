@@ -350,3 +350,22 @@ def test_booleans_are_off_and_on() -> None:
     found = factor_levels({"fan": [True, False, np.True_]})
     assert found.levels == {"fan": ("off", "on")}
     assert found.numbers.tolist() == [[1], [0], [1]]
+
+
+def test_draws_of_free_nodes_keep_the_intercepts_of_all_levels() -> None:
+    rng = np.random.default_rng(0)
+    load = np.repeat([1, 2, 4], 20)
+    model = GraphPosterior().fit(rng.normal(50.0, 1.0, (60, 2)), factors={"load": load})
+    drawn = model.posterior_.draw(np.random.default_rng(1), 4)
+    size = len(model.system_nodes_)
+    by = np.tile(np.arange(size), (4, 1))
+    by[:2, 1] = 2  # the first column of the load
+    free = drawn._replace(by=by, intercept=drawn.intercept + 1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model.posterior_, "draw", lambda *_: free)
+        found = model.draw(1, 4)
+    assert found.by is by
+    assert found.intercept[:2, :, 1].all()
+    assert found.intercept[2:, 0, 1].all()
+    assert not found.intercept[2:, 1:, 1].any()
+    assert not found.intercept[:, 1:, 0].any()
