@@ -25,7 +25,7 @@ from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import likely_edges
 from causalarms.posterior.prior import MechanismPrior, kernel_prior
 from causalarms.posterior.sharing import cells_by_regime
-from causalarms.posterior.weights import draw_weights
+from causalarms.posterior.weights import RandomNumbers, draw_weights
 from causalarms.search.best import best_intervention
 from causalarms.search.constraints import Constraints
 from causalarms.sem.regimes import (
@@ -204,7 +204,8 @@ def belief_given_graph(
     edges = np.repeat(adjacency[None], n, axis=0)
     scales = np.zeros(gammas.shape, dtype=np.int64)
     cells = cells_by_regime(prior.regimes, n, size)
-    weights = draw_weights(np.ascontiguousarray(gram), prior, edges, scales, cells, gammas, normals)
+    random = RandomNumbers(gammas, normals, np.zeros(gammas.shape))
+    weights = draw_weights(np.ascontiguousarray(gram), prior, edges, scales, cells, random)
     drawn = Draws(np.repeat(order[None], n, axis=0), edges, *weights)
     return Belief(
         in_units_of_data(units, drawn, regimes),

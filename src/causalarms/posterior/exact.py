@@ -59,7 +59,7 @@ from causalarms.posterior.prior import (
     sums_by_count,
 )
 from causalarms.posterior.sharing import all_cells
-from causalarms.posterior.weights import draw_weights, estimate_all
+from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
 
@@ -338,7 +338,9 @@ class ExactPosterior:
         counts = self._gram[np.arange(n_regimes)[:, None], source, -1, -1]
         gammas = rng.standard_gamma(prior.noise_shape + 0.5 * counts)
         normals = rng.standard_normal((n, n_regimes, size, size + 1))
-        drawn = draw_weights(self._gram, prior, adjacency, scales, cells, gammas, normals)
+        more = rng.random(gammas.shape) if len(prior.noise_ratios) > 1 else np.zeros(gammas.shape)
+        random = RandomNumbers(gammas, normals, more)
+        drawn = draw_weights(self._gram, prior, adjacency, scales, cells, random)
         return Draws(order, adjacency, *drawn, source[:, 0] if several else None)
 
     def _sources(self, cells: IntArray) -> IntArray:

@@ -181,7 +181,7 @@ def score_parent_sets(
                 precision,
                 intercept_precision_of(prior, cell, node, precision),
             )
-            by_size = score_by_size(gram, cell, node, prior, scale)
+            by_size = score_by_size(gram, cell, node, prior, precision)
             # every scale is as likely as the others
             by_size += 0.5 * n_columns * math.log(precision) - math.log(len(prior.scales))
             by_size += log_prior
@@ -192,7 +192,7 @@ def score_parent_sets(
                 precision,
                 bits,
                 mask,
-                noise_of(gram, cell, node, prior, scale),
+                noise_of(gram, cell, node, prior),
                 variants[scale * n_sets + number],
             )
 
@@ -271,11 +271,9 @@ def chosen_factors(gram: FloatArray, prior: KernelPrior, free: FreeFactors) -> I
                 - _log_evidence(gram[0, node], node, parents + own, prior)
                 for parents in (others, [])
             )
-        allowed = np.flatnonzero(gains > -np.inf)
-        if n_slots < len(gains):
-            # stable: of equal gains the first, on every platform
-            allowed = np.argsort(-gains, kind="stable")[:n_slots]
-            allowed = allowed[gains[allowed] > WORTH_SCORING]
+        # stable: of equal gains the first, on every platform
+        allowed = np.argsort(-gains, kind="stable")[:n_slots]
+        allowed = np.sort(allowed[gains[allowed] > WORTH_SCORING])
         found[: len(allowed), node] = allowed
     return found
 
@@ -376,24 +374,23 @@ class Noise(NamedTuple):
 
     n_samples: float
     shape: float  # of the prior
-    rate: float
+    ratios: FloatArray  # (U,) its variances, equally likely, next to the first guess
     known_variance: float  # nan: inverse gamma
 
 
 @kernel
-def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior, scale: int) -> Noise:
+def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior) -> Noise:
     """Of the mechanism with this Gram matrix, (N+1, N+1)."""
-    rate, known_variance = prior.noise_rates[scale], prior.known_variance[cell, node]
-    return Noise(gram[-1, -1], prior.noise_shape, rate, known_variance)
+    known_variance = prior.known_variance[cell, node]
+    return Noise(gram[-1, -1], prior.noise_shape, prior.noise_ratios, known_variance)
 
 
 @kernel
 def score_by_size(
-    gram: FloatArray, cell: int, node: int, prior: KernelPrior, scale: int
+    gram: FloatArray, cell: int, node: int, prior: KernelPrior, weight_precision: float
 ) -> FloatArray:
     """The part of a score that depends on the number of parents only, (N,)."""
     n_samples, noise_shape = gram[-1, -1], prior.noise_shape
-    weight_precision = prior.scales[scale]
     known_variance = prior.known_variance[cell, node]
     shape = noise_shape + 0.5 * n_samples
     n_parents = np.arange(len(prior.log_sizes))
@@ -404,7 +401,7 @@ def score_by_size(
         score += 0.5 * math.log(intercept_precision_of(prior, cell, node, weight_precision))
     if math.isnan(known_variance):
         score += math.lgamma(shape) - math.lgamma(noise_shape)
-        score += noise_shape * math.log(prior.noise_rates[scale]) - 0.5 * n_samples * math.log(2.0 * math.pi)
+        score += noise_shape * math.log(noise_shape) - 0.5 * n_samples * math.log(2.0 * math.pi)
     else:
         score -= 0.5 * n_samples * math.log(2.0 * math.pi * known_variance)
     return score
@@ -414,10 +411,38 @@ def score_by_size(
 def fit_score(squares: float, noise: Noise) -> float:
     """The part that depends on the remaining sum of squares."""
     squares = max(squares, 0.0)  # below 0 by rounding if the parents explain everything
-    if math.isnan(noise.known_variance):
-        shape = noise.shape + 0.5 * noise.n_samples
-        return -shape * math.log(noise.rate + 0.5 * squares)
-    return max(-0.5 * squares / noise.known_variance, LOWEST_SCORE)
+    if not math.isnan(noise.known_variance):
+        return max(-0.5 * squares / noise.known_variance, LOWEST_SCORE)
+    top = log_density_of_noise(squares, noise, noise.ratios[0])
+    if len(noise.ratios) == 1:
+        return top
+    total = 1.0
+    for u in range(1, len(noise.ratios)):
+        term = log_density_of_noise(squares, noise, noise.ratios[u])
+        if term > top:
+            total, top = total * math.exp(top - term) + 1.0, term
+        else:
+            total += math.exp(term - top)
+    return top + math.log(total / len(noise.ratios))
+
+
+@kernel
+def log_density_of_noise(squares: float, noise: Noise, ratio: float) -> float:
+    """Of samples that leave this sum of squares, if the prior variance is `ratio`; not its rest."""
+    rate = noise.shape * ratio
+    shape = noise.shape + 0.5 * noise.n_samples
+    return noise.shape * math.log(ratio) - shape * math.log(rate + 0.5 * squares)
+
+
+@kernel
+def likely_ratio(squares: float, noise: Noise, uniform: float) -> float:
+    """One of the ratios, from their probabilities given the sum of squares."""
+    total, reached = fit_score(squares, noise) + math.log(len(noise.ratios)), 0.0
+    for u in range(len(noise.ratios)):
+        reached += math.exp(log_density_of_noise(squares, noise, noise.ratios[u]) - total)
+        if reached > uniform:
+            return noise.ratios[u]
+    return noise.ratios[-1]
 
 
 @kernel

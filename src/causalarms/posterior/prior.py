@@ -122,7 +122,7 @@ class KernelPrior(NamedTuple):
     known_variance: FloatArray  # (Z, N) by cell, nan: inverse gamma
     log_sizes: FloatArray  # (N,)
     scales: FloatArray  # (H,) precisions of weights, equally likely
-    noise_rates: FloatArray  # (H,) of the inverse gamma prior of the noise, likewise
+    noise_ratios: FloatArray  # (U,) prior variances of the noise, equally likely
     intercept_precision: float
     noise_shape: float
     regimes: IntArray  # (N,) how many each node has
@@ -232,10 +232,8 @@ def kernel_prior(
         noise_mean=by_cell(per_mechanism(noise_mean, regimes), cells),
         known_variance=by_cell(per_mechanism(noise_std, regimes) ** 2, cells),
         log_sizes=prior.log_sizes(len(regimes) - len(columns.factors)),
-        scales=np.repeat(np.array(prior.weight_scales) ** -2.0, len(prior.noise_scales)),
-        noise_rates=np.tile(
-            prior.noise_shape * np.array(prior.noise_scales) ** 2.0, len(prior.weight_scales)
-        ),
+        scales=np.array(prior.weight_scales) ** -2.0,
+        noise_ratios=np.array(prior.noise_scales) ** 2.0,
         intercept_precision=prior.intercept_scale**-2.0,
         noise_shape=float(prior.noise_shape),
         regimes=np.array(regimes, dtype=np.int64),

@@ -1,12 +1,8 @@
 """What the mechanisms of a node have in common: a few hypotheses per node, summed over exactly.
 
-Hypothesis 0 is that of the paper: a mechanism per regime of the node, each with parents, weights,
-noise and (if noise means are unknown) an intercept of its own. The others are
-
-free     the node has a mechanism in every level of one factor, although it has one regime itself:
-         the factor changes how the node answers its causes, and does not only shift it;
-common   all regimes of the node have the same intercept c. Given c regimes are independent again,
-         so the integral over c is a sum over points c_q: one hypothesis per point.
+Hypothesis 0: the node has a mechanism per regime, which factors shift. Each of the others says that
+the node, although it has one regime, has a mechanism in every level of one factor: the factor is
+*free*, it changes how the node answers its causes and does not only shift it.
 
 A mechanism under a hypothesis is a *cell*. Cells of a node are numbered through, those of
 hypothesis 0 first, so that their number is the regime. With S the set before node j,
@@ -25,7 +21,9 @@ import numpy as np
 
 from causalarms.arrays import FloatArray, IntArray
 
-MAX_FREE_BITS = 10  # all factors may be free on a node if no more bits are summed over; else one
+# Sets of parents and acting factors that are scored in all levels of free factors, per node
+MAX_SETS_OF_ALL = 2**13  # up to here every factor may be free: a few ms a round
+MAX_SETS_OF_ONE = 2**18  # up to here one may, that which explains most: 0.1 s, and 100 MiB
 WORTH_SCORING = 0.0  # nats by which a free factor must explain a node better than a shifting one
 
 
@@ -93,14 +91,13 @@ def all_cells(regimes: IntArray, n_measured: int, free: FreeFactors, chosen: Int
 
 
 def first_choice(free: FreeFactors, n_measured: int, n_open: int) -> IntArray:
-    """The factors that may be free before any data, (J, N): all, or none yet of the one."""
-    n_factors = len(free.column)
-    if n_factors == 0:
-        return np.zeros((0, n_measured), dtype=np.int64)
-    bits = n_measured - 1 + n_open + int(np.ceil(np.log2(n_factors)))
-    if bits <= MAX_FREE_BITS:
-        return np.repeat(np.arange(n_factors)[:, None], n_measured, axis=1)
-    return np.full((1, n_measured), -1)
+    """The factors that may be free before any data, (J, N): all, none yet of one, or none."""
+    n_sets = 1 << (n_measured - 1 + n_open)
+    if free.levels.sum() * n_sets <= MAX_SETS_OF_ALL:
+        every = np.arange(len(free.levels))
+        return np.repeat(every[:, None], n_measured, axis=1)
+    n_slots = 1 if free.levels.max() * n_sets <= MAX_SETS_OF_ONE else 0
+    return np.full((n_slots, n_measured), -1)
 
 
 def cells_by_regime(regimes: IntArray, n_draws: int, n_measured: int) -> IntArray:

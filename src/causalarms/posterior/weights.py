@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
+from causalarms.posterior.mechanism import likely_ratio, noise_of
 from causalarms.posterior.prior import KernelPrior, intercept_precision_of
 from causalarms.statistics.normal_equations import (
     cholesky,
@@ -47,13 +49,21 @@ def factored_equations(
 
 
 @kernel
+def noise_rate(
+    squares: float, gram: FloatArray, cell: int, node: int, prior: KernelPrior, uniform: float
+) -> float:
+    """The rate of the noise's inverse gamma prior: one of several, by their probabilities."""
+    return prior.noise_shape * likely_ratio(squares, noise_of(gram, cell, node, prior), uniform)
+
+
+@kernel
 def draw_mechanism(
     gram: FloatArray,  # (N+1, N+1)
     which: tuple[int, int],  # cell and node
     parents: BoolArray,  # (N,)
     scale: int,  # of the prior, which one
     prior: KernelPrior,
-    gamma: float,  # a standard gamma of noise_shape + n/2
+    random: tuple[float, float],  # a standard gamma of noise_shape + n/2, and a uniform
     normals: FloatArray,  # (N+1,)
     weights: FloatArray,  # (N,) out
 ) -> tuple[float, float]:
@@ -69,7 +79,9 @@ def draw_mechanism(
     variance = prior.known_variance[cell, node]
     if math.isnan(variance):
         # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
-        variance = (prior.noise_rates[scale] + 0.5 * squares) / gamma
+        gamma, uniform = random
+        rate = noise_rate(squares, gram, cell, node, prior, uniform)
+        variance = (rate + 0.5 * squares) / gamma
         if len(prior.factors):
             # Nodes are in units of their spread then, and the prior says next to nothing.
             variance = min(variance, MAX_SPREADS**2)
@@ -111,9 +123,17 @@ def mean_mechanism(
     intercept = z[n_weights] if with_intercept else noise_mean
     if not math.isnan(known_variance):
         return intercept, math.sqrt(known_variance)
-    rate = prior.noise_rates[scale]
+    rate = noise_rate(squares, gram, cell, node, prior, 0.5)
     precision = (prior.noise_shape + 0.5 * gram[-1, -1]) / (rate + 0.5 * squares)
     return intercept, 1.0 / math.sqrt(precision)
+
+
+class RandomNumbers(NamedTuple):
+    """The random numbers of n draws of weights, intercepts and noise."""
+
+    gammas: FloatArray  # (n, R, N), standard ones of noise_shape + n/2
+    normals: FloatArray  # (n, R, N, N+1)
+    uniforms: FloatArray  # (n, R, N)
 
 
 @kernel
@@ -123,11 +143,10 @@ def draw_weights(
     adjacency: BoolArray,  # (n, R, N, N)
     scales: IntArray,  # (n, R, N), which of the prior's
     cells: IntArray,  # (n, R, N), of every mechanism; -1: there is none
-    gammas: FloatArray,  # (n, R, N)
-    normals: FloatArray,  # (n, R, N, N+1)
+    random: RandomNumbers,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Weights (n, R, N, N), intercepts and noise (n, R, N) given the graphs."""
-    n, most, size = gammas.shape
+    n, most, size = random.gammas.shape
     n_measured = size - len(prior.factors)
     weights = np.zeros((n, most, size, size))
     intercept = np.zeros((n, most, size))
@@ -148,8 +167,8 @@ def draw_weights(
                     adjacency[t, regime, :, node],
                     scales[t, regime, node],
                     prior,
-                    gammas[t, regime, node],
-                    normals[t, regime, node],
+                    (random.gammas[t, regime, node], random.uniforms[t, regime, node]),
+                    random.normals[t, regime, node],
                     weights[t, regime, :, node],
                 )
     return weights, intercept, noise_std

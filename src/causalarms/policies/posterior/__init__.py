@@ -17,10 +17,11 @@ If the noise means are unknown, values are taken relative to each node's median 
 rounds: the prior of the intercepts lies around it, and adding a constant to a node changes no
 choice.
 
-The first rounds are random if units are to be estimated, and so are the probes after an alarm.
-Probes come in groups of R (pairs of opposites if there are two regimes): each moves every node to
-its next regime, so that a group plays every mechanism. The knowledge gradient starts with one
-random intervention and its opposite in every node, so that two mechanisms of each node are seen.
+If units are to be estimated, the first rounds have every level as often as possible. The probes
+after an alarm are random, and come in groups of R (pairs of opposites if there are two regimes):
+each moves every node to its next regime, so that a group plays every mechanism. The knowledge
+gradient starts with one random intervention and its opposite in every node, so that two mechanisms
+of each node are seen.
 
 Beyond 16 nodes orders are sampled instead of summed (`posterior/chains`), and beyond 15 the best
 intervention is searched for instead of enumerated: no certificate.
@@ -62,10 +63,9 @@ from causalarms.policies.base import (
     Reason,
     Suggestion,
 )
-from causalarms.policies.posterior.rounds import FIRST_ROUNDS, Round
+from causalarms.policies.posterior.rounds import DESIGNED_ROUNDS, Round
 from causalarms.policies.posterior.system import (
     AUTO,
-    DESIGNED_ROUNDS,
     DRAWS_OF_RATIO,
     EXACT,
     INFORMATION_RATIO,
@@ -182,16 +182,15 @@ class PosteriorPolicy(Policy):
     ) -> Suggestion:
         """A probe while some are left, else one of the first rounds."""
         left = self._probes_left
-        if not left and self.config.columns is not None:
+        if not left:
             why = Reason("balanced", rounds=DESIGNED_ROUNDS)
             return Suggestion(self._least_played(rng, pending), EXPLORE, why=why)
-        if not left or (left + len(pending)) % max(*self.constraints.regimes, 2) == 0:
+        if (left + len(pending)) % max(*self.constraints.regimes, 2) == 0:
             arm = random_intervention(rng, self.constraints)
         else:
             last = pending[-1] if pending else self._system.rounds.recent.last_regimes()
             arm = self._next_regimes(last, rng)
-        why = Reason("probe") if left else Reason("first rounds", rounds=FIRST_ROUNDS)
-        return Suggestion(arm, EXPLORE, why=why)
+        return Suggestion(arm, EXPLORE, why=Reason("probe"))
 
     def _next_regimes(self, played: Intervention, rng: np.random.Generator) -> Intervention:
         """Every node in its next regime (of two, the other one), or the nearest that is allowed."""
@@ -304,7 +303,7 @@ class PosteriorPolicy(Policy):
         if belief is None:
             raise TooEarlyError(
                 f"it is too early to recommend anything: {self.n_told} of the first "
-                f"{FIRST_ROUNDS} results are in"
+                f"{DESIGNED_ROUNDS} results are in"
             )
         return recommend(belief, self.reward, self.constraints, tolerance=tolerance)
 

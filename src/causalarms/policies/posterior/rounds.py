@@ -23,10 +23,9 @@ from causalarms.state import Declared, HasState, arrays
 from causalarms.statistics.dataset import Moments, RecentRounds, gram_matrix
 from causalarms.statistics.units import Units, estimated_units
 
-# Regret of 100 rounds by `quantile` was 21.1 with 8 random rounds and 22.8 with 4; the knowledge
-# gradient did not care (docs/what-was-tried.md#looking-ahead).
-FIRST_ROUNDS = 8  # random ones, from which units are estimated; `quantile` lost more with 4
-MIN_VALUES_FOR_UNITS = 4  # of each node, if values are missing
+DESIGNED_ROUNDS = 4  # balanced over the levels of all factors, before any is chosen
+UNITS_AGAIN = (8, 16, 32)  # rounds after which units are estimated again, from all so far
+MIN_VALUES_FOR_UNITS = 3  # of each node, if values are missing
 LATEST_ROUND_FOR_UNITS = 24  # then units are estimated, however many values are missing
 
 MAX_INCOMPLETE = 200  # held rounds; at this number the older half is filled for the last time
@@ -231,6 +230,10 @@ class IncompleteRounds(HasState):
         measured = np.flatnonzero(~np.isnan(values))
         self.counts[regimes[measured], measured] += 1
 
+    def refill(self) -> None:
+        """All held rounds are to be filled again at once: units have changed."""
+        self._filled_at = 0
+
     def due(self, round_: int) -> bool:
         """Whether all held rounds are to be filled again, and not only the last."""
         return len(self) > 0 and (
@@ -424,7 +427,7 @@ class OutlierFilter(HasState):
 
 def show_units(values: FloatArray) -> bool:
     """Whether these rounds, (n, N) with nan for missing values, show the spread of every node."""
-    if len(values) < FIRST_ROUNDS:
+    if len(values) < DESIGNED_ROUNDS:
         return False
     return len(values) >= LATEST_ROUND_FOR_UNITS or bool(
         ((~np.isnan(values)).sum(axis=0) >= MIN_VALUES_FOR_UNITS).all()

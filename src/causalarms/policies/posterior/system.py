@@ -23,8 +23,9 @@ from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as
 from causalarms.limits import MAX_EXACT_NODES
 from causalarms.models.belief import Belief, in_units_of_data
 from causalarms.policies.posterior.rounds import (
+    DESIGNED_ROUNDS,
     DRAWS_TO_FILL,
-    FIRST_ROUNDS,
+    UNITS_AGAIN,
     ToldRounds,
     show_units,
     units_shown_by,
@@ -52,13 +53,14 @@ LEARN, DROP = GAPS = ("learn", "drop")
 KEPT, LEFT_OUT = TYPING_ERRORS = ("kept", "left out")
 MAX_DRAWS = 10_000
 DRAWS_OF_RATIO = 5  # times as many as of a quantile: means of groups of draws are compared
-DESIGNED_ROUNDS = 4  # balanced over the levels of all factors, before any is chosen
 TINY = 1e-24  # of a mean squared: what is left of the variance of a constant
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
 # of effects of factors and weights, with every node in units of its spread: from "explains half of
 # the variance" to "explains nearly all of it"
 SCALES_OF_SPREADS = (1.0, 4.0, 16.0)
 NOISE_SHAPE_OF_SPREADS = 0.01  # next to nothing: the size of the noise is for the data to say
+# of the noise next to the guess from a few rounds, which is right to a factor of a few
+NOISE_SCALES = (0.5, 1.0, 2.0, 4.0)
 NO_EDGE_PROBABILITY = 0.05  # an edge below it is taken as absent when rounds are predicted
 # a node is not tested if both directions of one of its edges are likelier than this
 OPEN_DIRECTION_PROBABILITY = 0.3
@@ -97,8 +99,8 @@ class PosteriorConfig:
     """Half of how many samples the prior of the noise's variance counts as."""
     noise_scale: npt.ArrayLike | str = ESTIMATE
     """About what the noise's standard deviation is, a number or one per node: the units of the
-    prior. "estimate": from 8 random rounds, for measurements in units of their own; costs some
-    regret if the noise is of order one."""
+    prior. "estimate": from the spread of the first rounds, for measurements in units of their own;
+    half, twice and four times that are as likely."""
     gaps: str = LEARN
     """ "learn" from the other values of rounds with missing values (nan); "drop": refuse them."""
     memory_limit: int | None = None
@@ -146,7 +148,13 @@ class PosteriorConfig:
             edge_probability=self.edge_probability,
             weight_scale=self.weight_scale,
             noise_shape=self.noise_shape,
+            noise_scales=NOISE_SCALES if self.guesses_units else (1.0,),
         )
+
+    @property
+    def guesses_units(self) -> bool:
+        """Whether the size of the noise is guessed from the spread of the first rounds."""
+        return isinstance(self.noise_scale, str) and self.columns is None
 
     def method_for(self, n_nodes: int) -> str:
         """ "exact" or "sampled"."""
@@ -236,9 +244,10 @@ class LearnedSystem(HasState):
         rounds = self.rounds
         zero = rounds.origin
         centers = self._noise_mean is None
-        if centers and (n_told <= FIRST_ROUNDS or self.units is None) and not changed:
+        if centers and (n_told <= DESIGNED_ROUNDS or self.units is None) and not changed:
             rounds.center(n_told)
-        if self.units is not None:
+        again = self.config.guesses_units and n_told in UNITS_AGAIN and not changed
+        if self.units is not None and not again:
             return zero
         if self.config.columns is not None:
             if n_told < DESIGNED_ROUNDS:
@@ -247,14 +256,15 @@ class LearnedSystem(HasState):
             if len(rounds.gaps):  # they are filled by what complete rounds say
                 self._see(rounds.moments)
             return rounds.origin
-        first = rounds.recent.values(n_told) - rounds.origin
-        # Until then rounds are only stored: a posterior in wrong units would have to be made again.
-        if not show_units(first):
+        values = rounds.recent.values(n_told) - rounds.origin
+        # Until then rounds are only stored.
+        if self.units is None and not show_units(values):
             return None
-        self._use(units_shown_by(first, center=centers))
+        self._use(units_shown_by(values, center=centers))
         if not len(rounds.gaps):
             return zero
         self._see(rounds.moments)
+        rounds.gaps.refill()
         return rounds.origin
 
     def _spreads(self) -> Units:

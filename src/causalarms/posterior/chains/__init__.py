@@ -26,7 +26,7 @@ from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
 from causalarms.posterior.sharing import cells_by_regime
-from causalarms.posterior.weights import draw_weights, estimate_all
+from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Moments
@@ -322,16 +322,18 @@ class SampledPosterior:
         shape = (*self._exist.shape, self.n_nodes)
         adjacency, gammas = np.empty((n, *shape), dtype=bool), np.empty((n, *shape[:2]))
         normals = np.empty((n, *shape[:2], self.n_nodes + 1))
+        uniforms = np.zeros(gammas.shape)
         gamma_shapes = self.kernel_prior.noise_shape + 0.5 * self.gram[:, :, -1, -1]
         for t in range(n):  # draw by draw, so that the first ones do not depend on n
             adjacency[t] = self.draw_parents(order[t], rng)[0]
             gammas[t] = rng.standard_gamma(gamma_shapes)
             normals[t] = rng.standard_normal(normals.shape[1:])
+            if len(self.kernel_prior.noise_ratios) > 1:
+                uniforms[t] = rng.random(uniforms.shape[1:])
         scales = np.zeros(gammas.shape, dtype=np.int64)
         cells = cells_by_regime(self.kernel_prior.regimes, n, self.n_nodes)
-        weights = draw_weights(
-            self.gram, self.kernel_prior, adjacency, scales, cells, gammas, normals
-        )
+        random = RandomNumbers(gammas, normals, uniforms)
+        weights = draw_weights(self.gram, self.kernel_prior, adjacency, scales, cells, random)
         return Draws(order, adjacency, *weights)
 
     def draw_parents(

@@ -206,8 +206,8 @@ def step_parents(
     that the first draw, from the tables, had few candidates.
     """
     n, n_rounds = len(possible), len(uniforms)
-    noise = noise_of(gram, regime, node, prior, 0)
-    by_size = score_by_size(gram, regime, node, prior, 0)
+    noise = noise_of(gram, regime, node, prior)
+    by_size = score_by_size(gram, regime, node, prior, prior.scales[0])
     matrix = equations_of_all(gram, regime, node, prior, inside)
     size = inside.sum()
     chances[:] = 0.0
@@ -245,8 +245,8 @@ def parent_log_odds(
     Nodes that are not possible get them too, as if they alone were.
     """
     n = len(possible)
-    noise = noise_of(gram, regime, node, prior, 0)
-    by_size = score_by_size(gram, regime, node, prior, 0)
+    noise = noise_of(gram, regime, node, prior)
+    by_size = score_by_size(gram, regime, node, prior, prior.scales[0])
     inside = required.copy()
     matrix = equations_of_all(gram, regime, node, prior, inside)
     other_inside, other, ahead = inside.copy(), matrix.copy(), 0.0

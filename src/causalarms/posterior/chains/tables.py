@@ -133,7 +133,7 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         prior.scales[0],
         prior.intercept_precision,
     )
-    by_size = score_by_size(gram, regime, node, prior, 0)
+    by_size = score_by_size(gram, regime, node, prior, prior.scales[0])
     end = start + (1 << n_free)
     scores, within = tables.scores[regime, node, start:end], tables.within[regime, node, start:end]
     bits = 1 << np.arange(n_free)
@@ -144,7 +144,7 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
         prior.scales[0],
         bits,
         0,
-        noise_of(gram, regime, node, prior, 0),
+        noise_of(gram, regime, node, prior),
         scores,
     )
     subset_log_sums(scores, within, np.empty(1 << n_free), np.empty(1 << n_free, dtype=np.int32))
