@@ -45,7 +45,7 @@ def test_the_policy_a_study_and_a_stop_rule_agree(seed: int, tmp_path: Path) -> 
 def test_before_units_are_known_nothing_is_recommended_and_nothing_stops() -> None:
     policy = make_policy("posterior", n_nodes=3)
     assert isinstance(policy, PosteriorPolicy)
-    with pytest.raises(TooEarlyError, match="0 of the first 8 results are in"):
+    with pytest.raises(TooEarlyError, match="0 of the first 4 results are in"):
         policy.recommend()
     rule = StopRule(probability=0.5)
     assert rule.look(policy) is None

@@ -190,7 +190,10 @@ def marginal_likelihood(y: Any, z: Any, scale: float, of_level: float | None = N
 
 
 @pytest.mark.parametrize("context", [(), ("a",)])
-def test_it_is_the_sum_over_all_tuples(context: tuple[str, ...]) -> None:
+def test_it_is_the_sum_over_all_tuples(
+    context: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("causalarms.posterior.mechanism.WORTH_SCORING", -np.inf)
     data = made()
     chances = np.where(np.isin(NODES, context), 0.0, ACTS)
     posterior = data.posterior(chances=chances)
