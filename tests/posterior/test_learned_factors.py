@@ -370,3 +370,26 @@ def test_draws_of_free_nodes_keep_the_intercepts_of_all_levels() -> None:
     assert found.intercept[2:, 0, 1].all()
     assert not found.intercept[2:, 1:, 1].any()
     assert not found.intercept[:, 1:, 0].any()
+
+
+def _slopes(of_x: float, of_z: float) -> GraphPosterior:
+    rng = np.random.default_rng(5)
+    kind = rng.choice(["x", "z"], 240)
+    a = 10 * rng.normal(size=240)
+    b = np.where(kind == "x", of_x, of_z) * a + 3.0 * (kind == "x") + rng.normal(size=240)
+    # without other factors the direction would be open
+    model = GraphPosterior(forbidden=[("x1", "x0")])
+    return model.fit(np.column_stack([a, 100 * b + 5000]), factors={"kind": kind})
+
+
+def test_a_factor_that_changes_slopes_is_found_and_no_other() -> None:
+    free = _slopes(2.0, -1.0)
+    assert free.posterior_.free_probability[0, 1] > 0.999
+    assert free.posterior_.free_probability[0, 0] < 0.3  # its spread may differ by chance
+    assert free.effects_["kind"]["x1"] > 0.99
+    draws, named = free.draw(0, 100), free._roots.named
+    assert named is not None
+    for level, slope in (("x", 200.0), ("z", -100.0)):
+        row = np.array(named.intervention({"kind": level}))
+        assert draws.mechanism(1, row)[0][:, 0].mean() == pytest.approx(slope, abs=5)
+    assert _slopes(2.0, 2.0).posterior_.free_probability.max() < 0.05

@@ -10,6 +10,7 @@ from posterior_by_enumeration import INTERCEPT_SCALE, NOISE_SHAPE, WEIGHT_SCALE,
 from scipy import integrate, stats
 from small_systems import posterior_of, rounds
 
+from causalarms.arrays import FloatArray
 from causalarms.posterior.prior import MechanismPrior
 
 
@@ -77,3 +78,38 @@ def test_prior_scales_reach_the_scores() -> None:
     for setting in ("weight_scale", "noise_shape", "intercept_scale"):
         other = posterior_of(X, A, prior=MechanismPrior(**{setting: 3.0}))
         assert not np.allclose(other.scores, default.scores)
+
+
+def _one_node(n_rows: int, prior: MechanismPrior, n_draws: int = 1) -> tuple[float, FloatArray]:
+    """Score of a node without parents, and draws of its noise."""
+    X = np.random.default_rng(8).normal(0, 2.5, (n_rows, 2))
+    found = posterior_of(
+        X, np.zeros_like(X, dtype=int), prior=prior, allowed=np.zeros((2, 2), bool)
+    )
+    drawn = found.draw(np.random.default_rng(1), n_draws).noise_std[:, 0, 0]
+    return float(found.scores[0, 0, 0]), drawn
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 40])
+def test_sizes_of_the_noise_are_averaged_over(n_rows: int) -> None:
+    """The unit of the noise times 0.5 or 4: the density is the average of both."""
+    sizes, n_draws = (0.5, 4.0), 40_000
+    target = np.random.default_rng(8).normal(0, 2.5, (n_rows, 2))[:, 0]
+    spread = np.eye(n_rows) + INTERCEPT_SCALE**2
+    each = np.array(
+        [
+            stats.multivariate_t(np.zeros(n_rows), u**2 * spread, df=2 * NOISE_SHAPE).logpdf(target)
+            for u in sizes
+        ]
+    )
+    score, drawn = _one_node(n_rows, MechanismPrior(noise_scales=sizes), n_draws)
+    alone = _one_node(n_rows, MechanismPrior())[0]
+    without = stats.multivariate_t(np.zeros(n_rows), spread, df=2 * NOISE_SHAPE).logpdf(target)
+    assert score - alone == pytest.approx(np.logaddexp(*each) - np.log(2) - without, abs=1e-9)
+    # given a size the precision is a gamma variable
+    shape = NOISE_SHAPE + 0.5 * n_rows
+    squares = target @ np.linalg.solve(spread, target)
+    precision = shape / (NOISE_SHAPE * np.array(sizes) ** 2 + 0.5 * squares)
+    expected = np.exp(each - np.logaddexp(*each)) @ precision
+    error = 5 * (drawn**-2.0).std() / np.sqrt(n_draws)
+    assert (drawn**-2.0).mean() == pytest.approx(expected, abs=error)

@@ -13,7 +13,8 @@ shape of the noise (`prior.py` has the prior), the score of a parent set is log 
 `mechanism.py` computes it for all P (`score_by_size`: what depends on |P| only; `fit_score`: the
 last term) and sums over the subsets of every set: local(i, S) = sum_r log sum_{P in S} exp(score).
 `orders.py` sums over orders by F(S) = log sum_{i in S} exp(F(S - i) + local(i, S - i)) (Koivisto
-and Sood, 2004). Time and memory double with every node, at least. A mechanism with new moments is
+and Sood, 2004). Where factors may change more than the mean of a node, local(i, S) is a sum over
+hypotheses (`sharing.py`). Time and memory double with every node, at least. A mechanism with new moments is
 scored again; the others keep their scores.
 """
 
