@@ -14,8 +14,8 @@ shape of the noise (`prior.py` has the prior), the score of a parent set is log 
 last term) and sums over the subsets of every set: local(i, S) = sum_r log sum_{P in S} exp(score).
 `orders.py` sums over orders by F(S) = log sum_{i in S} exp(F(S - i) + local(i, S - i)) (Koivisto
 and Sood, 2004). Where factors may change more than the mean of a node, local(i, S) is a sum over
-hypotheses (`sharing.py`). Time and memory double with every node, at least. A mechanism with new moments is
-scored again; the others keep their scores.
+hypotheses (`sharing.py`). Time and memory double with every node, at least. A mechanism with new
+moments is scored again; the others keep their scores.
 """
 
 from __future__ import annotations
