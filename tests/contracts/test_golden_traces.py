@@ -5,6 +5,9 @@ the switches of the four nodes. A change of a trace is a change of behaviour and
 which is given here. Traces of new cases are added by
 
     python tests/contracts/test_golden_traces.py
+
+Changed: the five cases of `posterior` that are not told the size of the noise. They begin with 4
+balanced rounds instead of 8 random ones and sum over several sizes of the noise.
 """
 
 from __future__ import annotations

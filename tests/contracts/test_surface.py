@@ -96,7 +96,10 @@ def printed() -> Iterator[tuple[str, Any]]:
         asked = run(*study, "ask", "s.db", "--json")
         if number == 23:
             yield "study ask", asked
-        values = [f"{n}={v:.4f}" for n, v in zip(NODES.split(","), rng.normal(size=3), strict=True)]
+        heat, feed, reward = rng.normal(size=3)
+        feed += 3 * heat  # an edge, so that its keys are seen
+        measured = zip(NODES.split(","), (heat, feed, reward + 3 * feed), strict=True)
+        values = [f"{n}={v:.4f}" for n, v in measured]
         told = run(*study, "tell", "s.db", number, *values, "--json")
     yield "study tell", told
     for number, act in ((24, "fail"), (25, "abandon")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,7 +77,8 @@ def test_prior_scales_reach_the_scores() -> None:
     _, X, A = rounds(3, 30, 0)
     default = posterior_of(X, A)
     for setting in ("weight_scale", "noise_shape", "intercept_scale"):
-        other = posterior_of(X, A, prior=MechanismPrior(**{setting: 3.0}))
+        changed: dict[str, Any] = {setting: 3.0}
+        other = posterior_of(X, A, prior=MechanismPrior(**changed))
         assert not np.allclose(other.scores, default.scores)
 
 

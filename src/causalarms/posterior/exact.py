@@ -31,12 +31,11 @@ from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.mechanism import (
     ScoreTables,
-    chosen_factors,
-    factor_gains,
     score_mechanisms,
     subset_maxima,
 )
 from causalarms.posterior.orders import (
+    GraphNumbers,
     backward_sums,
     best_order,
     best_parents,
@@ -59,6 +58,7 @@ from causalarms.posterior.prior import (
     regimes_of,
     sums_by_count,
 )
+from causalarms.posterior.screening import chosen_factors, factor_gains
 from causalarms.posterior.sharing import all_cells
 from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
 from causalarms.sem.regimes import existing, topological_order
@@ -333,7 +333,7 @@ class ExactPosterior:
         several = len(prior.cells.log_prior) > 1
         choices = rng.random((n, size)) if several else np.zeros((n, size))
         order, adjacency, scales, cells = draw_graphs(
-            prior, self.tables, self._forward, uniforms, choices
+            prior, self.tables, self._forward, GraphNumbers(uniforms, choices)
         )
         source = self._sources(cells)
         counts = self._gram[np.arange(n_regimes)[:, None], source, -1, -1]

@@ -9,6 +9,7 @@ the sums over the orders of the nodes before (`forward_sums`) and after (`backwa
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -229,16 +230,22 @@ def best_parents(
     return adjacency, total
 
 
+class GraphNumbers(NamedTuple):
+    """The random numbers of n draws of graphs."""
+
+    uniforms: FloatArray  # (n, M, 1 + 2 R): who comes last, parents and variant in each regime
+    choices: FloatArray  # (n, M): the hypothesis; read if there are several
+
+
 @kernel
 def draw_graphs(
     prior: KernelPrior,
     tables: ScoreTables,
     forward: FloatArray,  # (2^N,)
-    uniforms: FloatArray,  # (n, M, 1 + 2 R): who comes last, parents and variant in each regime
-    choices: FloatArray,  # (n, M): the hypothesis; read if there are several
+    random: GraphNumbers,
 ) -> tuple[IntArray, BoolArray, IntArray, IntArray]:
     """Exact draws of order (n, M), parents (n, R, M, M), scales and cells (n, R, M)."""
-    n, size, most = len(uniforms), uniforms.shape[1], uniforms.shape[2] // 2
+    n, size, most = len(random.uniforms), random.uniforms.shape[1], random.uniforms.shape[2] // 2
     order = np.empty((n, size), dtype=np.int64)
     adjacency = np.zeros((n, most, size, size), dtype=np.bool_)
     scales = np.zeros((n, most, size), dtype=np.int64)
@@ -248,8 +255,8 @@ def draw_graphs(
         # what is set comes before what is measured
         order[t, :n_columns] = np.arange(size - n_columns, size)
         draw_graph(
-            tables, forward, prior, uniforms[t], choices[t], order[t, n_columns:], adjacency[t],
-            scales[t], cells[t],
+            tables, forward, prior, (random.uniforms[t], random.choices[t]), order[t, n_columns:],
+            adjacency[t], scales[t], cells[t],
         )  # fmt: skip
     return order, adjacency, scales, cells
 
@@ -259,8 +266,7 @@ def draw_graph(
     tables: ScoreTables,
     forward: FloatArray,  # (2^N,)
     prior: KernelPrior,
-    uniforms: FloatArray,  # (M, 1 + 2 R): who comes last, parents and variant in each regime
-    choices: FloatArray,  # (M,)
+    random: tuple[FloatArray, FloatArray],  # of this draw, as in `GraphNumbers`
     order: npt.NDArray[np.int64],  # (N,) out
     adjacency: npt.NDArray[np.bool_],  # (R, M, M) out
     scales: IntArray,  # (R, M) out
@@ -268,6 +274,7 @@ def draw_graph(
 ) -> None:
     """One exact draw of an order, from its last node to its first, and of parents given it."""
     n, cells = len(order), prior.cells
+    uniforms, choices = random
     mask = (1 << n) - 1
     most = uniforms.shape[1] // 2
     for position in range(n - 1, -1, -1):

@@ -24,9 +24,6 @@ from causalarms.arrays import FloatArray, IntArray
 # Sets of parents and acting factors that are scored in all levels of free factors, per node
 MAX_SETS_OF_ALL = 2**13  # up to here every factor may be free: a few ms a round
 MAX_SETS_OF_ONE = 2**18  # up to here one may, that which explains most: 0.1 s, and 100 MiB
-# Nats by which a free factor must explain a node better than a shifting one before it is summed
-# over. With 0, draws of the first rounds were so wild that worlds cost half as much again.
-WORTH_SCORING = 4.0
 
 
 class Cells(NamedTuple):
