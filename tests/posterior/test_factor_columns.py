@@ -193,7 +193,7 @@ def marginal_likelihood(y: Any, z: Any, scale: float, of_level: float | None = N
 def test_it_is_the_sum_over_all_tuples(
     context: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("causalarms.posterior.screening.WORTH_SCORING", -np.inf)
+    monkeypatch.setattr("causalarms.posterior.sharing.WORTH_SCORING", -np.inf)
     data = made()
     chances = np.where(np.isin(NODES, context), 0.0, ACTS)
     posterior = data.posterior(chances=chances)

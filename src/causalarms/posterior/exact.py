@@ -58,8 +58,7 @@ from causalarms.posterior.prior import (
     regimes_of,
     sums_by_count,
 )
-from causalarms.posterior.screening import chosen_factors, factor_gains
-from causalarms.posterior.sharing import all_cells
+from causalarms.posterior.sharing import all_cells, chosen_factors, factor_gains
 from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
