@@ -288,3 +288,18 @@ def test_too_many_factors_are_screened(monkeypatch: pytest.MonkeyPatch) -> None:
     # what is left out had hardly a chance
     assert np.abs(found[:8] - whole.edge_probability[0][:8]).max() < 0.35
     assert found[:3, :3] == pytest.approx(whole.edge_probability[0][:3, :3], abs=0.1)
+
+
+def test_a_node_with_other_rounds_than_its_levels_is_not_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rounds with gaps, or from before a change, are not in both: they cannot be compared."""
+    monkeypatch.setattr("causalarms.posterior.sharing.WORTH_SCORING", -np.inf)
+    posterior = made().posterior()
+    assert (posterior.free_probability[:2] > 0).any(axis=0).all()
+    moments = Moments(7, regimes=posterior.regimes)
+    moments.gram[:] = posterior.gram
+    moments.gram[0, 1] *= 0.5
+    posterior.update(moments)
+    assert (posterior.free_probability[:, 1] == 0).all()
+    assert (posterior.free_probability[:2, [0, 2]] > 0).any(axis=0).all()
