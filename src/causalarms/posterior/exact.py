@@ -289,7 +289,7 @@ class ExactPosterior:
     @property
     def free_probability(self) -> FloatArray:
         """How likely each factor gives each node a mechanism per level, (F, N)."""
-        assert self.edge_probability is not None
+        _ = self.edge_probability  # computes those of hypotheses, too
         cells, n = self.kernel_prior.cells, self._n_measured
         found = np.zeros((len(self.kernel_prior.chances), n))
         for h, node in np.argwhere(cells.log_prior > -np.inf).tolist():
