@@ -41,7 +41,7 @@ def test_units_are_a_fraction_of_the_spread_so_far(rounds: int) -> None:
     assert later._system.units.scale.tolist() == policy._system.units.scale.tolist()
 
 
-def test_new_units_change_no_number_of_rounds_and_fill_gaps_again() -> None:
+def test_new_units_change_no_number_of_rounds_also_with_gaps() -> None:
     for rounds in UNITS_AGAIN:
         policy, rows, values = played(rounds, gaps=True)
         counts = policy._system.rounds.counts

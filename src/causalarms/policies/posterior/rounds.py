@@ -230,10 +230,6 @@ class IncompleteRounds(HasState):
         measured = np.flatnonzero(~np.isnan(values))
         self.counts[regimes[measured], measured] += 1
 
-    def refill(self) -> None:
-        """All held rounds are to be filled again at once: units have changed."""
-        self._filled_at = 0
-
     def due(self, round_: int) -> bool:
         """Whether all held rounds are to be filled again, and not only the last."""
         return len(self) > 0 and (

@@ -264,7 +264,6 @@ class LearnedSystem(HasState):
         if not len(rounds.gaps):
             return zero
         self._see(rounds.moments)
-        rounds.gaps.refill()
         return rounds.origin
 
     def _spreads(self) -> Units:
