@@ -76,7 +76,10 @@ def _module_of(code: CodeType) -> str | None:
 
 def _study(path: Path | None) -> Any:
     from causalarms import Study, random_sem
+    from causalarms.study import learner
 
+    # Whether a call also keeps what was learned would else depend on the speed of the machine.
+    learner.KEEP_AFTER_SECONDS = float("inf")
     sem = random_sem(len(NODES), seed=1)
     study = Study.create(path, nodes=NODES, reward="yield", seed=1)
     rng = np.random.default_rng(1)
