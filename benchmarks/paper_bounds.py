@@ -318,7 +318,7 @@ def main_glr() -> None:
     threshold -ln(zeta) is meant to give max over s of Psi(s) a false-alarm probability of zeta. It
     is derived for one split point and one test; the maximum over the split points and the
     repetition over rounds are not in it. A smaller zeta than intended is needed; see
-    docs/baselines.md.
+    docs/research/changes.md.
     """
     parser = argparse.ArgumentParser(
         description=main_glr.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

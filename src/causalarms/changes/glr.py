@@ -8,7 +8,7 @@ minimum; the maximum bounds the work per round.
 
 `MechanismGLR.paper(zeta)` uses the paper's threshold F^-1_chi2(2)(1 - zeta) / 2 = -ln(zeta).
 It ignores the maximum over s and the repetition over rounds: false alarms are far more frequent
-than zeta (docs/baselines.md has the measured rates).
+than zeta (docs/research/changes.md has the measured rates).
 `MechanismGLR.authors()` is their program: the last 20 samples, 2 nats per sample, after round 200.
 """
 

@@ -22,7 +22,7 @@ from causalarms.models.belief import Optimistic, rank_of, rewards_of, upper_valu
 from causalarms.posterior.base import Draws
 from causalarms.search.constraints import Constraints
 
-POWER = 4.0  # 2 tests for too long, 6 for too short in larger systems (docs/what-was-tried.md)
+POWER = 4.0  # 2 tests too long, 6 too short in larger systems: docs/research/what-was-tried.md
 
 
 def least_ratio(draws: Draws, reward: int, quantile: float, allowed: Constraints) -> Optimistic:

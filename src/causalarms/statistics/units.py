@@ -164,8 +164,8 @@ def _warn_of_far_off_scale(relative: FloatArray, nodes: tuple[str, ...]) -> None
 
 def estimated_units(values: FloatArray, *, center: bool) -> Units:
     """A fraction of each node's spread in the first rounds, (n, N); constant nodes keep theirs."""
-    # 0.3: of 100 systems, 0.03, 0.1 and 1 cost 19.5, 18.5 and 19.8 of regret for 17.6 (docs/what-
-    # was-tried.md#looking-ahead).
+    # 0.3: of 100 systems, 0.03, 0.1 and 1 cost 19.5, 18.5 and 19.8 of regret for 17.6
+    # (docs/research/what-was-tried.md#looking-ahead).
     spread = NOISE_FRACTION * values.std(axis=0)
     shift = values.mean(axis=0) if center else np.zeros(values.shape[1])
     return Units(shift=shift, scale=np.where(spread > 0, spread, 1.0))

@@ -7,7 +7,7 @@ first rounds (`early_round`) every round is chosen as the best of
 Later (`late_round`) the intervention with the best expected reward is played, unless a test is
 worth more than it costs; tests are looked for at rounds further and further apart. How many rounds
 are to come is not known: a multiple of those played. Derivation and measurements are in
-docs/posterior.md#knowledge-gradient, rules that did not beat it in docs/what-was-tried.md.
+docs/posterior.md#knowledge-gradient, rules that did not beat it in docs/research/what-was-tried.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class KnowledgeGradientSettings(NamedTuple):
     """How much is computed, and how much information counts.
 
     The measured differences between most of these values are within chance
-    (docs/what-was-tried.md#looking-ahead).
+    (docs/research/what-was-tried.md#looking-ahead).
     """
 
     early_rounds: int = 60  # every round is judged; with 20 of them regret was the same
