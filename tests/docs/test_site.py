@@ -24,5 +24,9 @@ def test_every_page_has_one_place() -> None:
 
 
 def test_nothing_is_loaded_from_another_host() -> None:
-    theme = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["theme"]
-    assert theme["font"] is False
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert settings["theme"]["font"] is False
+    assert "offline" in settings["plugins"]
+    (script,) = settings["extra"]["polyfills"]  # `offline` adds its own unless it finds this name
+    assert "iframe-worker" in script
+    assert (ROOT / "docs" / script).is_file()
