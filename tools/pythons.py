@@ -1,4 +1,4 @@
-"""The package under every supported Python that is found here: installed anew, and tested.
+"""The package under every supported Python that is found here: installed again, and tested.
 
 `python tools/pythons.py [--whole] [--keep FOLDER]`. Without --whole a quick part of the tests runs:
 studies in files, forks and processes, the service, and policies. A Python is looked for as
@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-VERSIONS = ("3.11", "3.12", "3.13")
 QUICK = (
     "tests/sem",
     "tests/policies/test_decide_by_knowledge_gradient.py",
@@ -27,6 +27,13 @@ QUICK = (
     "tests/study/test_together.py",
     "tests/tables",
 )
+
+
+def supported() -> list[str]:
+    """The versions that the classifiers of the package name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [name.rpartition(" :: ")[2] for name in project["classifiers"]]
+    return [name for name in names if name.startswith("3.")]
 
 
 def find(version: str) -> str | None:
@@ -60,7 +67,7 @@ def tested(python: str, folder: Path, *, whole: bool) -> tuple[bool, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("versions", nargs="*", default=VERSIONS)
+    parser.add_argument("versions", nargs="*", default=supported())
     parser.add_argument("--whole", action="store_true", help="all tests")
     parser.add_argument("--keep", type=Path, help="the environments stay here")
     given = parser.parse_args()
