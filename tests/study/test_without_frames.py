@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -15,27 +13,7 @@ from causalarms import Study
 from causalarms.errors import LearningWarning
 from causalarms.tables.read import PlainTable
 
-PAGE = Path(__file__).parents[2] / "docs" / "first-study.md"
 BARE = {"pandas": None, "polars": None, "pyarrow": None}
-PROGRAM = f"""
-import re, sys
-sys.modules |= {BARE!r}
-text = open({str(PAGE)!r}).read()
-blocks = re.findall(r"```python\\n(.*?)```", text, re.DOTALL)
-assert len(blocks) > 4
-space = {{"__name__": "page"}}
-for block in blocks:
-    exec(block, space)
-print(type(space["history"]).__name__, len(space["history"]))
-"""
-
-
-def test_the_first_study_of_the_documents_runs(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "PlainTable 251"
 
 
 @pytest.fixture
