@@ -21,6 +21,7 @@ from causalarms.statistics.normal_equations import (
     normal_equations,
 )
 
+NEXT_TO_NOTHING = 40.0  # nats below the largest of a few terms: less than its rounding
 LOWEST_SCORE = -1e250  # nats; keeps scores and their sums finite if a known variance is tiny
 
 
@@ -295,17 +296,22 @@ def score_supersets(
 class Noise(NamedTuple):
     """What the likelihood of a mechanism's samples depends on, besides the residual squares."""
 
-    n_samples: float
-    shape: float  # of the prior
-    ratios: FloatArray  # (U,) its variances, equally likely, next to the first guess
+    shape: float  # of the posterior: that of the prior and half a sample each
+    rates: FloatArray  # (U,) of the prior, by size of the noise
+    log_parts: FloatArray  # (U,) of what does not depend on the squares, with the size's prior
     known_variance: float  # nan: inverse gamma
 
 
 @kernel
 def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior) -> Noise:
     """Of the mechanism with this Gram matrix, (N+1, N+1)."""
-    known_variance = prior.known_variance[cell, node]
-    return Noise(gram[-1, -1], prior.noise_shape, prior.noise_ratios, known_variance)
+    ratios = prior.noise_ratios
+    return Noise(
+        prior.noise_shape + 0.5 * gram[-1, -1],
+        prior.noise_shape * ratios,
+        prior.noise_shape * np.log(ratios) - math.log(len(ratios)),
+        prior.known_variance[cell, node],
+    )
 
 
 @kernel
@@ -336,36 +342,34 @@ def fit_score(squares: float, noise: Noise) -> float:
     squares = max(squares, 0.0)  # below 0 by rounding if the parents explain everything
     if not math.isnan(noise.known_variance):
         return max(-0.5 * squares / noise.known_variance, LOWEST_SCORE)
-    top = log_density_of_noise(squares, noise, noise.ratios[0])
-    if len(noise.ratios) == 1:
+    top = _log_of_size(squares, noise, 0)
+    if len(noise.rates) == 1:
         return top
     total = 1.0
-    for u in range(1, len(noise.ratios)):
-        term = log_density_of_noise(squares, noise, noise.ratios[u])
+    for u in range(1, len(noise.rates)):
+        term = _log_of_size(squares, noise, u)
         if term > top:
             total, top = total * math.exp(top - term) + 1.0, term
-        else:
+        elif term > top - NEXT_TO_NOTHING:
             total += math.exp(term - top)
-    return top + math.log(total / len(noise.ratios))
+    return top + math.log(total)
 
 
 @kernel
-def log_density_of_noise(squares: float, noise: Noise, ratio: float) -> float:
-    """Of samples that leave this sum of squares, if the prior variance is `ratio`; not its rest."""
-    rate = noise.shape * ratio
-    shape = noise.shape + 0.5 * noise.n_samples
-    return noise.shape * math.log(ratio) - shape * math.log(rate + 0.5 * squares)
+def _log_of_size(squares: float, noise: Noise, u: int) -> float:
+    """Of samples that leave this sum of squares and noise of that size, jointly."""
+    return noise.log_parts[u] - noise.shape * math.log(noise.rates[u] + 0.5 * squares)
 
 
 @kernel
-def likely_ratio(squares: float, noise: Noise, uniform: float) -> float:
-    """One of the ratios, from their probabilities given the sum of squares."""
-    total, reached = fit_score(squares, noise) + math.log(len(noise.ratios)), 0.0
-    for u in range(len(noise.ratios)):
-        reached += math.exp(log_density_of_noise(squares, noise, noise.ratios[u]) - total)
+def noise_rate(squares: float, noise: Noise, uniform: float) -> float:
+    """The rate of the noise's prior: that of one of the sizes, by their probabilities."""
+    total, reached = fit_score(squares, noise), 0.0
+    for u in range(len(noise.rates)):
+        reached += math.exp(_log_of_size(squares, noise, u) - total)
         if reached > uniform:
-            return noise.ratios[u]
-    return noise.ratios[-1]
+            return noise.rates[u]
+    return noise.rates[-1]
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import likely_ratio, noise_of
+from causalarms.posterior.mechanism import noise_of, noise_rate
 from causalarms.posterior.prior import KernelPrior, intercept_precision_of
 from causalarms.statistics.normal_equations import (
     cholesky,
@@ -49,14 +49,6 @@ def factored_equations(
 
 
 @kernel
-def noise_rate(
-    squares: float, gram: FloatArray, cell: int, node: int, prior: KernelPrior, uniform: float
-) -> float:
-    """The rate of the noise's inverse gamma prior: one of several, by their probabilities."""
-    return prior.noise_shape * likely_ratio(squares, noise_of(gram, cell, node, prior), uniform)
-
-
-@kernel
 def draw_mechanism(
     gram: FloatArray,  # (N+1, N+1)
     which: tuple[int, int],  # cell and node
@@ -80,7 +72,7 @@ def draw_mechanism(
     if math.isnan(variance):
         # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
         gamma, uniform = random
-        rate = noise_rate(squares, gram, cell, node, prior, uniform)
+        rate = noise_rate(squares, noise_of(gram, cell, node, prior), uniform)
         variance = (rate + 0.5 * squares) / gamma
         if len(prior.factors):
             # Nodes are in units of their spread then, and the prior says next to nothing.
@@ -123,7 +115,7 @@ def mean_mechanism(
     intercept = z[n_weights] if with_intercept else noise_mean
     if not math.isnan(known_variance):
         return intercept, math.sqrt(known_variance)
-    rate = noise_rate(squares, gram, cell, node, prior, 0.5)
+    rate = noise_rate(squares, noise_of(gram, cell, node, prior), 0.5)
     precision = (prior.noise_shape + 0.5 * gram[-1, -1]) / (rate + 0.5 * squares)
     return intercept, 1.0 / math.sqrt(precision)
 

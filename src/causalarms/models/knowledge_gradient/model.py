@@ -24,10 +24,10 @@ import numpy as np
 from causalarms.arrays import FloatArray, IntArray
 from causalarms.kernels import inner, kernel
 from causalarms.posterior.base import Posterior
-from causalarms.posterior.mechanism import ScoreTables
+from causalarms.posterior.mechanism import ScoreTables, noise_of, noise_rate
 from causalarms.posterior.orders import NEGLIGIBLE, with_gap, without
 from causalarms.posterior.prior import KernelPrior
-from causalarms.posterior.weights import factored_equations, noise_rate
+from causalarms.posterior.weights import factored_equations
 from causalarms.statistics.normal_equations import invert_factored, solve_transposed, whiten
 
 
@@ -218,7 +218,7 @@ def regressions_of(
                 # Posterior of the noise: inverse gamma, so that predictions are Student t of 2 *
                 # shape degrees.
                 shape = prior.noise_shape + 0.5 * gram[regime, node, n, n]
-                rate = noise_rate(squares, gram[regime, node], regime, node, prior, 0.5)
+                rate = noise_rate(squares, noise_of(gram[regime, node], regime, node, prior), 0.5)
                 variance[m] = (rate + 0.5 * squares) / shape
                 freedom[m] = 2.0 * shape
                 if not math.isnan(prior.known_variance[regime, node]):
