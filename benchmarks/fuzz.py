@@ -364,7 +364,7 @@ def play_settings(case: SettingCase) -> None:
     )
     regimes, values = rounds_settings(case, policy.regimes)
     table: dict[str, Any] = {node: values[:, i] for i, node in enumerate(nodes)}
-    study.add_observations(table | {f"do:{n}": regimes[:, i] for i, n in enumerate(nodes)})
+    study.import_rounds(table | {f"do:{n}": regimes[:, i] for i, n in enumerate(nodes)})
     study.ask()
     if study.problem:
         raise LateError(study.problem)

@@ -211,7 +211,7 @@ def large(folder: Path, trials: int) -> dict[str, Any]:
     frame = {node: values[:, i].tolist() for i, node in enumerate(SEM.nodes)}
     frame |= {f"do:{node}": regimes[:, i].tolist() for i, node in enumerate(SEM.nodes)}
     with Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], seed=1) as study:
-        study.add_observations(frame)
+        study.import_rounds(frame)
         study.ask()
     began = time.perf_counter()
     with served(path) as url:

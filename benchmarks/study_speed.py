@@ -206,7 +206,7 @@ def fill(study: Study, sem: LinearSEM, until: int, by_asking: bool) -> None:
         x = sem.sample(a, rng)
         columns = {node: x[:, i].tolist() for i, node in enumerate(sem.nodes)}
         flags = {f"do:{node}": a[:, i].tolist() for i, node in enumerate(sem.nodes)}
-        study.add_observations(columns | flags)
+        study.import_rounds(columns | flags)
 
 
 def measure_latency(
@@ -280,7 +280,7 @@ def create(path: Path, sem: LinearSEM) -> None:
     names: dict[str, Any] = {"nodes": sem.nodes, "reward": sem.nodes[sem.reward], "seed": 1}
     usual = Study.create(None, **names).settings
     with Study.create(path, policy="random", **names) as study:
-        study.add_observations(past_rounds(sem, KNOWN_ROUNDS))
+        study.import_rounds(past_rounds(sem, KNOWN_ROUNDS))
         study.ask(TOLD, worker="teller")
         study.change_settings(policy=usual.policy, policy_settings=usual.policy_settings)
 
@@ -325,7 +325,7 @@ def be_busy(study: Study, sem: LinearSEM, options: argparse.Namespace) -> float:
     given = past_rounds(sem, options.imported) if options.imported else {}
     began = time.perf_counter()
     if given:
-        study.add_observations(given)
+        study.import_rounds(given)
     else:
         study.ask(options.asked, worker="asker")
     return time.perf_counter() - began

@@ -82,7 +82,7 @@ OPERATIONS: dict[str, Operation] = {
     "create": lambda place: Study.create(place.other, **SETTINGS).close(),
     "ask": _open(lambda study: study.ask(worker="another")),
     "tell": _open(lambda study: study.tell(PENDING, [1.0, 2.0, 3.0])),
-    "import": _open(lambda study: study.add_observations(PAST)),
+    "import": _open(lambda study: study.import_rounds(PAST)),
     "correct": _open(lambda study: study.correct(1, [4.0, 5.0, 6.0])),
     "backup": lambda place: backup(place.study, place.other),
     "recover": lambda place: recover(place.study, place.other),

@@ -225,7 +225,7 @@ def test_ten_thousand_trials_are_a_page_like_any_other(
 ) -> None:
     rng = np.random.default_rng(3)
     with Study.create(tmp_path / "long.db", NODES, "yield", policy="random", seed=2) as study:
-        study.add_observations(
+        study.import_rounds(
             dict(zip(NODES, rng.normal(size=(3, 10_000)), strict=True)),
             interventions=dict(zip(NODES, rng.integers(0, 2, size=(3, 10_000)), strict=True)),
         )

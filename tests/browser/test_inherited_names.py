@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
             for row in zip(*chosen.values(), strict=True)
         ]
         values = sem.sample(np.minimum(regimes, 1).astype(np.uint8), rng)
-        study.add_observations(dict(zip(NODES, values.T, strict=True)), interventions=chosen)
+        study.import_rounds(dict(zip(NODES, values.T, strict=True)), interventions=chosen)
     with PageServer(path) as running:
         yield running
 

@@ -33,7 +33,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
         arms = rng.integers(0, 2, size=(60, 4)).astype(np.uint8)
         rounds = dict(zip(NODES, sem.sample(arms, rng).T, strict=True))
         levels = dict(zip(NODES, arms.T, strict=True))
-        study.add_observations(rounds, interventions=levels, source=HOSTILE)
+        study.import_rounds(rounds, interventions=levels, source=HOSTILE)
         study.fail(study.ask(worker=HOSTILE), HOSTILE)
         study.note(HOSTILE)
         study.note(HOSTILE, trial=3)
@@ -200,7 +200,7 @@ def make_twenty(path: Path) -> None:
         path, nodes, nodes[-1], policy="linsem-ts", policy_settings={"graph": graph},
         noise_mean=0.0, seed=1,
     ) as study:  # fmt: skip
-        study.add_observations(
+        study.import_rounds(
             dict(zip(nodes, sem.sample(arms, rng).T, strict=True)),
             interventions=dict(zip(nodes, arms.T, strict=True)),
         )

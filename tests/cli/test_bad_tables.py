@@ -46,7 +46,7 @@ def test_values_are_refused_alike_by_learn_and_import(
     rows = [GOOD[0], [0.5, float(text)], GOOD[2]]
     study = Study.create(None, nodes=["a", "b"], reward="b")
     with pytest.raises(StudyError, match="row 1 of column 'b' is ") as added:
-        study.add_observations(frame(("a", "b"), rows))
+        study.import_rounds(frame(("a", "b"), rows))
     assert words in str(added.value)
     with pytest.raises(StudyError, match="node 'b' is ") as told:
         study.tell(study.ask(), rows[1])
@@ -112,7 +112,7 @@ def test_the_number_of_nodes_is_looked_at_first(
             assert outcome.code == 1
             assert words in outcome.err
     with pytest.raises(StudyError, match=words):
-        Study.open(file).add_observations({name: [1.0] for name in wide})
+        Study.open(file).import_rounds({name: [1.0] for name in wide})
     nodes = [f"n{i}" for i in range(MAX_NODES + 1)]
     csv.write_text(",".join(nodes) + "\n" + ",".join(["1"] * len(nodes)) + "\n")
     words = f"there are {len(nodes):,} nodes; at most {MAX_NODES:,}"

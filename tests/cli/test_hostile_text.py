@@ -141,7 +141,7 @@ def test_no_column_of_a_table_disappears(tmp_path: Path) -> None:
         assert found == [[float(i)] for i in range(8)]
         assert all(columns[f"do:{name}"][0] in (0, 1) for name in NAMES)
         with pytest.raises(StudyError, match="switch of 'a', not the node 'do:a'"):
-            study.add_observations({name: [1.0] for name in NAMES})
+            study.import_rounds({name: [1.0] for name in NAMES})
     with pytest.raises(StudyError, match="'do:a': names that start with 'do:'"):
         Study.create(None, nodes=["a", "do:a"], reward="a")
     outcome = run("learn", table(tmp_path / "t.csv", ("a", "b")), "--nodes", "a,do:a")

@@ -1,4 +1,4 @@
-"""`learn`, `study import` and `Study.add_observations` read one table the same way."""
+"""`learn`, `study import` and `Study.import_rounds` read one table the same way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stored(file: Path) -> list[tuple[Any, Any]]:
     [
         (DO, []),
         ({"intervened": NAMES}, []),
-        ({"targets": NAMES}, []),
+        ({"intervention_targets": NAMES}, []),
         ({"who": NAMES}, ["--intervened", "who"]),
         ({}, ["--interventions", "second.csv"]),
         ({"date": ["monday"] * 60, "intervened": NAMES}, ["--ignore", "date"]),
@@ -69,7 +69,7 @@ def test_all_three_doors_agree(
         rules: dict[str, Any] = {}
         for name, value in zip(options[::2], options[1::2], strict=True):
             rules[name[2:]] = [value] if name == "--ignore" else value
-        assert study.add_observations(table, **rules) == 60
+        assert study.import_rounds(table, **rules) == 60
         assert [(list(r.intervention), r.values) for r in study.ledger().trials] == expected
     learned = json.loads(run("learn", table, "--json", *options).out)
     assert learned["nodes"] == list(NODES)
@@ -155,7 +155,7 @@ def test_an_exported_table_is_imported_and_learned_from(kind: str, tmp_path: Pat
         given = first.export(tmp_path / f"t.{kind}")
     second = Study.create(None, nodes=nodes, reward="intervened")
     with pytest.warns(LearningWarning) as caught:
-        assert second.add_observations(given) == 61
+        assert second.import_rounds(given) == 61
     assert [str(warning.message) for warning in caught] == [
         "2 trials of the table have no result: left out",
     ]
@@ -174,10 +174,10 @@ def test_nothing_of_python_crashes_it() -> None:
     study = Study.create(None, nodes=NODES, reward="yield")
     for given in (None, 3, [], [[1.0, 2.0, 3.0]], np.zeros((2, 3)), {"feed": None}, "no.csv"):
         with pytest.raises(StudyError):
-            study.add_observations(given)
+            study.import_rounds(given)
     for flags in (3, np.zeros(3), np.zeros((60, 2)), {"feed": [0]}, "no.csv"):
         with pytest.raises(StudyError):
-            study.add_observations(SAMPLES, flags)
+            study.import_rounds(SAMPLES, flags)
     assert not study.ledger().trials
 
 

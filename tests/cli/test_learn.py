@@ -169,16 +169,16 @@ def test_csl_refuses_too_few_samples(tmp_path: Path, rounds: Rounds) -> None:
 
 def test_a_cyclic_prior_is_refused(tmp_path: Path, rounds: Rounds) -> None:
     data = write(tmp_path / "data.csv", samples(rounds[0]))
-    outcome = run("learn", data, "--require", "a->b", "--require", "b->a")
+    outcome = run("learn", data, "--require-edge", "a->b", "--require-edge", "b->a")
     assert outcome.code == 1
     assert "cycle a -> b -> a" in outcome.err
 
 
 def test_options_of_csl_are_not_for_golem(tmp_path: Path, rounds: Rounds) -> None:
     data = write(tmp_path / "data.csv", samples(rounds[0]))
-    outcome = run("learn", data, "--method", "golem", "--forbid", "a->b")
+    outcome = run("learn", data, "--method", "golem", "--exclude-edge", "a->b")
     assert outcome.code == 2
-    assert "--forbid is for CSL" in outcome.err
+    assert "--exclude-edge is for CSL" in outcome.err
 
 
 def test_an_unwritable_target_is_refused(tmp_path: Path, rounds: Rounds) -> None:
@@ -215,7 +215,9 @@ def test_the_posterior_prints_probabilities(tmp_path: Path, rounds: Rounds) -> N
     shown = run(*learn, "--miss-per-edge", 0.2)
     assert shown.code == 0
     assert "probability that the graph lacks an edge" in shown.out
-    found = json.loads(run(*learn, "--forbid", "a->b", "--miss-whole-graph", 0.1, "--json").out)
+    found = json.loads(
+        run(*learn, "--exclude-edge", "a->b", "--miss-whole-graph", 0.1, "--json").out
+    )
     assert all(0 < edge["probability"] <= 1 for edge in found["edges"])
     assert set(found["edge_probability"]) == {"natural", "intervened"}
     assert found["edge_probability"]["natural"][0][1] == 0
@@ -227,7 +229,7 @@ def test_the_posterior_prints_probabilities(tmp_path: Path, rounds: Rounds) -> N
     [
         ("csl", ["--miss-per-edge", "0.1"], "is for posterior, not for csl"),
         ("posterior", ["--bootstrap", "3"], "is for CSL, not for posterior: add --method csl"),
-        ("golem", ["--forbid", "a->b"], "is for CSL and posterior, not for golem"),
+        ("golem", ["--exclude-edge", "a->b"], "is for CSL and posterior, not for golem"),
     ],
 )
 def test_options_of_other_methods(

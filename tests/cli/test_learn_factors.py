@@ -99,7 +99,7 @@ def test_a_table_that_a_study_exported_is_learned(tmp_path: Path) -> None:
     factors: dict[str, Any] = {"load": {"levels": [1, 2, 4]}, "kind": {"levels": ["none", "z"]}}
     nodes = ["weather", "heat", "yield"]
     with Study.create(tmp_path / "s.db", nodes=nodes, reward="yield", factors=factors) as study:
-        study.add_observations(columns)
+        study.import_rounds(columns)
         study.export(tmp_path / "trials.csv")
     outcome = run("learn", tmp_path / "trials.csv", "--json")
     assert json.loads(outcome.out)["effects"]["load"]["heat"] > 0.95
@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[Columns, list[str], str]] = {
     "csl": (made(), ["--method", "csl"], "csl cannot learn what a factor acts on"),
     "golem": (made(), ["--method", "golem"], "golem cannot learn what a factor acts on"),
     "rain": (made(), ["--context", "rain"], "context: there is no node 'rain'"),
-    "into": (made(), ["--require", "heat->load"], "load is a factor"),
+    "into": (made(), ["--require-edge", "heat->load"], "load is a factor"),
     "mean": (made(), ["--noise-mean", "1"], "noise_mean cannot be used with factors"),
 }
 

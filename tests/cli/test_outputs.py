@@ -27,7 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         study.tell(study.ask(), [1.0, 2.0])
         rng = np.random.default_rng(0)
         rows = np.hstack([rng.normal(size=(80, 2)), rng.integers(0, 2, (80, 2))])
-        study.add_observations({"heat": rows[:, 0], "yield": rows[:, 1]})
+        study.import_rounds({"heat": rows[:, 0], "yield": rows[:, 1]})
     np.savetxt("d.csv", rows, delimiter=",", header="heat,yield,do:heat,do:yield", comments="")
     return tmp_path
 

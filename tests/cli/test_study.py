@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def played(file: Path, tmp_path: Path) -> Path:
+def executed(file: Path, tmp_path: Path) -> Path:
     names = tuple(NODES.split(","))
     random_sem(3, seed=3).replace(nodes=names, reward="yield").save(tmp_path / "system.json")
     system = tmp_path / "system.json"
@@ -105,22 +105,22 @@ def test_exit_codes(file: Path, tmp_path: Path) -> None:
     assert run("study", "--help").code == 0
 
 
-def test_what_is_known(played: Path) -> None:
-    shown = run("study", "show", played).out
+def test_what_is_known(executed: Path) -> None:
+    shown = run("study", "show", executed).out
     for word in ("90 told", "reward  ", "best    switch", "edge    "):
         assert word in shown
-    best = as_json("best", played)
+    best = as_json("best", executed)
     assert 0 <= best["probability"] <= 1
-    assert "switch" in run("study", "best", played).out
-    assert as_json("graph", played)["edges"]
-    assert "parent" in run("study", "graph", played).out
-    assert as_json("alarms", played) == []
-    assert "does not watch" in run("study", "alarms", played).out
-    assert as_json("predict", played, "--switch", "feed")["intervention"]["feed"] == 1
-    assert "expected" in run("study", "predict", played).out
-    assert "trial 80" in run("study", "explain", played, 80).out
-    assert as_json("explain", played, 80)["reason"] in ("explore", "exploit")
-    assert len(run("study", "history", played, "--last", 4).out.splitlines()) == 5
+    assert "switch" in run("study", "best", executed).out
+    assert as_json("graph", executed)["edges"]
+    assert "parent" in run("study", "graph", executed).out
+    assert as_json("alarms", executed) == []
+    assert "does not watch" in run("study", "alarms", executed).out
+    assert as_json("predict", executed, "--switch", "feed")["intervention"]["feed"] == 1
+    assert "expected" in run("study", "predict", executed).out
+    assert "trial 80" in run("study", "explain", executed, 80).out
+    assert as_json("explain", executed, 80)["reason"] in ("explore", "exploit")
+    assert len(run("study", "history", executed, "--last", 4).out.splitlines()) == 5
 
 
 def test_verify_of_a_path_that_leads_to_no_study_is_refused_with_the_reason(file: Path) -> None:
@@ -134,19 +134,19 @@ def test_verify_of_a_path_that_leads_to_no_study_is_refused_with_the_reason(file
         assert said in outcome.err
 
 
-def test_export_import_and_verify(played: Path, tmp_path: Path) -> None:
+def test_export_import_and_verify(executed: Path, tmp_path: Path) -> None:
     for name in ("log.json", "trials.csv", "trials.parquet"):
-        assert run("study", "export", played, "--out", tmp_path / name).code == 0
+        assert run("study", "export", executed, "--out", tmp_path / name).code == 0
     copy = tmp_path / "copy.db"
     assert run("study", "import", copy, tmp_path / "log.json").code == 0
-    assert as_json("verify", copy) == as_json("verify", played, "--replay")
-    assert run("study", "export", copy).out == run("study", "export", played).out
+    assert as_json("verify", copy) == as_json("verify", executed, "--replay")
+    assert run("study", "export", copy).out == run("study", "export", executed).out
     other = tmp_path / "other.db"
     run("study", "create", other, "--nodes", NODES, "--reward", "yield")
     outcome = run("study", "import", other, tmp_path / "trials.csv")
     assert (outcome.code, outcome.out) == (0, "imported 90 rounds\n")
     assert as_json("show", other)["trials"] == {"imported": 90}
-    assert run("study", "export", played, "--out", tmp_path / "x.txt").code == 1
+    assert run("study", "export", executed, "--out", tmp_path / "x.txt").code == 1
 
 
 def test_past_rounds_with_a_column_of_names(file: Path, tmp_path: Path) -> None:
@@ -161,34 +161,34 @@ def test_past_rounds_with_a_column_of_names(file: Path, tmp_path: Path) -> None:
     assert "no column for node 'yield'" in outcome.err
 
 
-def test_damage_is_reported_and_repaired(played: Path, tmp_path: Path) -> None:
-    connection = sqlite3.connect(played)
+def test_damage_is_reported_and_repaired(executed: Path, tmp_path: Path) -> None:
+    connection = sqlite3.connect(executed)
     connection.execute("UPDATE events SET text = replace(text, 'told', 'tolt') WHERE number = 51")
     connection.commit()
     connection.close()
-    outcome = run("study", "verify", played)
+    outcome = run("study", "verify", executed)
     assert outcome.code == 1
     assert "DAMAGED: event 51 is damaged" in outcome.out
-    assert "event 51" in run("study", "ask", played).err
+    assert "event 51" in run("study", "ask", executed).err
     saved = tmp_path / "saved.db"
-    assert run("study", "recover", played, saved).code == 0
+    assert run("study", "recover", executed, saved).code == 0
     assert run("study", "verify", saved).code == 0
 
 
 def test_the_settings_of_a_backup_save_a_study_without_its_first_event(
-    played: Path, tmp_path: Path
+    executed: Path, tmp_path: Path
 ) -> None:
     copy, saved = tmp_path / "copy.db", tmp_path / "saved.db"
-    assert run("study", "backup", played, copy).code == 0
-    connection = sqlite3.connect(played)
+    assert run("study", "backup", executed, copy).code == 0
+    connection = sqlite3.connect(executed)
     connection.execute("UPDATE events SET text = replace(text, 'heat', 'hea!') WHERE number = 1")
     connection.commit()
     connection.close()
-    refused = run("study", "recover", played, saved)
+    refused = run("study", "recover", executed, saved)
     assert refused.code == 1
     assert "--settings-from BACKUP" in refused.err
     assert f"{saved}.events.jsonl" in refused.err
-    found = as_json("recover", played, saved, "--settings-from", copy)
+    found = as_json("recover", executed, saved, "--settings-from", copy)
     assert (found["lost"], found["events_file"]) == ([], f"{saved}.events.jsonl")
     assert as_json("history", saved) == as_json("history", copy)
 
@@ -255,21 +255,23 @@ def test_the_report_of_an_empty_study(file: Path, tmp_path: Path) -> None:
 
 def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
     asked = as_json("ask", file)["switch"]
-    played = [node for node in NODES.split(",") if node not in asked]
+    executed = [node for node in NODES.split(",") if node not in asked]
     values = [f"{node}=1.5" for node in NODES.split(",")]
-    assert run("study", "tell", file, 0, *values, "--played", ",".join(played)).code == 0
+    assert run("study", "tell", file, 0, *values, "--executed", ",".join(executed)).code == 0
     with Study.open(file) as study:
         record = study.ledger().trials[0]
-        assert [n for n, bit in zip(study.nodes, record.intervention, strict=True) if bit] == played
+        assert [
+            n for n, bit in zip(study.nodes, record.intervention, strict=True) if bit
+        ] == executed
     line = run("study", "history", file).out.splitlines()[1]
     assert f"(asked: {', '.join(asked) or 'nothing (all natural)'})" in line
     assert as_json("history", file)[0]["not_as_asked"] == NODES.replace(",", ";")
-    assert "It was played otherwise" in run("study", "explain", file, 0).out
-    assert run("study", "correct", file, 0, *values, "--played", "").code == 0
+    assert "It was executed otherwise" in run("study", "explain", file, 0).out
+    assert run("study", "correct", file, 0, *values, "--executed", "").code == 0
     with Study.open(file) as study:
         assert not any(study.ledger().trials[0].intervention)
-    assert run("study", "correct", file, 0, "--withdraw", "--played", "heat").code == 2
-    outcome = run("study", "correct", file, 0, *values, "--played", "het")
+    assert run("study", "correct", file, 0, "--withdraw", "--executed", "heat").code == 2
+    outcome = run("study", "correct", file, 0, *values, "--executed", "het")
     assert (outcome.code, "there is no factor 'het'" in outcome.err) == (1, True)
     run("study", "ask", file)
     run("study", "tell", file, 1, *values)
@@ -278,18 +280,18 @@ def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
 
 def test_what_is_known_of_edges(tmp_path: Path) -> None:
     create = ("study", "create", tmp_path / "s.db", "--nodes", NODES, "--reward", "yield")
-    known = ("--tier", "feed", "--tiers", "heat, yield", "--forbid-edge", "yield:heat")
+    known = ("--tier", "feed", "--tiers", "heat, yield", "--exclude-edge", "yield:heat")
     outcome = run(*create, *known, "--require-edge", "feed->heat", "--json")
     assert json.loads(outcome.out)["settings"]["knowledge"] == {
         "tiers": [["feed"], ["heat", "yield"]],
-        "forbidden": [["yield", "heat"]],
+        "excluded": [["yield", "heat"]],
         "required": [["feed", "heat"]],
     }
     create = (*create[:2], tmp_path / "t.db", *create[3:])
     for wrong in ("heat", "heat:", ":heat", "a:b:c", "->heat"):
-        assert run(*create, "--forbid-edge", wrong).code == 2
+        assert run(*create, "--exclude-edge", wrong).code == 2
     outcome = run(*create, "--require-edge", "heat:feed", "--tier", "feed", "--tier", "heat")
-    assert (outcome.code, "required and forbidden" in outcome.err) == (1, True)
+    assert (outcome.code, "required and excluded" in outcome.err) == (1, True)
     outcome = run(*create, "--require-edge", "heat:feed", "--policy", "ucb")
     assert "policy 'ucb' cannot use knowledge of edges" in outcome.err
     assert not (tmp_path / "t.db").exists()

@@ -32,8 +32,8 @@ def test_a_study_in_levels(tmp_path: Path) -> None:
     )  # fmt: skip
     asked = json.loads(done("ask", path, "--json"))
     assert set(asked["levels"]) == {"catalyst", "heat", "speed"}
-    played = "catalyst=none,heat,speed=20.5"
-    done("tell", path, "0", *(f"{node}=1" for node in NODES), "--played", played)
+    executed = "catalyst=none,heat,speed=20.5"
+    done("tell", path, "0", *(f"{node}=1" for node in NODES), "--executed", executed)
     with Study.open(path) as study:
         assert study.settings.costs == {"catalyst": {"none": 2.0}, "heat": 1.0}
         named = study.settings.named

@@ -114,11 +114,11 @@ def test_results_come_in_many_forms_and_wrong_ones_are_refused(make: Place) -> N
 def test_what_was_played_otherwise(make: Place) -> None:
     study = make()
     trial = study.ask()
-    study.tell(trial, VALUES, played={"heat": "on"})
+    study.tell(trial, VALUES, executed={"heat": "on"})
     assert study.ledger().trials[0].intervention == (1, 0, 0)
     with pytest.raises(StudyError, match="no factor 'heta'"):
-        study.correct(0, VALUES, played={"heta": "on"})
-    study.correct(0, VALUES, played=["stir"])
+        study.correct(0, VALUES, executed={"heta": "on"})
+    study.correct(0, VALUES, executed=["stir"])
     assert study.ledger().trials[0].intervention == (0, 1, 0)
 
 
@@ -162,23 +162,23 @@ def test_corrections_notes_and_keys(make: Place) -> None:
     assert [note.trial for note in study.ledger().notes] == [0, None]
     study.correct(0, None, "wrong sample")
     assert study.ledger().trials[0].state == "failed"
-    with pytest.raises(StudyError, match="played goes with values"):
-        study.correct(0, None, played={})
+    with pytest.raises(StudyError, match="executed goes with values"):
+        study.correct(0, None, executed={})
 
 
 def test_past_rounds(make: Place) -> None:
     study = make()
     rows = {"heat": [1.0, 2.0], "stir": [1.0, None], "yield": [0.0, 1.0], "do:heat": [0, 1]}
     with pytest.warns(LearningWarning, match="1 of 2 rows"):
-        assert study.add_observations(rows, source="1998", key="k") == 2
-    assert study.add_observations(rows, source="1998", key="k") == 2
+        assert study.import_rounds(rows, source="1998", key="k") == 2
+    assert study.import_rounds(rows, source="1998", key="k") == 2
     found = study.ledger().trials
     assert [r.intervention for r in found] == [(0, 0, 0), (1, 0, 0)]
     assert [(r.state, r.reason) for r in found] == [("imported", "1998")] * 2
     with pytest.raises(NotAskedError, match="nothing to explain"):
         study.explain(0)
     with pytest.raises(StudyError, match="'odd'"):
-        study.add_observations(rows | {"odd": [1, 2]})
+        study.import_rounds(rows | {"odd": [1, 2]})
 
 
 def test_far_values_and_gaps_are_said(make: Place) -> None:

@@ -26,14 +26,14 @@ def test_replay_gives_the_adjacency(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_each_removal_had_the_largest_score(seed: int) -> None:
-    """A fit with the earlier removals forbidden starts from the scores of that step."""
+    """A fit with the earlier removals excluded starts from the scores of that step."""
     sem, X, A = random_rounds(4, 100, seed)
     model = CSL(joint=False).fit(X, interventions=A, noise_mean=sem.noise_mean)
     history = [r for r in model.history_ if r.regime == 0]
     assert history
     for step, removal in enumerate(history):
         gone = [(f"x{r.parent}", f"x{r.child}") for r in history[:step]]
-        again = CSL(joint=False, forbidden=gone)
+        again = CSL(joint=False, excluded=gone)
         again.fit(X, interventions=A, noise_mean=sem.noise_mean)
         first = next(r for r in again.history_ if r.regime == 0)
         assert (first.parent, first.child) == (removal.parent, removal.child)

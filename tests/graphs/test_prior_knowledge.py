@@ -22,11 +22,11 @@ def pairs(chosen: np.ndarray) -> list[tuple[str, str]]:
 
 
 @given(st.integers(0, 10**6), st.booleans(), st.floats(0, 0.9))
-def test_forbidden_edges_never_appear(seed: int, joint: bool, share: float) -> None:
+def test_excluded_edges_never_appear(seed: int, joint: bool, share: float) -> None:
     sem, X, A = random_rounds(5, 60, seed % 7)
     banned = np.random.default_rng(seed).random((5, 5)) < share
     np.fill_diagonal(banned, False)
-    model = CSL(forbidden=pairs(banned), joint=joint)
+    model = CSL(excluded=pairs(banned), joint=joint)
     model.fit(X, interventions=A, noise_mean=sem.noise_mean)
     assert not (model.adjacency_ & banned).any()
     assert not any(banned[r.parent, r.child] for r in model.history_)
@@ -71,7 +71,7 @@ def test_one_tier_of_all_nodes_says_nothing() -> None:
 
 
 def test_edges_against_required_ones_are_no_candidates() -> None:
-    """x0 -> x1 -> x2 forbids x1 -> x0, x2 -> x1 and x2 -> x0 before any score is computed."""
+    """x0 -> x1 -> x2 excludes x1 -> x0, x2 -> x1 and x2 -> x0 before any score is computed."""
     sem, X, A = random_rounds(5, 60, 0)
     model = CSL(required=[("x0", "x1"), ("x1", "x2")])
     model.fit(X, interventions=A, noise_mean=sem.noise_mean)
@@ -92,12 +92,12 @@ def test_a_full_order_leaves_nothing_to_remove() -> None:
 def test_nodes_by_position_and_by_name_are_the_same() -> None:
     sem, X, A = random_rounds(5, 60, 0)
     by_name: dict[str, Any] = {
-        "forbidden": [("x0", "x4")],
+        "excluded": [("x0", "x4")],
         "required": [("x1", "x2")],
         "tiers": [["x3"], ["x4"]],
     }
     by_position: dict[str, Any] = {
-        "forbidden": [(0, -1)],
+        "excluded": [(0, -1)],
         "required": [(1, 2)],
         "tiers": [[3], [4]],
     }
@@ -116,20 +116,20 @@ def test_nodes_by_position_and_by_name_are_the_same() -> None:
             "required edges contain the cycle x0 -> x1 -> x2 -> x0",
         ),
         (
-            {"required": [("x0", "x1")], "forbidden": [("x0", "x1")]},
-            "edge x0 -> x1 is required and forbidden",
+            {"required": [("x0", "x1")], "excluded": [("x0", "x1")]},
+            "edge x0 -> x1 is required and excluded",
         ),
         (
             {"required": [("x3", "x1")], "tiers": [["x1"], ["x3"]]},
-            r"edge x3 -> x1 is required and forbidden \(or against tiers\)",
+            r"edge x3 -> x1 is required and excluded \(or against tiers\)",
         ),
         ({"tiers": [["x1"], ["x1"]]}, "node 'x1' stands in two tiers"),
-        ({"forbidden": [("x1", "x1")]}, "node 'x1' cannot be its own parent"),
+        ({"excluded": [("x1", "x1")]}, "node 'x1' cannot be its own parent"),
         ({"required": [("x1", "x9")]}, "there is no node 'x9'"),
         ({"tiers": [["x1", "pressure"]]}, "there is no node 'pressure'"),
-        ({"forbidden": ["x1"]}, "an edge is a pair"),
-        ({"forbidden": [("x0", "x1", "x2")]}, "an edge is a pair"),
-        ({"forbidden": [(0, 7)]}, "there is no node 7"),
+        ({"excluded": ["x1"]}, "an edge is a pair"),
+        ({"excluded": [("x0", "x1", "x2")]}, "an edge is a pair"),
+        ({"excluded": [(0, 7)]}, "there is no node 7"),
     ],
 )
 def test_contradictions(settings: dict[str, Any], message: str) -> None:

@@ -30,7 +30,7 @@ def test_settings_are_stored_as_given_and_cloned() -> None:
         "mutual_information": "squares",
         "max_samples": 50,
         "keep": "newest",
-        "forbidden": [("x0", "x1")],
+        "excluded": [("x0", "x1")],
         "required": [("x1", "x0")],
         "tiers": [["x1"], ["x0"]],
         "on_few_samples": "unknown",

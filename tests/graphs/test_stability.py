@@ -70,6 +70,6 @@ def test_edges_of_an_unknown_mechanism_have_no_stability() -> None:
 
 
 def test_prior_knowledge_holds_in_every_resample() -> None:
-    shares = stability(1, required=[("x0", "x1")], forbidden=[("x2", "x3")])
+    shares = stability(1, required=[("x0", "x1")], excluded=[("x2", "x3")])
     assert (shares[:, 0, 1] == 1).all()
     assert (shares[:, 2, 3] == 0).all()

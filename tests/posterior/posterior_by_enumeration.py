@@ -84,7 +84,7 @@ def enumerate_pairs(
     noise_mean: FloatArray | None,
     edge_probability: float | None = 0.5,  # None: the density itself is uniform, per mechanism
     noise_std: float | None = None,
-    forbidden: BoolArray | None = None,
+    excluded: BoolArray | None = None,
     required: BoolArray | None = None,
 ) -> Enumeration:
     n = X.shape[1]
@@ -121,7 +121,7 @@ def enumerate_pairs(
             for node in range(n):
                 parents = tuple(np.flatnonzero(dag[:, node]).tolist())
                 total += scores[regime][node][parents] if with_data else prior_scores[len(parents)]
-            possible = forbidden is None or not (dag & forbidden).any()
+            possible = excluded is None or not (dag & excluded).any()
             possible &= required is None or bool((dag >= required).all())
             totals.append(total if possible else -np.inf)
         return np.array(totals)

@@ -29,7 +29,7 @@ SETTINGS: dict[str, Any] = {
     "intercept_scale": 10.0,
     "noise_scale": "estimate",
     "noise_std": 1.0,
-    "forbidden": [("x0", "x1")],
+    "excluded": [("x0", "x1")],
     "required": [("x1", "x0")],
     "tiers": [["x1"], ["x0"]],
     "context": ["x1"],
@@ -156,7 +156,7 @@ def test_prior_knowledge_by_name() -> None:
     sem, X, A = rounds(5, 100, 0)
     model = GraphPosterior(
         miss_probability_per_edge=0.5,
-        forbidden=[("x0", "x4")],
+        excluded=[("x0", "x4")],
         required=[("x3", "x1")],
         tiers=[["x2", "x3"], ["x4"]],
     ).fit(X, interventions=A, noise_mean=sem.noise_mean)

@@ -237,7 +237,7 @@ def test_prior_knowledge_of_factors_is_exact() -> None:
         )
         return found
 
-    assert effects(forbidden=[("load", "yield")])["load"]["yield"] == 0.0
+    assert effects(excluded=[("load", "yield")])["load"]["yield"] == 0.0
     assert effects(required=[("kind", "heat")])["kind"]["heat"] == 1.0
     tiers = effects(tiers=[["weather", "heat"], ["kind", "yield"]])
     assert tiers["kind"]["weather"] == tiers["kind"]["heat"] == 0.0 < tiers["load"]["heat"]
@@ -324,7 +324,7 @@ def test_too_many_levels_are_refused() -> None:
             "edge load -> heat is required, and heat is context",
         ),
         ({"required": [("heat", "load")]}, {}, "load is a factor: nothing that is measured"),
-        ({"forbidden": [("fan", "heat")]}, {}, "there is no node 'fan'"),
+        ({"excluded": [("fan", "heat")]}, {}, "there is no node 'fan'"),
         ({"method": "sampled"}, {}, "'sampled' cannot learn what factors act on"),
         ({"miss_probability_whole_graph": 0.1}, {}, "miss_probability_whole_graph cannot be used"),
         ({}, {"noise_mean": 1.0}, "noise_mean cannot be used with factors"),
@@ -378,7 +378,7 @@ def _slopes(of_x: float, of_z: float) -> GraphPosterior:
     a = 10 * rng.normal(size=240)
     b = np.where(kind == "x", of_x, of_z) * a + 3.0 * (kind == "x") + rng.normal(size=240)
     # without other factors the direction would be open
-    model = GraphPosterior(forbidden=[("x1", "x0")])
+    model = GraphPosterior(excluded=[("x1", "x0")])
     return model.fit(np.column_stack([a, 100 * b + 5000]), factors={"kind": kind})
 
 

@@ -79,15 +79,15 @@ def test_prior_knowledge_is_exact(seed: int) -> None:
     order = rng.permutation(4)
     required = np.zeros((4, 4), dtype=bool)
     required[np.ix_(order, order)] = np.triu(rng.random((4, 4)) < 0.3, 1)
-    forbidden = (rng.random((4, 4)) < 0.3) & ~required
+    excluded = (rng.random((4, 4)) < 0.3) & ~required
     settings: dict[str, Any] = {"noise_mean": sem.noise_mean}
-    posterior = posterior_of(X, A, allowed=~forbidden, required=required, **settings)
-    compare(posterior, enumerate_pairs(X, A, forbidden=forbidden, required=required, **settings))
+    posterior = posterior_of(X, A, allowed=~excluded, required=required, **settings)
+    compare(posterior, enumerate_pairs(X, A, excluded=excluded, required=required, **settings))
     assert (posterior.edge_probability[:, required] == 1).all()
-    assert (posterior.edge_probability[:, forbidden] == 0).all()
+    assert (posterior.edge_probability[:, excluded] == 0).all()
     for draw in posterior.draw(rng, 50).adjacency:
         assert (draw >= required).all()
-        assert not (draw & forbidden).any()
+        assert not (draw & excluded).any()
 
 
 @pytest.mark.parametrize("seed", range(3))

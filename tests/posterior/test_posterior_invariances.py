@@ -20,14 +20,14 @@ def test_relabelling_nodes_relabels_probabilities(
 ) -> None:
     sem, X, A = rounds(6, 25, seed)
     mean = sem.noise_mean + np.arange(6) if known_mean else None
-    forbidden = np.zeros((6, 6), dtype=bool)
-    forbidden[0, 3] = forbidden[4, 1] = True
-    plain = posterior_of(X, A, noise_mean=mean, allowed=~forbidden)
+    excluded = np.zeros((6, 6), dtype=bool)
+    excluded[0, 3] = excluded[4, 1] = True
+    plain = posterior_of(X, A, noise_mean=mean, allowed=~excluded)
     moved = posterior_of(
         X[:, labels],
         A[:, labels],
         noise_mean=None if mean is None else mean[labels],
-        allowed=~forbidden[np.ix_(labels, labels)],
+        allowed=~excluded[np.ix_(labels, labels)],
     )
     np.testing.assert_allclose(
         moved.edge_probability,
@@ -99,7 +99,7 @@ def test_memory_is_checked_before_any_is_taken() -> None:
 def test_contradicting_knowledge_is_refused() -> None:
     both = np.zeros((3, 3), dtype=bool)
     both[0, 1] = True
-    with pytest.raises(ModelError, match="edge 0 -> 1 is required and forbidden"):
+    with pytest.raises(ModelError, match="edge 0 -> 1 is required and excluded"):
         ExactPosterior(3, required=both, allowed=~both)
     both[1, 0] = True
     with pytest.raises(ModelError, match="no order of the nodes fits"):

@@ -102,7 +102,7 @@ def test_mechanisms_without_data_keep_their_prior() -> None:
 
 
 @pytest.mark.parametrize("n_candidates", [4, 20])
-def test_required_and_forbidden_edges_are_enforced(n_candidates: int) -> None:
+def test_required_and_excluded_edges_are_enforced(n_candidates: int) -> None:
     sem, X, A = rounds(9, 40, 2)
     allowed, required = np.ones((2, 9, 9), dtype=bool), np.zeros((2, 9, 9), dtype=bool)
     order = sem.order
@@ -211,5 +211,5 @@ def test_refusals() -> None:
     cycle[0, 1] = cycle[1, 2] = cycle[2, 0] = True
     with pytest.raises(ModelError, match="no order of the nodes fits"):
         SampledPosterior(25, required=cycle)
-    with pytest.raises(ModelError, match="edge 0 -> 1 is required and forbidden"):
+    with pytest.raises(ModelError, match="edge 0 -> 1 is required and excluded"):
         SampledPosterior(25, required=cycle, allowed=~cycle)

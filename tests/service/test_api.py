@@ -87,12 +87,12 @@ def test_a_repeated_result_is_compared_with_what_was_told_not_with_its_correctio
     site: Served,
 ) -> None:
     ask(site)
-    tell(site, 0, played={"heat": "on"})
+    tell(site, 0, executed={"heat": "on"})
     other = VALUES | {"heat": 9.0}
     body = {"values": other, "reason": "typed wrongly"}
     assert site("POST", "trials/0/corrections", body, key="k").status == 201
-    assert tell(site, 0, played={"heat": "on"}).status == 200
-    assert tell(site, 0, other, played={"heat": "on"}).status == 409
+    assert tell(site, 0, executed={"heat": "on"}).status == 200
+    assert tell(site, 0, other, executed={"heat": "on"}).status == 409
     found = site("GET", "trials/0").json
     assert found["values"] == other
     (before,) = found["corrections"]
@@ -115,13 +115,13 @@ def test_trials_end_without_a_result(site: Served, state: str) -> None:
     [
         ({"state": "told"}, None),
         ({"state": "failed", "values": VALUES}, None),
-        ({"state": "failed", "played": {}}, None),
+        ({"state": "failed", "executed": {}}, None),
         ({"state": "told", "values": VALUES, "reason": "why"}, None),
         ({"state": "told", "values": {"heat": 1.0}}, "stir"),
         ({"state": "told", "values": VALUES | {"heta": 1.0}}, "heta"),
         ({"state": "told", "values": VALUES | {"heat": 1e200}}, "heat"),
         ({"state": "told", "values": VALUES | {"heat": "1"}}, None),
-        ({"state": "told", "values": VALUES, "played": {"heta": "on"}}, None),
+        ({"state": "told", "values": VALUES, "executed": {"heta": "on"}}, None),
         ({"state": "told", "values": VALUES, "else": 1}, None),
     ],
 )
@@ -144,9 +144,9 @@ def test_requests_with_a_key_are_done_once(site: Served) -> None:
         ("notes", {"text": "hot day", "trial": 0}, {"text": "cold day"}),
         ("trials/0/corrections", {"values": None}, {"values": VALUES}),
         (
-            "observations",
-            {"observations": [{"values": VALUES, "levels": {"heat": "on"}}], "source": "1998"},
-            {"observations": [{"values": VALUES}]},
+            "rounds",
+            {"rounds": [{"values": VALUES, "levels": {"heat": "on"}}], "source": "1998"},
+            {"rounds": [{"values": VALUES}]},
         ),
     ):
         head = site("GET", "study").json["head"]
@@ -202,8 +202,8 @@ def test_refusals_are_problems(
     "wrong", [{"values": {"heat": 1.0}}, {"values": VALUES, "levels": {"heta": "on"}}]
 )
 def test_wrong_past_rounds_are_named_by_row(shared: Served, wrong: dict[str, Any]) -> None:
-    body = {"observations": [{"values": VALUES}, wrong]}
-    answer = shared("POST", "observations", body, key="k")
+    body = {"rounds": [{"values": VALUES}, wrong]}
+    answer = shared("POST", "rounds", body, key="k")
     assert (answer.status, answer.json["detail"][:6]) == (422, "row 2:")
 
 

@@ -94,7 +94,7 @@ def test_nobody_waits_for_an_explanation_of_an_old_trial(path: Path, explainer: 
             assert site("GET", name).status == 200
         assert site("POST", "predictions", {"interventions": [{}]}).status == 200
         past = {"values": dict.fromkeys(SEM.nodes, 0.5)}
-        assert site("POST", "observations", {"observations": [past]}, key="k").status == 201
+        assert site("POST", "rounds", {"rounds": [past]}, key="k").status == 201
         asked = site("POST", "trials", {"worker": "w"}).json["trials"][0]["trial"]
         assert site("GET", explanation(asked)).json["rounds_known"] == ROUNDS + 1
         assert not old.done()

@@ -59,7 +59,7 @@ def test_requests_whose_answers_were_lost_are_done_once(
         for act in (
             lambda: study.note("hot"),
             lambda: study.correct(0, VALUES, "again"),
-            lambda: study.add_observations({"heat": [1], "yield": [2], "do:heat": [0]}),
+            lambda: study.import_rounds({"heat": [1], "yield": [2], "do:heat": [0]}),
         ):
             lost = lose(monkeypatch, "POST", 1)
             act()

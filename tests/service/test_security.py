@@ -198,9 +198,9 @@ def test_a_name_given_twice_is_refused(open_site: Served, text: str) -> None:
 def test_a_node_measured_twice_is_refused_in_a_large_body_too(open_site: Served) -> None:
     rounds = '{"levels": {}, "values": {"heat": 1.0, "yield": 2.0}},' * 30_000
     last = '{"levels": {}, "values": {"heat": 1.0, "yield": 2.0, "heat": 3.0}}'
-    text = f'{{"observations": [{rounds}{last}]}}'.encode()
+    text = f'{{"rounds": [{rounds}{last}]}}'.encode()
     assert len(text) > operations.LARGE_BYTES
-    answer = open_site("POST", "observations", raw=text, key="large")
+    answer = open_site("POST", "rounds", raw=text, key="large")
     assert (answer.status, "'heat'" in answer.json["detail"]) == (400, True)
 
 
@@ -260,7 +260,7 @@ def test_every_answer_says_how_a_browser_must_treat_it(open_site: Served, path: 
     assert (preflight.status, "access-control-allow-origin" in preflight.headers) == (405, False)
 
 
-@pytest.mark.parametrize(("path", "most"), [("notes", 2**20), ("observations", 20 * 2**20)])
+@pytest.mark.parametrize(("path", "most"), [("notes", 2**20), ("rounds", 20 * 2**20)])
 def test_large_bodies_are_refused_unread(open_site: Served, path: str, most: int) -> None:
     with open_site.socket() as line:
         head = f"POST /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\n"

@@ -89,9 +89,9 @@ def test_others_tell_while_rounds_are_checked_and_looked_at(
 
     for name in reached:
         watch(name)
-    body = {"observations": [{"values": VALUES, "levels": {"heat": "on"}}, {"values": VALUES}]}
+    body = {"rounds": [{"values": VALUES, "levels": {"heat": "on"}}, {"values": VALUES}]}
     with ThreadPoolExecutor(1) as apart:
-        imported = apart.submit(lambda: site("POST", "observations", body, key="k"))
+        imported = apart.submit(lambda: site("POST", "rounds", body, key="k"))
         for number, name in enumerate(reached):
             assert reached[name].wait(LATE)
             assert tell(site, number) == 201

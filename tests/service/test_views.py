@@ -87,7 +87,7 @@ def test_rewards_come_in_few_buckets_that_lose_nothing(looked: tuple[Study, View
     _, views = looked
     study = Study.create(None, ["a", "y"], "y", policy="random")
     values = list(range(1203))
-    study.add_observations({"a": values, "y": values, "do:a": [0] * 1203, "do:y": [0] * 1203})
+    study.import_rounds({"a": values, "y": values, "do:a": [0] * 1203, "do:y": [0] * 1203})
     rewards = rewards_view(study.ledger(), [], views.best, 2)
     assert len(rewards.buckets) <= BUCKETS
     assert sum(bucket.results for bucket in rewards.buckets) == 1203
@@ -127,7 +127,7 @@ def test_far_values_step_by_step_are_those_of_all_at_once() -> None:
         part = {name: list(column[begin : begin + 30]) for name, column in frame.items()}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(study, "_warn", lambda *_: None)
-            study.add_observations(part)
+            study.import_rounds(part)
             if begin == 270:
                 study.correct(240, [0.0, 0.0])
         ledger = study.ledger()

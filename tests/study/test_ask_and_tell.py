@@ -126,7 +126,7 @@ def test_a_value_not_measured_is_kept_and_left_out() -> None:
 def test_past_rounds_are_learned_from(library: type) -> None:
     study = Study.create(None, **SETTINGS)
     table = {"heat": [1.0, 2.0], "stir": [1.0, 3.0], "yield": [0.5, 0.1], "do:stir": [0, 1]}
-    assert study.add_observations(library(table), source="last year") == 2
+    assert study.import_rounds(library(table), source="last year") == 2
     assert list(study.history()["state"]) == ["imported"] * 2
     assert study.ledger().trials[1].intervention == (0, 1, 0)
     assert study.policy.n_told == 2
@@ -137,7 +137,7 @@ def test_empty_cells_of_past_rounds_are_not_measured() -> None:
     study = Study.create(None, **SETTINGS)
     frame = pd.DataFrame({"heat": [1.0, np.nan], "stir": [1.0, 3.0], "yield": [0.5, 0.1]})
     with pytest.warns(LearningWarning, match="1 of 2 rows"):
-        study.add_observations(frame)
+        study.import_rounds(frame)
     assert study.policy.n_told == 1
 
 
@@ -155,7 +155,7 @@ def test_empty_cells_of_past_rounds_are_not_measured() -> None:
 def test_wrong_past_rounds_are_refused(table: dict[str, list[float]], message: str) -> None:
     study = Study.create(None, **SETTINGS)
     with pytest.raises(StudyError, match=message):
-        study.add_observations(table)
+        study.import_rounds(table)
     assert not study.ledger().trials
 
 

@@ -24,7 +24,7 @@ def study() -> Study:
     a = rng.integers(0, 2, (600, 4), dtype=np.uint8)
     x = SEM.sample(a, rng)
     columns = {node: x[:, i].tolist() for i, node in enumerate(NODES)}
-    made.add_observations(columns | {f"do:{n}": a[:, i].tolist() for i, n in enumerate(NODES)})
+    made.import_rounds(columns | {f"do:{n}": a[:, i].tolist() for i, n in enumerate(NODES)})
     return made
 
 
@@ -187,7 +187,7 @@ def test_explain_names_prediction_edges_teaching_and_rival() -> None:
     assert sum(m["share_of_uncertainty"] for m in told["mechanisms"]) <= 1 + 1e-9
     with pytest.raises(StudyError, match="there is no trial"):
         study.explain(1000)
-    study.add_observations({node: [1.0] for node in NODES})
+    study.import_rounds({node: [1.0] for node in NODES})
     with pytest.raises(StudyError, match="not asked"):
         study.explain(150)
 

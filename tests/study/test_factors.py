@@ -93,8 +93,8 @@ def test_what_was_really_set_is_said_in_levels() -> None:
     study.tell(trial, [1.0, 2.0, 3.0, 4.0], {"catalyst": "none"})
     assert study.ledger().trials[0].intervention == (2, 2, 0, 0)
     with pytest.raises(StudyError, match="'catalyst' is not just on: say which level"):
-        study.correct(trial, [1.0, 2.0, 3.0, 4.0], played=["catalyst"])
-    study.correct(trial, [1.0, 2.0, 3.0, 4.0], played=["heat"])
+        study.correct(trial, [1.0, 2.0, 3.0, 4.0], executed=["catalyst"])
+    study.correct(trial, [1.0, 2.0, 3.0, 4.0], executed=["heat"])
     assert study.ledger().trials[0].intervention == (0, 0, 1, 0)
     with pytest.raises(StudyError, match="no levels of the factors give the regimes"):
         study.predict([[1, 0, 0, 0]])
@@ -193,15 +193,15 @@ def test_factors_cannot_change_and_intervenable_can() -> None:
 def test_past_rounds_in_levels(tmp_path: Path) -> None:
     study = create()
     values = {node: [1.0, 2.0, 3.0] for node in NODES}
-    study.add_observations(
+    study.import_rounds(
         values | {"do:catalyst": ["new", "old", "none"], "do:heat": [0, True, "on"]}
     )
-    played = [r.intervention for r in study.ledger().trials]
-    assert played == [(1, 1, 0, 0), (0, 0, 1, 0), (2, 2, 1, 0)]
+    executed = [r.intervention for r in study.ledger().trials]
+    assert executed == [(1, 1, 0, 0), (0, 0, 1, 0), (2, 2, 1, 0)]
     table = study.export(tmp_path / "trials.csv")
     again = create()
-    assert again.add_observations(str(table)) == 3
-    assert [r.intervention for r in again.ledger().trials] == played
+    assert again.import_rounds(str(table)) == 3
+    assert [r.intervention for r in again.ledger().trials] == executed
     for column, message in (
         ({"do:catalyst": ["new", "", "old"]}, "row 1 of column 'do:catalyst' is empty"),
         ({"do:catalyst": ["new", 1, "old"]}, "row 1 of column 'do:catalyst': factor 'catalyst'"),
@@ -211,9 +211,9 @@ def test_past_rounds_in_levels(tmp_path: Path) -> None:
         ({"intervened": ["rate", "", ""]}, "which is not a node that is switched"),
     ):
         with pytest.raises(StudyError, match=message):
-            create().add_observations(values | column)
+            create().import_rounds(values | column)
     named = create()
-    named.add_observations(values | {"intervened": ["heat", "", "heat"]})
+    named.import_rounds(values | {"intervened": ["heat", "", "heat"]})
     assert [r.intervention for r in named.ledger().trials] == [(0, 0, 1, 0), (0,) * 4, (0, 0, 1, 0)]
 
 

@@ -130,7 +130,7 @@ def test_corrections_and_past_rounds_are_looked_at_too() -> None:
     frame = {node: OTHERS.tolist() for node in NODES}
     frame["stir"][2] = 1e5  # before ten others have come
     with pytest.warns(FarValueWarning, match="trial 22: 'stir' is 100000") as caught:
-        study.add_observations(frame)
+        study.import_rounds(frame)
     assert sum("trial 22" in str(w.message) for w in caught) == 1
 
 
@@ -141,7 +141,7 @@ def test_many_far_values_are_not_all_listed_at_once() -> None:
         for node in NODES:
             frame[node] = [*frame[node][:row], 10.0 ** (5 + row / 10), *frame[node][row + 1 :]]
     with pytest.warns(FarValueWarning) as caught:
-        study.add_observations(frame)
+        study.import_rounds(frame)
     assert len(caught) == 6
     assert "and 4 values more" in str(caught[-1].message)
     assert len(study.far_values()) == 9
@@ -158,7 +158,7 @@ class Counted(list[Record]):
 def test_the_cost_of_a_round_does_not_grow() -> None:
     study = Study.create(None, **SETTINGS)
     rng = np.random.default_rng(1)
-    study.add_observations({node: rng.normal(10.0, 1.0, 1000).tolist() for node in NODES})
+    study.import_rounds({node: rng.normal(10.0, 1.0, 1000).tolist() for node in NODES})
     ledger = study.ledger()
     ledger.trials = trials = Counted(ledger.trials)
     assert far_values(ledger, [999]) == []
@@ -172,7 +172,7 @@ def test_all_at_once_are_those_found_one_by_one() -> None:
     rows[[50, 250], 2] = 3.0
     study = Study.create(None, **SETTINGS)
     with pytest.warns(CausalArmsWarning):
-        study.add_observations({node: rows[:, i].tolist() for i, node in enumerate(NODES)})
+        study.import_rounds({node: rows[:, i].tolist() for i, node in enumerate(NODES)})
     study.correct(7, None)
     expected = []
     for t, i in np.ndindex(400, 3):
@@ -202,7 +202,7 @@ def test_correcting_heals_fully(policy: str) -> None:
     study.correct(number, right)
     twin = Study.create(None, **settings)
     records = study.ledger().trials
-    twin.add_observations(
+    twin.import_rounds(
         {node: [r.values[i] for r in records if r.values] for i, node in enumerate(NODES)},
         {node: [r.intervention[i] for r in records] for i, node in enumerate(NODES)},
     )

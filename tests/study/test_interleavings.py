@@ -26,7 +26,7 @@ STEPS = st.lists(
         st.tuples(st.just("abandon"), st.integers(0, 5)),
         st.tuples(st.just("import"), st.integers(1, 30)),
         st.tuples(st.just("correct"), st.integers(0, 40)),
-        st.tuples(st.just("correct played"), st.integers(0, 40)),
+        st.tuples(st.just("correct executed"), st.integers(0, 40)),
         st.tuples(st.just("withdraw"), st.integers(0, 40)),
         st.tuples(st.just("note"), st.integers(0, 1)),
         st.tuples(st.just("horizon"), st.integers(100, 200)),
@@ -68,14 +68,14 @@ def take(study: Study, path: Path, step: str, number: object) -> Study:
     elif step == "import":
         assert isinstance(number, int)
         columns = {node: [float(i * k % 7) for i in range(number)] for k, node in enumerate(NODES)}
-        study.add_observations(columns | {"do:heat": [i % 2 for i in range(number)]})
-    elif step in ("correct", "correct played", "withdraw"):
+        study.import_rounds(columns | {"do:heat": [i % 2 for i in range(number)]})
+    elif step in ("correct", "correct executed", "withdraw"):
         done = [r.number for r in study.ledger().trials if r.values is not None]
         if done:
             assert isinstance(number, int)
             values = None if step == "withdraw" else [1.0, 2.0, 0.5]
-            played = [NODES[number % 3]] if step == "correct played" else None
-            study.correct(done[number % len(done)], values, played=played)
+            executed = [NODES[number % 3]] if step == "correct executed" else None
+            study.correct(done[number % len(done)], values, executed=executed)
     elif step == "note":
         study.note("a remark")
     elif step == "horizon":

@@ -17,7 +17,7 @@ from causalarms.study.settings import Settings
 
 KNOWN = {
     "tiers": [["yield"], ["heat", "stir"]],
-    "forbidden": [["stir", "heat"]],
+    "excluded": [["stir", "heat"]],
     "required": [["yield", "stir"]],
 }
 CAN = ("csl-ucb", "csl-ucb-cd", "posterior", "posterior-cd")
@@ -35,17 +35,17 @@ def test_policies_keep_to_it(policy: str) -> None:
     play(study, 70)
     play(free, 70)
     heat, stir, reward = range(3)
-    forbidden = [(heat, reward), (stir, reward), (stir, heat)]
+    excluded = [(heat, reward), (stir, reward), (stir, heat)]
     graph, believed = study.graph(), study.policy.adjacency
     assert believed is not None
     for of in (believed, graph.adjacency):
-        assert not any(of[:, parent, child].any() for parent, child in forbidden)
+        assert not any(of[:, parent, child].any() for parent, child in excluded)
     assert believed[:, reward, stir].all()
     assert graph.adjacency[graph.known[:, stir], reward, stir].all()
     found = {(e["parent"], e["child"]) for e in study.graph().edges()}
     assert ("yield", "stir") in found
     unaware = free.graph().adjacency
-    assert any(unaware[:, p, c].any() for p, c in forbidden) or not unaware[:, reward, stir].all()
+    assert any(unaware[:, p, c].any() for p, c in excluded) or not unaware[:, reward, stir].all()
 
 
 @pytest.mark.parametrize("policy", CAN)
@@ -68,23 +68,23 @@ def test_policies_that_cannot_use_it_are_refused_by_name(policy: str, tmp_path: 
         Study.create(tmp_path / "s.db", **settings, knowledge=KNOWN)
     assert not (tmp_path / "s.db").exists()
     if policy in ("ucb", "random"):  # others need more rounds or knowledge
-        Study.create(None, **settings, knowledge={"tiers": [], "forbidden": []})
+        Study.create(None, **settings, knowledge={"tiers": [], "excluded": []})
 
 
 @pytest.mark.parametrize(
     ("knowledge", "message"),
     [
         ({"required": [["heat", "stir"], ["stir", "heat"]]}, "cycle heat -> stir -> heat"),
-        (KNOWN | {"required": [["stir", "heat"]]}, "stir -> heat is required and forbidden"),
-        ({"forbidden": [["het", "stir"]]}, "no node 'het'; did you mean 'heat'"),
-        ({"forbidden": [["heat"]]}, r"a pair \[parent, child\], not \['heat'\]"),
-        ({"forbidden": ["heat:stir"]}, "must be a list of nodes, not 'heat:stir'"),
-        ({"forbidden": "heat"}, "a list of lists of nodes, not 'heat'"),
+        (KNOWN | {"required": [["stir", "heat"]]}, "stir -> heat is required and excluded"),
+        ({"excluded": [["het", "stir"]]}, "no node 'het'; did you mean 'heat'"),
+        ({"excluded": [["heat"]]}, r"a pair \[parent, child\], not \['heat'\]"),
+        ({"excluded": ["heat:stir"]}, "must be a list of nodes, not 'heat:stir'"),
+        ({"excluded": "heat"}, "a list of lists of nodes, not 'heat'"),
         ({"required": [["heat", "heat"]]}, "cannot be its own parent"),
         ({"tiers": [["heat"], ["heat"]]}, "stands in two tiers"),
         ({"tiers": 3}, "'tiers' must be a list of lists"),
-        ({"tier": [["heat"]]}, "no knowledge 'tier'; there are tiers, forbidden, required"),
-        ([], r"knowledge must be tiers, forbidden, required with lists of nodes, not \[\]"),
+        ({"tier": [["heat"]]}, "no knowledge 'tier'; there are tiers, excluded, required"),
+        ([], r"knowledge must be tiers, excluded, required with lists of nodes, not \[\]"),
     ],
 )
 def test_what_contradicts_itself_is_refused(knowledge: Any, message: str) -> None:
@@ -93,14 +93,14 @@ def test_what_contradicts_itself_is_refused(knowledge: Any, message: str) -> Non
 
 
 def test_it_is_stored_by_name_and_may_change(tmp_path: Path) -> None:
-    given = {"tiers": ([2], ("heat", 1)), "forbidden": [(1, 0)], "required": ()}
+    given = {"tiers": ([2], ("heat", 1)), "excluded": [(1, 0)], "required": ()}
     with Study.create(tmp_path / "s.db", **SETTINGS, knowledge=given) as study:
         play(study, 60)
         before = state_of(study)
     with Study.open(tmp_path / "s.db") as study:
         assert study.settings.knowledge == {
             "tiers": [["yield"], ["heat", "stir"]],
-            "forbidden": [["stir", "heat"]],
+            "excluded": [["stir", "heat"]],
         }
         assert state_of(study) == before
         assert study.verify(replay=True).ok
@@ -141,7 +141,7 @@ def test_masks_of_policies_must_fit_an_order(policy: str) -> None:
     cycle = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=bool)
     with pytest.raises(ModelError, match="no order of the nodes fits the required"):
         make_policy(policy, n_nodes=3, horizon=200, required=cycle)
-    with pytest.raises(ModelError, match="0 -> 1 is required and forbidden"):
+    with pytest.raises(ModelError, match="0 -> 1 is required and excluded"):
         make_policy(policy, n_nodes=3, horizon=200, required=cycle, allowed=~cycle)
 
 

@@ -56,8 +56,8 @@ def test_past_rounds_of_a_node_without_a_switch_are_refused_by_row() -> None:
     study = Study.create(None, **(SETTINGS | {"intervenable": ["a"]}))  # type: ignore[arg-type]
     columns = {node: [1.0, 2.0] for node in SEM.nodes}
     with pytest.raises(StudyError, match="row 1 of column 'do:b': node 'b' has no switch"):
-        study.add_observations(columns | {"do:b": [0, 1]})
-    study.add_observations(columns | {"do:b": [0, 0]})
+        study.import_rounds(columns | {"do:b": [0, 1]})
+    study.import_rounds(columns | {"do:b": [0, 0]})
     assert study.policy.n_told == 2
 
 
@@ -65,7 +65,7 @@ def test_past_rounds_of_a_factor_that_may_not_be_moved_teach_something() -> None
     study = Study.create(
         None, nodes=SEM.nodes, reward="y", factors={"a": {}, "b": {}}, intervenable=["a"]
     )
-    study.add_observations({node: [1.0, 2.0] for node in SEM.nodes} | {"do:b": [0, 1]})
+    study.import_rounds({node: [1.0, 2.0] for node in SEM.nodes} | {"do:b": [0, 1]})
     assert study.policy.n_told == 2
     assert all(study.ask(worker=str(w)).levels["b"] == "off" for w in range(20))
 

@@ -56,7 +56,7 @@ def test_it_still_takes_results(path: Path) -> None:
         study.correct(3, [1.0, 2.0, 3.0])
         study.note("by hand")
         with pytest.warns(match="left out of learning"):
-            study.add_observations({"heat": [1.0], "stir": [None], "yield": [2.0], "do:heat": [0],
+            study.import_rounds({"heat": [1.0], "stir": [None], "yield": [2.0], "do:heat": [0],
                                     "do:stir": [0], "do:yield": [0]})  # fmt: skip
         assert len(study.ledger().order) == 14
 
@@ -136,7 +136,7 @@ def test_a_policy_is_built_once_to_create_and_never_to_read(
         study.far_values()
         study.verify()
         study.note("read")
-        study.add_observations({"heat": [1.0], "stir": [1.0], "yield": [2.0], "intervened": [""]})
+        study.import_rounds({"heat": [1.0], "stir": [1.0], "yield": [2.0], "intervened": [""]})
     assert built == []
 
 

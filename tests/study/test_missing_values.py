@@ -82,7 +82,7 @@ def test_gaps_are_learned_from_and_counted() -> None:
 
 def test_past_rounds_with_gaps_are_learned_from() -> None:
     study = Study.create(None, **SETTINGS)
-    study.add_observations({"heat": [1.0, None], "stir": [1.0, 3.0], "yield": [0.5, 0.1]})
+    study.import_rounds({"heat": [1.0, None], "stir": [1.0, 3.0], "yield": [0.5, 0.1]})
     assert study.policy.n_told == 2
     study.correct(1, [2.0, 3.0, 0.1], "found in the notebook")
     assert study.policy.n_told == 2

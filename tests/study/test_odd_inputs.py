@@ -96,7 +96,7 @@ CALLS: dict[str, Call] = {
     "create tiers": lambda _, odd: create(knowledge={"tiers": odd}),
     "create a tier": lambda _, odd: create(knowledge={"tiers": [["a"], odd]}),
     "create a node of a tier": lambda _, odd: create(knowledge={"tiers": [["a"], [odd]]}),
-    "create known edges": lambda _, odd: create(knowledge={"forbidden": odd}),
+    "create known edges": lambda _, odd: create(knowledge={"excluded": odd}),
     "create a known edge": lambda _, odd: create(knowledge={"required": [odd]}),
     "create a known parent": lambda _, odd: create(knowledge={"required": [(odd, "y")]}),
     "ask n": lambda study, odd: study.ask(odd),
@@ -108,10 +108,10 @@ CALLS: dict[str, Call] = {
     "tell a node": lambda study, odd: study.tell(
         study.ask(), {"a": 1, "b": 2, "y": 3, _key(odd): 4}
     ),
-    "tell played": lambda study, odd: study.tell(study.ask(), [1, 2, 3], played=odd),
-    "tell a level": lambda study, odd: study.tell(study.ask(), [1, 2, 3], played={"mode": odd}),
-    "tell a regime": lambda study, odd: study.tell(study.ask(), [1, 2, 3], played=[0, 0, odd]),
-    "tell a factor": lambda study, odd: study.tell(study.ask(), [1, 2, 3], played={_key(odd): 1}),
+    "tell executed": lambda study, odd: study.tell(study.ask(), [1, 2, 3], executed=odd),
+    "tell a level": lambda study, odd: study.tell(study.ask(), [1, 2, 3], executed={"mode": odd}),
+    "tell a regime": lambda study, odd: study.tell(study.ask(), [1, 2, 3], executed=[0, 0, odd]),
+    "tell a factor": lambda study, odd: study.tell(study.ask(), [1, 2, 3], executed={_key(odd): 1}),
     "fail": lambda study, odd: study.fail(study.ask(), odd),
     "abandon": lambda study, odd: study.abandon(odd),
     "predict": lambda study, odd: study.predict(odd),
@@ -122,26 +122,26 @@ CALLS: dict[str, Call] = {
     "correct trial": lambda study, odd: study.correct(odd, [1, 2, 3]),
     "correct values": lambda study, odd: study.correct(0, odd),
     "correct a value": lambda study, odd: study.correct(0, {"a": 1, "b": 2, "y": odd}),
-    "correct played": lambda study, odd: study.correct(0, [1, 2, 3], played=odd),
+    "correct executed": lambda study, odd: study.correct(0, [1, 2, 3], executed=odd),
     "note": lambda study, odd: study.note(odd),
     "note trial": lambda study, odd: study.note("seen", odd),
     "acknowledge": lambda study, odd: study.acknowledge(odd),
-    "add_observations": lambda study, odd: study.add_observations(odd),
-    "add a column": lambda study, odd: study.add_observations({"a": odd, "b": [1], "y": [1]}),
-    "add a cell": lambda study, odd: study.add_observations({"a": [odd], "b": [1], "y": [1]}),
-    "add a name": lambda study, odd: study.add_observations(
+    "import_rounds": lambda study, odd: study.import_rounds(odd),
+    "add a column": lambda study, odd: study.import_rounds({"a": odd, "b": [1], "y": [1]}),
+    "add a cell": lambda study, odd: study.import_rounds({"a": [odd], "b": [1], "y": [1]}),
+    "add a name": lambda study, odd: study.import_rounds(
         {"a": [1], "b": [1], "y": [1], _key(odd): [1]}
     ),
-    "add a level": lambda study, odd: study.add_observations(
+    "add a level": lambda study, odd: study.import_rounds(
         {"a": [1], "b": [1], "y": [1], "do:mode": [odd]}
     ),
-    "add interventions": lambda study, odd: study.add_observations(
+    "add interventions": lambda study, odd: study.import_rounds(
         {"a": [1], "b": [1], "y": [1]}, odd
     ),
-    "add a cell of interventions": lambda study, odd: study.add_observations(
+    "add a cell of interventions": lambda study, odd: study.import_rounds(
         {"a": [1], "b": [1], "y": [1]}, {"mode": [odd]}
     ),
-    "add intervened": lambda study, odd: study.add_observations(
+    "add intervened": lambda study, odd: study.import_rounds(
         {"a": [1], "b": [1], "y": [1]}, intervened=odd
     ),
     "change_settings": lambda study, odd: study.change_settings(costs=odd),

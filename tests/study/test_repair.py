@@ -81,7 +81,7 @@ def test_long_events_are_saved_although_the_first_line_is_damaged(
     path: Path, tmp_path: Path
 ) -> None:
     with Study.open(path) as study:
-        study.add_observations({node: [1.5] * 500 for node in study.nodes})  # several pages
+        study.import_rounds({node: [1.5] * 500 for node in study.nodes})  # several pages
     content = bytearray(path.read_bytes())
     content[3] ^= 1
     path.write_bytes(content)
@@ -93,7 +93,7 @@ def test_long_events_are_saved_although_the_first_line_is_damaged(
 def test_damage_beyond_the_events_is_found_by_sqlite(path: Path) -> None:
     """The list of free pages: no event is touched, and the next write would go wrong."""
     with Study.open(path) as study:
-        study.add_observations({node: [1.5] * 500 for node in study.nodes})
+        study.import_rounds({node: [1.5] * 500 for node in study.nodes})
     connection = sqlite3.connect(path)
     connection.execute("DELETE FROM events WHERE number = ?", (EVENTS + 1,))
     hash_ = connection.execute("SELECT hash FROM events WHERE number = ?", (EVENTS,)).fetchone()[0]
@@ -193,7 +193,7 @@ def test_a_symbolic_link_is_the_study_it_points_to(path: Path, tmp_path: Path) -
     assert (len(texts(path)), len(texts(tmp_path / "other.db"))) == (EVENTS + 4, EVENTS)
 
 
-@pytest.mark.parametrize("format_", [2, None])
+@pytest.mark.parametrize("format_", [3, None])
 def test_settings_of_another_format_are_refused(path: Path, format_: int | None) -> None:
     from causalarms.study.log import chain
     from causalarms.study.sqlite import SqliteStore
@@ -204,5 +204,5 @@ def test_settings_of_another_format_are_refused(path: Path, format_: int | None)
     text = json.dumps(event)
     other = path.with_name("other.db")
     SqliteStore.create(other, [Entry(1, text, chain(ROOT, text))])
-    with pytest.raises(StudyError, match=f"settings format {format_}, this one reads 1"):
+    with pytest.raises(StudyError, match=f"settings format {format_}, this one reads 1 to 2"):
         Study.open(other)

@@ -216,7 +216,7 @@ def test_past_rounds_need_not_say_what_factors_act_on() -> None:
     table: dict[str, list[Any]] = {f"do:{name}": [row[name] for row in rows] for name in FACTORS}
     values = [measured(row, rng) for row in rows]
     table |= {node: [value[node] for value in values] for node in NODES}
-    assert study.add_observations(table) == 20
+    assert study.import_rounds(table) == 20
     assert study.effects()[0]["acts_on"]["heat"] > 0.9
 
 

@@ -79,7 +79,7 @@ def test_a_trial_ends_once() -> None:
         (Ending(log.TOLD, 1, [1.0, 2.0, 3.0], [0, 7, 0]), "'stir'"),
         (Ending(log.NOTE, 1), "told, failed or abandoned"),
         (Ending(log.FAILED, 1, [1.0, 2.0, 3.0]), "trial 1 is failed"),
-        (Ending(log.ABANDONED, 1, played=[0, 0, 0]), "trial 1 is abandoned"),
+        (Ending(log.ABANDONED, 1, executed=[0, 0, 0]), "trial 1 is abandoned"),
         (Ending(log.FAILED, 1, reason="\ud800"), "the reason"),
     ],
 )

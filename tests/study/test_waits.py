@@ -325,7 +325,7 @@ def test_no_check_of_an_import_is_made_while_others_wait(
     watch(sys.modules["causalarms.study.inputs"], "far_values")
     watch(sys.modules["causalarms.study.inputs"], "canonical_rows")
     watch(study_module, "as_past_rounds")
-    study.add_observations({node: [1.0, 2.0, 3.0] for node in NODES})
+    study.import_rounds({node: [1.0, 2.0, 3.0] for node in NODES})
     assert held == [False] * 4
 
 
@@ -334,7 +334,7 @@ def test_large_events_of_others_are_read_before_others_have_to_wait(
 ) -> None:
     one = Study.create(path, **CHEAP)
     trial, two = one.ask(), Study.open(path)
-    one.add_observations({node: [1.0, 2.0, 3.0] for node in NODES})
+    one.import_rounds({node: [1.0, 2.0, 3.0] for node in NODES})
     held: list[bool] = []
     ordinary = Ledger._imported
 
@@ -369,7 +369,7 @@ def test_far_values_of_many_results_are_those_found_one_by_one(
         node: [None if v != v else v for v in x[:, i].tolist()] for i, node in enumerate(NODES)
     }
     with pytest.warns() as _:
-        study.add_observations(columns)
+        study.import_rounds(columns)
     found = far.far_values(study.ledger())
     monkeypatch.setattr(far, "BLOCK", n)
     assert found

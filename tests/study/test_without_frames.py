@@ -74,7 +74,7 @@ def test_it_can_be_imported_like_a_frame(study: Study) -> None:
     with patch.dict(sys.modules, BARE):
         other = Study.create(None, **SETTINGS)
         with pytest.warns(LearningWarning):
-            assert other.add_observations(study.history()) == 3
+            assert other.import_rounds(study.history()) == 3
     assert [r.values for r in other.ledger().trials] == [
         r.values for r in study.ledger().trials[:3]
     ]

@@ -31,6 +31,7 @@ WAYS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # further columns, a
     "intervened": ({"intervened": NAMES}, {}),
     "interventions": ({"interventions": NAMES}, {}),
     "targets": ({"targets": NAMES}, {}),
+    "intervention_targets": ({"intervention_targets": NAMES}, {}),
     "any name": ({"who": NAMES}, {"intervened": "who"}),
     "second table": ({}, {"interventions": FLAGS}),
     "second table of do:": ({}, {"interventions": DO}),

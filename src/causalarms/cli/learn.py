@@ -62,7 +62,7 @@ CONTINUOUS = ("golem", "dagma")
 METHODS = ["posterior", *CSL_METHODS, *CONTINUOUS]
 # Options that are settings of one learner have its names for them.
 CSL_ONLY = ("max_samples", "n_bootstrap", "on_few_samples")
-KNOWLEDGE = ("forbid", "require", "tier")
+KNOWLEDGE = ("exclude_edge", "require_edge", "tier")
 POSTERIOR_ONLY = (
     "miss_probability_per_edge", "miss_probability_whole_graph", "noise_scale", "context",
 )  # fmt: skip
@@ -95,8 +95,8 @@ POSTERIOR_ONLY = (
     metavar="NUMBER|NODE=NUMBER,...",
     help="Known means of the noise (default: estimated).",
 )
-@edges("forbid", "--forbid", "--forbid-edge", words="Edge that does not exist.")
-@edges("require", "--require", "--require-edge", words="Edge that exists.")
+@edges("exclude_edge", words="Edge that does not exist.")
+@edges("require_edge", words="Edge that exists.")
 @TIERS
 @click.option(
     "--context",
@@ -162,8 +162,8 @@ def learn(
     ignore: tuple[str, ...],
     skip_incomplete: bool,
     noise_mean: str | None,
-    forbid: tuple[str, ...],
-    require: tuple[str, ...],
+    exclude_edge: tuple[str, ...],
+    require_edge: tuple[str, ...],
     tier: tuple[str, ...],
     seed: int,
     jobs: int,
@@ -176,10 +176,10 @@ def learn(
 
     Rows are rounds, columns are nodes. Interventions are columns do:NAME with the regime of the
     node (0 natural, 1 intervened, more if there are more settings), or a column 'intervened'
-    that names the intervened nodes separated by ';', or a second table. A node that was never
-    switched has one mechanism. If NAME is not a node, do:NAME holds the levels of a factor,
-    numbers or names, and it is learned which nodes the factor shifts. A row with an empty cell is
-    refused by its number, or left out with --skip-incomplete.
+    or 'intervention_targets' that names the intervened nodes separated by ';', or a second table.
+    A node that was never switched has one mechanism. If NAME is not a node, do:NAME holds the
+    levels of a factor, numbers or names, and it is learned which nodes the factor shifts. A row
+    with an empty cell is refused by its number, or left out with --skip-incomplete.
     """
     inputs = [path for path in (data, interventions) if path is not None]
     # Before anything is learned: that may take an hour, and would be lost.
@@ -197,7 +197,7 @@ def learn(
     counts = found.shown_regimes(_told_regimes(regimes))
     rows = as_interventions(found.regimes, found.nodes, counts)
     rounds = checked_rounds(found.values, rows, found.nodes)
-    known = knowledge(tier, forbid, require)
+    known = knowledge(tier, exclude_edge, require_edge)
     if method != "posterior":
         _refuse_factors(found, method)
     if method not in CSL_METHODS:

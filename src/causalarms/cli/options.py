@@ -97,18 +97,19 @@ def edge(text: str) -> tuple[str, str]:
     return parent, child
 
 
-def edges(name: str, *spellings: str, words: str) -> Callable[[Command], Command]:
+def edges(name: str, *, words: str) -> Callable[[Command], Command]:
     """An option that may be repeated, an edge each time."""
-    return click.option(*spellings, name, multiple=True, metavar="A->B|A:B", help=words)
+    spelling = f"--{name.replace('_', '-')}"
+    return click.option(spelling, name, multiple=True, metavar="A->B|A:B", help=words)
 
 
 def knowledge(
-    tier: tuple[str, ...], forbidden: tuple[str, ...], required: tuple[str, ...]
+    tier: tuple[str, ...], excluded: tuple[str, ...], required: tuple[str, ...]
 ) -> dict[str, Any]:
     """What these options say, as settings of learners and studies."""
     return {
         "tiers": [names(text) for text in tier],
-        "forbidden": [edge(text) for text in forbidden],
+        "excluded": [edge(text) for text in excluded],
         "required": [edge(text) for text in required],
     }
 

@@ -32,8 +32,8 @@ MAX_BARS = 60
 SHOWN_EDGES = 8
 LIKELY = 0.5  # above it, a change of how a node answers its causes is told
 REASON = click.option("--reason", default="", show_default=False, help="Why, in words.")
-PLAYED = click.option(
-    "--played",
+EXECUTED = click.option(
+    "--executed",
     metavar="A,B=LEVEL,...",
     help="Factors that were really on, or their levels ('' for none), if other than asked for.",
 )
@@ -77,14 +77,14 @@ def _today(context: tuple[str, ...]) -> dict[str, Any] | None:
 @study_command
 @click.argument("trial", type=int)
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
-@PLAYED
+@EXECUTED
 def tell(
-    file: StudyPlace, trial: int, values: tuple[str, ...], played: str | None, as_json: bool
+    file: StudyPlace, trial: int, values: tuple[str, ...], executed: str | None, as_json: bool
 ) -> None:
     """Tell the result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
     given = pairs_or_json(values)
     with open_study(file) as study:
-        messages = study.tell(trial, given, levels(played))
+        messages = study.tell(trial, given, levels(executed))
     _done(trial, "told", as_json, messages)
 
 
@@ -93,22 +93,22 @@ def tell(
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
 @click.option("--withdraw", is_flag=True, help="The result was wrong and there is no other.")
 @REASON
-@PLAYED
+@EXECUTED
 def correct(
     file: StudyPlace,
     trial: int,
     values: tuple[str, ...],
     withdraw: bool,
     reason: str,
-    played: str | None,
+    executed: str | None,
     as_json: bool,
 ) -> None:
     """Replace the result of a TRIAL, or withdraw it."""
-    if withdraw and (values or played is not None):
-        raise click.UsageError("--withdraw takes no values and no --played")
+    if withdraw and (values or executed is not None):
+        raise click.UsageError("--withdraw takes no values and no --executed")
     given = None if withdraw else pairs_or_json(values)
     with open_study(file) as study:
-        messages = study.correct(trial, given, reason, levels(played))
+        messages = study.correct(trial, given, reason, levels(executed))
     _done(trial, "corrected", as_json, messages)
 
 
@@ -472,10 +472,10 @@ def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
 
 
 def _switched(record: Record, named: NamedFactors) -> str:
-    played, asked = (
+    executed, asked = (
         what_to_set(named, regimes) for regimes in (record.intervention, record.asked_intervention)
     )
-    return played if played == asked else f"{played} (asked: {asked})"
+    return executed if executed == asked else f"{executed} (asked: {asked})"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -95,8 +95,8 @@ from causalarms.tables.write import columns_text
     help="Levels that are set together or not at all; may be repeated.",
 )
 @TIERS
-@edges("forbid_edge", "--forbid-edge", words="Edge that does not exist.")
-@edges("require_edge", "--require-edge", words="Edge that exists.")
+@edges("exclude_edge", words="Edge that does not exist.")
+@edges("require_edge", words="Edge that exists.")
 @click.option(
     "--cost",
     multiple=True,
@@ -121,7 +121,7 @@ def create(
     forbid: tuple[str, ...],
     require: tuple[str, ...],
     tier: tuple[str, ...],
-    forbid_edge: tuple[str, ...],
+    exclude_edge: tuple[str, ...],
     require_edge: tuple[str, ...],
     cost: tuple[str, ...],
     noise_mean: float | None,
@@ -153,7 +153,7 @@ def create(
         noise_mean=noise_mean,
         seed=seed,
         changes=changes,
-        knowledge=knowledge(tier, forbid_edge, require_edge),
+        knowledge=knowledge(tier, exclude_edge, require_edge),
         context=names(context) or (),
     ) as study:
         emit(
@@ -177,9 +177,9 @@ def import_(
     """Add past rounds from SOURCE (CSV, Parquet), or restore an exported study (JSON).
 
     A table has a column per node and says what was switched by 0/1 columns do:NODE, or by a
-    column 'intervened' of names separated by ';', or by a second table. Empty cells were not
-    measured. Other columns are refused unless they are ignored; a table that `export` wrote is
-    read as it is.
+    column 'intervened' or 'intervention_targets' of names separated by ';', or by a second table.
+    Empty cells were not measured. Other columns are refused unless they are ignored; a table that
+    `export` wrote is read as it is.
     """
     if source.suffix == ".json":
         if interventions is not None or intervened is not None or ignore:
@@ -192,7 +192,7 @@ def import_(
         return
     messages: list[str] = []
     with open_study(file) as study, collected_warnings(messages, show=not as_json):
-        number = study.add_observations(
+        number = study.import_rounds(
             source,
             interventions,
             printable(source.name),

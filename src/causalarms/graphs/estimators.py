@@ -93,7 +93,7 @@ class CSL(_GraphLearner):
     k                neighbours of the mutual-information estimate
     mutual_information   "rectangles" (Kraskov's second estimator) or "squares" (the first)
     max_samples, keep    use at most this many samples per mechanism, the "oldest" or "newest"
-    forbidden, required, tiers   prior knowledge by name, enforced exactly in all regimes
+    excluded, required, tiers   prior knowledge by name, enforced exactly in all regimes
     on_few_samples   a mechanism with too few samples: "raise", or leave it "unknown"
     n_bootstrap      refits on part of the rounds, for `stability_`
     n_jobs           processes for the refits: None one, -1 one per core
@@ -122,7 +122,7 @@ class CSL(_GraphLearner):
         mutual_information: str = "rectangles",
         max_samples: int | None = None,
         keep: str = "oldest",
-        forbidden: Edges | None = None,
+        excluded: Edges | None = None,
         required: Edges | None = None,
         tiers: Tiers | None = None,
         on_few_samples: str = "raise",
@@ -136,7 +136,7 @@ class CSL(_GraphLearner):
         self.mutual_information = mutual_information
         self.max_samples = max_samples
         self.keep = keep
-        self.forbidden = forbidden
+        self.excluded = excluded
         self.required = required
         self.tiers = tiers
         self.on_few_samples = on_few_samples
@@ -183,7 +183,7 @@ class CSL(_GraphLearner):
         common = common_scale(values, nodes)
         values = values / common
         allowed, required = edge_constraints(
-            nodes, forbidden=self.forbidden, required=self.required, tiers=self.tiers
+            nodes, excluded=self.excluded, required=self.required, tiers=self.tiers
         )
         warn_of_constant_regimes(rows, nodes, counts)
         warn_of_wide_scales(values, nodes)

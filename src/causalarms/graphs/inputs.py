@@ -162,8 +162,8 @@ def _check_columns(values: FloatArray, nodes: tuple[str, ...]) -> None:
 
 # What the user knows about edges beforehand, enforced exactly.
 #
-# Forbidden edges never start, required ones are never removed, and an earlier tier has no parent
-# in a later one. An edge that would close a cycle with required edges is forbidden by them.
+# Excluded edges never start, required ones are never removed, and an earlier tier has no parent
+# in a later one. An edge that would close a cycle with required edges is excluded by them.
 
 Edges: TypeAlias = Iterable[tuple[str | int, str | int]]
 Tiers: TypeAlias = Sequence[Sequence[str | int]]
@@ -172,7 +172,7 @@ Tiers: TypeAlias = Sequence[Sequence[str | int]]
 def edge_constraints(
     nodes: Sequence[str],
     *,
-    forbidden: Edges | None = None,
+    excluded: Edges | None = None,
     required: Edges | None = None,
     tiers: Tiers | None = None,
     context: Iterable[str | int] | None = None,
@@ -188,7 +188,7 @@ def edge_constraints(
     """
     n_nodes = len(nodes)
     needed = _edge_matrix("required", required, nodes)
-    banned = _edge_matrix("forbidden", forbidden, nodes) | _against_tiers(tiers, nodes)
+    banned = _edge_matrix("excluded", excluded, nodes) | _against_tiers(tiers, nodes)
     cycle = find_cycle(needed)
     if cycle:
         names = [nodes[i] for i in [*cycle, cycle[0]]]
@@ -216,7 +216,7 @@ def edge_constraints(
     banned[:, n_nodes - n_roots :] = True
     for parent, child in np.argwhere(needed & banned)[:1]:
         raise SettingError(
-            f"edge {nodes[parent]} -> {nodes[child]} is required and forbidden (or against tiers)"
+            f"edge {nodes[parent]} -> {nodes[child]} is required and excluded (or against tiers)"
         )
     # A required edge is never removed, so what would close a cycle with some is never allowed.
     allowed = ~banned & ~ancestors(needed).T & ~np.eye(n_nodes, dtype=bool)

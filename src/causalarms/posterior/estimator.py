@@ -75,7 +75,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
                        so that nothing depends on the units of the data; or about what the noise's
                        standard deviation is, a number or one per node
     noise_std          the noise's standard deviation where it is known, (N,) or (R, N)
-    forbidden, required, tiers   prior knowledge by name, enforced exactly in all regimes; edges
+    excluded, required, tiers   prior knowledge by name, enforced exactly in all regimes; edges
                        may begin at a factor
     context            nodes that only context causes, and no factor moves, such as the weather
     memory_limit       bytes for the tables (None: 1 GiB), checked before they are made
@@ -140,7 +140,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         intercept_scale: float = 100.0,
         noise_scale: npt.ArrayLike = ESTIMATE,
         noise_std: npt.ArrayLike | None = None,
-        forbidden: Edges | None = None,
+        excluded: Edges | None = None,
         required: Edges | None = None,
         tiers: Tiers | None = None,
         context: Sequence[str | int] | None = None,
@@ -157,7 +157,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         self.intercept_scale = intercept_scale
         self.noise_scale = noise_scale
         self.noise_std = noise_std
-        self.forbidden = forbidden
+        self.excluded = excluded
         self.required = required
         self.tiers = tiers
         self.context = context
@@ -214,7 +214,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         std = as_noise_std(self.noise_std, nodes, n_regimes=n_regimes)
         allowed, required = edge_constraints(
             roots.names,
-            forbidden=self.forbidden,
+            excluded=self.excluded,
             required=self.required,
             tiers=self.tiers,
             context=self.context,

@@ -130,7 +130,7 @@ class ExactPosterior:
         self._forward_sums: FloatArray | None = None  # None: nothing is scored yet
         self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
         if topological_order(self._edge_mask.required.any(axis=0)) is None:
-            raise ModelError("no order of the nodes fits the required and forbidden edges")
+            raise ModelError("no order of the nodes fits the required and excluded edges")
         if moments is None:
             # The prior alone is scored on demand: the first, random rounds of a policy need no
             # score, and would wait 20 seconds for kernels to be compiled.

@@ -198,7 +198,7 @@ def edge_masks(
     if (certain & ~possible).any():
         regime, parent, child = np.argwhere(certain & ~possible)[0]
         raise SettingError(
-            f"edge {parent} -> {child} is required and forbidden ({regime=}): allowed says no"
+            f"edge {parent} -> {child} is required and excluded ({regime=}): allowed says no"
         )
     return EdgeMask(possible, certain)
 

@@ -106,8 +106,8 @@ OPERATIONS = (
         refusals=(404,),
     ),
     Operation(
-        "POST", "/observations", "Rounds that nobody asked for.", handlers.add_observations,
-        {201: records.Done, 200: records.Done}, records.ObservationsRequest, role="operator",
+        "POST", "/rounds", "Rounds that nobody asked for.", handlers.import_rounds,
+        {201: records.Done, 200: records.Done}, records.RoundsRequest, role="operator",
         needs_key=True, most_bytes=20 * MB,
     ),
     Operation(

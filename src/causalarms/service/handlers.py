@@ -124,7 +124,7 @@ async def get_trial(service: Service, call: Call) -> Answer:
     row = trial_row(snapshot, service.views, record)
     return Answer(
         records.Trial(
-            **{name: getattr(row, name) for name in records.PlayedTrial.__struct_fields__},
+            **{name: getattr(row, name) for name in records.ExecutedTrial.__struct_fields__},
             intervention=dict(zip(settings.named.system_nodes, record.intervention, strict=True)),
             predicted_width=asked.get("width"),
             why=str(asked.get("why", "")),
@@ -226,7 +226,7 @@ async def put_result(service: Service, call: Call) -> Answer:
     _check_form(result)
 
     settings = service.snapshot.settings
-    ending = Ending(result.state, number, result.values, result.played, result.reason)
+    ending = Ending(result.state, number, result.values, result.executed, result.reason)
     # Before it joins those of other requests, for which an error of this one would be an error too.
     checked = ending.checked(settings)
     try:
@@ -246,7 +246,7 @@ async def correct(service: Service, call: Call) -> Answer:
 
     def act(study: Study) -> list[str]:
         return study.correct(
-            call.number, request.values, request.reason, request.played, key=call.key
+            call.number, request.values, request.reason, request.executed, key=call.key
         )
 
     return await _once(service, call, act, call.number, "corrected")
@@ -262,13 +262,13 @@ async def add_note(service: Service, call: Call) -> Answer:
     return await _once(service, call, act, request.trial, "noted")
 
 
-async def add_observations(service: Service, call: Call) -> Answer:
+async def import_rounds(service: Service, call: Call) -> Answer:
     """Checking many rounds takes long, so the thread that tells does not do it."""
-    request: records.ObservationsRequest = call.body
+    request: records.RoundsRequest = call.body
     settings = service.snapshot.settings
 
     def prepare() -> Import:
-        return prepare_import(_rounds(request.observations, settings), request.source, call.key)
+        return prepare_import(_rounds(request.rounds, settings), request.source, call.key)
 
     # Up to 20 MB of rounds are checked before the thread that tells is asked for its turn.
     prepared = await service.threads.run_in_background(prepare)
@@ -385,16 +385,16 @@ async def _done(
     return Answer(done, 200 if repeated else 201)
 
 
-def _rounds(given: list[records.Observation], settings: Settings) -> PastRounds:
+def _rounds(given: list[records.PastRound], settings: Settings) -> PastRounds:
     """Checked; the error names the row, counted from 1."""
     rounds = PastRounds([], [])
     known: dict[frozenset[tuple[str, Level]], list[int]] = {}  # few different levels, many rows
-    for row, observation in enumerate(given, start=1):
-        levels = frozenset(observation.levels.items())
+    for row, past in enumerate(given, start=1):
+        levels = frozenset(past.levels.items())
         try:
-            rounds.values.append(as_values(observation.values, settings.nodes))
+            rounds.values.append(as_values(past.values, settings.nodes))
             if levels not in known:
-                known[levels] = as_intervention(observation.levels, settings.named)
+                known[levels] = as_intervention(past.levels, settings.named)
         except NodeValueError as error:
             raise NodeValueError(f"row {row}: {error}", error.node) from None
         except StudyError as error:
@@ -408,8 +408,8 @@ def _check_form(result: records.Result) -> None:
     if has_values != (result.values is not None):
         problem = "needs values" if has_values else "must have no values"
         detail = f"a result with the state {result.state!r} {problem}"
-    elif not has_values and result.played is not None:
-        detail = f"a result with the state {result.state!r} must not say what was played"
+    elif not has_values and result.executed is not None:
+        detail = f"a result with the state {result.state!r} must not say what was executed"
     elif has_values and result.reason:
         detail = "a reason is for failed and abandoned trials: write a note instead"
     else:
@@ -427,11 +427,11 @@ def _is_the_same_result(snapshot: LogSnapshot, number: int, result: records.Resu
         return False
     if result.state != log.TOLD:
         return record.reason == result.reason
-    played = record.asked_intervention
-    if result.played is not None:
-        played = tuple(as_intervention(result.played, snapshot.settings.named))
+    executed = record.asked_intervention
+    if result.executed is not None:
+        executed = tuple(as_intervention(result.executed, snapshot.settings.named))
     values = tuple(as_values(result.values, snapshot.settings.nodes))
-    return values == record.values and played == record.intervention
+    return values == record.values and executed == record.intervention
 
 
 def _now() -> datetime:

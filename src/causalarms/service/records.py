@@ -151,15 +151,15 @@ class Alarms(Struct):
     alarms: list[Alarm]
 
 
-class PlayedTrial(Struct, kw_only=True):
+class ExecutedTrial(Struct, kw_only=True):
     """What both the table of trials and the history of one trial show of it."""
 
     trial: int
     state: State
     worker: str
-    levels: dict[str, Level]  # as played
+    levels: dict[str, Level]  # as executed
     switch: list[str]
-    asked_levels: dict[str, Level] | None  # if played otherwise than asked
+    asked_levels: dict[str, Level] | None  # if executed otherwise than asked
     values: Values | None
     predicted: float | None
     reason: str  # explore, exploit, or "" of rounds nobody asked for
@@ -169,7 +169,7 @@ class PlayedTrial(Struct, kw_only=True):
     done_at: str
 
 
-class TrialRow(PlayedTrial, kw_only=True):
+class TrialRow(ExecutedTrial, kw_only=True):
     """One line of the table of trials."""
 
     notes: int
@@ -198,7 +198,7 @@ class Correction(Struct):
     reason: str  # why it was corrected
 
 
-class Trial(PlayedTrial, kw_only=True):
+class Trial(ExecutedTrial, kw_only=True):
     intervention: dict[str, int]  # node -> regime
     predicted_width: float | None
     why: str  # why this one, in words
@@ -305,7 +305,7 @@ class Result(Struct, forbid_unknown_fields=True):
     state: Literal["told", "failed", "abandoned"]
     values: Values | None = None
     reason: Remark = ""
-    played: dict[str, Level] | None = None  # if set otherwise than asked
+    executed: dict[str, Level] | None = None  # if set otherwise than asked
 
 
 class Done(Struct):
@@ -321,7 +321,7 @@ class Done(Struct):
 class CorrectionRequest(Struct, forbid_unknown_fields=True):
     values: Values | None  # null: withdraw the result
     reason: Remark = ""
-    played: dict[str, Level] | None = None
+    executed: dict[str, Level] | None = None
 
 
 class NoteRequest(Struct, forbid_unknown_fields=True):
@@ -329,15 +329,15 @@ class NoteRequest(Struct, forbid_unknown_fields=True):
     trial: Annotated[int, Meta(ge=0)] | None = None
 
 
-class Observation(Struct, forbid_unknown_fields=True):
+class PastRound(Struct, forbid_unknown_fields=True):
     values: Values
     levels: dict[str, Level] = field(default_factory=dict)
 
 
-class ObservationsRequest(Struct, forbid_unknown_fields=True):
+class RoundsRequest(Struct, forbid_unknown_fields=True):
     """Rounds that nobody asked for."""
 
-    observations: Annotated[list[Observation], Meta(min_length=1, max_length=100_000)]
+    rounds: Annotated[list[PastRound], Meta(min_length=1, max_length=100_000)]
     source: Remark = ""
 
 

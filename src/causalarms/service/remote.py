@@ -110,12 +110,12 @@ class RemoteStudy(Study):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         levels = cache(self.settings.named.levels)  # few settings, many rounds
-        observations = [
-            records.Observation(dict(zip(self.nodes, values, strict=True)), levels(tuple(bits)))
+        past = [
+            records.PastRound(dict(zip(self.nodes, values, strict=True)), levels(tuple(bits)))
             for bits, values in zip(rounds.interventions, rounds.values, strict=True)
         ]
-        body = records.ObservationsRequest(observations, source)
-        done = self._wire.send("POST", "/observations", records.Done, body, key=_key(key)).body
+        body = records.RoundsRequest(past, source)
+        done = self._wire.send("POST", "/rounds", records.Done, body, key=_key(key)).body
         for message in done.warnings:
             self._warn(message)
         return len(rounds.values)
@@ -125,14 +125,14 @@ class RemoteStudy(Study):
         trial: Trial | int,
         values: Any,
         reason: str = "",
-        played: Any = None,
+        executed: Any = None,
         *,
         key: str | None = None,
     ) -> list[str]:
         path = f"/trials/{_checked(trial_number(trial))}/corrections"
-        if values is None and played is not None:
-            raise StudyError("played goes with values: a withdrawn result has neither")
-        named = (None, None) if values is None else self._by_name(values, played)
+        if values is None and executed is not None:
+            raise StudyError("executed goes with values: a withdrawn result has neither")
+        named = (None, None) if values is None else self._by_name(values, executed)
         body = records.CorrectionRequest(named[0], reason, named[1])
         return self._warn_if(self._wire.send("POST", path, records.Done, body, key=_key(key)).body)
 
@@ -222,10 +222,10 @@ class RemoteStudy(Study):
         return None
 
     def _finish(self, ending: Ending) -> list[str]:
-        ending, values, played = ending.checked(self.settings), None, None
+        ending, values, executed = ending.checked(self.settings), None, None
         if ending.values is not None:
-            values, played = self._by_name(ending.values, ending.played)
-        body = records.Result(ending.kind, values, ending.reason, played)  # type: ignore[arg-type]
+            values, executed = self._by_name(ending.values, ending.executed)
+        body = records.Result(ending.kind, values, ending.reason, executed)  # type: ignore[arg-type]
         return self._warn_if(self._put(ending.trial, body))
 
     def _warn_if(self, done: records.Done) -> list[str]:
@@ -247,10 +247,12 @@ class RemoteStudy(Study):
             )
         return reply.body
 
-    def _by_name(self, values: Any, played: Any) -> tuple[records.Values, dict[str, Level] | None]:
+    def _by_name(
+        self, values: Any, executed: Any
+    ) -> tuple[records.Values, dict[str, Level] | None]:
         """A result as the API takes it: node -> value, factor -> level."""
         plain, named = as_values(values, self.nodes), self.settings.named
-        levels = None if played is None else named.levels(as_intervention(played, named))
+        levels = None if executed is None else named.levels(as_intervention(executed, named))
         return dict(zip(self.nodes, plain, strict=True)), levels
 
     def _fresh(self, path: str, answer: type[View]) -> View:

@@ -56,7 +56,7 @@ def explain_by(
     text += [f"{remark}." for remark in remarks]
     if bits != record.intervention:
         words = settings.named.words(record.intervention)
-        text.append(f"It was played otherwise: {', '.join(words) or 'nothing'} switched.")
+        text.append(f"It was executed otherwise: {', '.join(words) or 'nothing'} switched.")
     if record.n_missing:
         lacking = [
             node for node, x in zip(settings.nodes, record.values or (), strict=True) if x is None
@@ -80,7 +80,7 @@ def explain_by(
         trial=number,
         state=record.state,
         switch=settings.named.switched(bits),
-        played=settings.named.switched(record.intervention),
+        executed=settings.named.switched(record.intervention),
         levels=settings.named.levels(bits),
         reason=asked["reason"],
         rounds_known=len(beliefs.values),

@@ -218,19 +218,21 @@ class Ending(NamedTuple):
     kind: str
     trial: int
     values: Any = None
-    played: Any = None  # if it may not be what was asked
+    executed: Any = None  # if it may not be what was asked
     reason: str = ""
 
     def checked(self, settings: Settings) -> Ending:
         """With plain values, or refused: an invalid event must never reach the log."""
         if self.kind == TOLD:
             values = as_values(self.values, settings.nodes)
-            played = None if self.played is None else as_intervention(self.played, settings.named)
-            return Ending(TOLD, self.trial, values, played)
+            executed = (
+                None if self.executed is None else as_intervention(self.executed, settings.named)
+            )
+            return Ending(TOLD, self.trial, values, executed)
         if self.kind not in (FAILED, ABANDONED):
             raise StudyError(f"a trial ends told, failed or abandoned, not {shown(self.kind)}")
-        if self.values is not None or self.played is not None:
-            raise StudyError(f"trial {self.trial} is {self.kind}: values and played go with told")
+        if self.values is not None or self.executed is not None:
+            raise StudyError(f"trial {self.trial} is {self.kind}: values and executed go with told")
         as_text(self.reason, "the reason", empty=True)
         return self
 
@@ -238,7 +240,7 @@ class Ending(NamedTuple):
         """Of its event."""
         if self.values is None:
             return {"trial": self.trial, "reason": self.reason}
-        return {"trial": self.trial, "values": self.values} | deviation(record, self.played)
+        return {"trial": self.trial, "values": self.values} | deviation(record, self.executed)
 
     def keep(self, store: Store, settings: Settings) -> str:
         """Write a result that the study cannot take to FILE-untold.jsonl; say where it is."""
@@ -247,8 +249,8 @@ class Ending(NamedTuple):
         record: dict[str, Any] = {
             "trial": self.trial, "values": dict(zip(settings.nodes, self.values, strict=True))
         }  # fmt: skip
-        if self.played is not None:
-            record["played"] = settings.named.levels(self.played)
+        if self.executed is not None:
+            record["executed"] = settings.named.levels(self.executed)
         result = json.dumps(record, ensure_ascii=False)
         path: Path | None = getattr(store, "path", None)
         if path is None:
@@ -265,9 +267,11 @@ class Ending(NamedTuple):
         return f"The result of trial {self.trial} is kept in {kept}"
 
 
-def deviation(record: Record, played: list[int] | None) -> dict[str, Any]:
-    """What an event says of what was played: nothing if that is known already."""
-    return {} if played is None or tuple(played) == record.intervention else {"played": played}
+def deviation(record: Record, executed: list[int] | None) -> dict[str, Any]:
+    """What an event says of what was executed: nothing if that is known already."""
+    return (
+        {} if executed is None or tuple(executed) == record.intervention else {"executed": executed}
+    )
 
 
 class Import(NamedTuple):

@@ -201,7 +201,7 @@ class StudyPolicy:
 
     def pending(self, ledger: Ledger) -> list[Interventions]:
         """Interventions without a result, oldest first."""
-        return [played(ledger.trials[number]) for number in ledger.pending]
+        return [executed(ledger.trials[number]) for number in ledger.pending]
 
     @property
     def made_for(self) -> str:
@@ -249,7 +249,7 @@ class StudyPolicy:
         try:
             # Odd values may overflow; the policy answers with an error, not with a warning.
             with np.errstate(all="ignore"):
-                self.policy.tell(played(record), values, made=record.number)
+                self.policy.tell(executed(record), values, made=record.number)
         except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:
             # The round is in the log and in the policy's data: it goes on without a new fit.
             self.problem = Problem(record.number, _by_name(str(error), self.settings))
@@ -340,7 +340,7 @@ def learns_from_gaps(settings: Settings) -> bool:
 _learns_from_gaps: dict[str, bool] = {}  # by digest: building a policy may take a second
 
 
-def played(record: Record) -> Interventions:
+def executed(record: Record) -> Interventions:
     return np.array(record.intervention, dtype=np.uint8)
 
 

@@ -45,7 +45,7 @@ class Record:
 
     number: int
     state: str  # asked | told | failed | abandoned | imported | lost
-    intervention: Bits  # what was played; until there is a result, what was asked
+    intervention: Bits  # what was executed; until there is a result, what was asked
     worker: str = ""
     values: Values | None = None
     asked: Mapping[str, Any] = field(default_factory=lambda: NOT_ASKED)  # with diagnostics
@@ -56,7 +56,7 @@ class Record:
 
     @property
     def asked_intervention(self) -> Bits:
-        """What was asked; of rounds that nobody asked for, what was played."""
+        """What was asked; of rounds that nobody asked for, what was executed."""
         return tuple(self.asked["intervention"]) if self.asked else self.intervention
 
     @property
@@ -106,6 +106,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._settings: Settings | None = None
+        self._format = FORMAT
         self.trials: list[Record] = []
         self.order: list[int] = []  # trials with a result, as results came in
         self.pending: dict[int, None] = {}
@@ -142,6 +143,10 @@ class Ledger:
                 event.number,
             )
         try:
+            if event.kind == kinds.CREATED:
+                self._format = event.data["format"]
+            if self._format == 1:
+                event = _from_format_1(event)
             _APPLY[event.kind](self, event)
             record_key(self.keys, event)
         except (CausalArmsError, LookupError, TypeError, ValueError, ArithmeticError) as error:
@@ -188,9 +193,8 @@ class Ledger:
         return record
 
     def _created(self, event: Event) -> None:
-        if event.data["format"] != FORMAT:
-            found = event.data["format"]
-            raise StudyError(f"settings format {found!r:.20}, this one reads {FORMAT}")
+        if self._format not in (1, FORMAT):
+            raise StudyError(f"settings format {self._format!r:.20}, this one reads 1 to {FORMAT}")
         self._settings = Settings.from_dict(event.data["settings"])
 
     def _asked(self, event: Event) -> None:
@@ -217,7 +221,7 @@ class Ledger:
     def _told(self, event: Event) -> None:
         values = self._values(event.data["values"])
         number = self._ended(event, values)
-        self.trials[number] = self._played(self.trials[number], event)
+        self.trials[number] = self._executed(self.trials[number], event)
         self.order.append(number)
 
     def _ended(self, event: Event, values: Values | None = None) -> int:
@@ -247,7 +251,7 @@ class Ledger:
             raise StudyError(f"trial {record.number} has no result to correct")
         given = event.data["values"]
         self.trials[record.number] = replace(
-            self._played(record, event),
+            self._executed(record, event),
             state=kinds.FAILED if given is None else record.state,
             values=None if given is None else self._values(given),
             corrected=True,
@@ -256,11 +260,11 @@ class Ledger:
         # No policy can unlearn a round: it learns the log again when the revision changes.
         self.revision = event.number
 
-    def _played(self, record: Record, event: Event) -> Record:
-        """The record with what was really played, if the event says that it was another."""
-        if "played" not in event.data:
+    def _executed(self, record: Record, event: Event) -> Record:
+        """The record with what was really set, if the event says that it was another."""
+        if "executed" not in event.data:
             return record
-        return replace(record, intervention=self._bits(event.data["played"]))
+        return replace(record, intervention=self._bits(event.data["executed"]))
 
     def _changed(self, event: Event) -> None:
         self._settings = Settings.from_dict(self.settings.as_dict() | event.data["settings"])
@@ -274,7 +278,7 @@ class Ledger:
         self.notes.append(Note(event.number, event.at, trial, text))
 
     def _lost(self, event: Event) -> None:
-        # Nobody knows what was played; nothing is learned from it, because it has no result.
+        # Nobody knows what was executed; nothing is learned from it, because it has no result.
         number, bits = self._next(event.data["trial"]), (0,) * len(self.settings.named.system_nodes)
         self.trials.append(Record(number, kinds.LOST, bits, done_at=event.at))
 
@@ -319,6 +323,19 @@ class Ledger:
             if value is not None and not isfinite(value):
                 raise StudyError("a value is not finite")
         return values
+
+
+def _from_format_1(event: Event) -> Event:
+    """In the words of format 2: what was executed was `played`, excluded edges were `forbidden`."""
+    data = dict(event.data)
+    if "played" in data:
+        data["executed"] = data.pop("played")
+    known = data.get("settings", {}).get("knowledge", {})
+    if "forbidden" in known:
+        others = {kind: edges for kind, edges in known.items() if kind != "forbidden"}
+        knowledge = others | {"excluded": known["forbidden"]}
+        data["settings"] = data["settings"] | {"knowledge": knowledge}
+    return event._replace(data=data)
 
 
 _APPLY: dict[str, Callable[[Ledger, Event], object]] = {

@@ -219,7 +219,7 @@ class Explanation(StudyRecord, frozen=True, omit_defaults=True):
     trial: int
     state: State
     switch: list[str]
-    played: list[str]
+    executed: list[str]
     levels: dict[str, Level]
     reason: str
     rounds_known: int

@@ -329,7 +329,7 @@ class _NewLog:
         except CorruptStudyError:
             if event.kind != kinds.TOLD:
                 return
-            text = f"what was played is lost, what was told is {canonical(event.data)}"
+            text = f"what was executed is lost, what was told is {canonical(event.data)}"
             self.write(kinds.NOTE, event.at, {"text": text})
         self.taken.append(event.number)
 

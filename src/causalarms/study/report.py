@@ -49,7 +49,7 @@ class Beliefs:
 
     settings: Settings
     values: FloatArray  # (n, N), as told
-    regimes: Interventions  # (n, N), as played
+    regimes: Interventions  # (n, N), as executed
     belief: Belief | None
     has_model: bool  # whether the policy ever has one
 
@@ -194,7 +194,7 @@ def _named(settings: Settings, row: Sequence[int]) -> dict[str, Any]:
 
 
 def _best_average(beliefs: Beliefs) -> Best:
-    """Without a model: the played intervention with the best average."""
+    """Without a model: the executed intervention with the best average."""
     settings = beliefs.settings
     if beliefs.has_model or not len(beliefs.values):
         raise TooEarlyError(beliefs.why_nothing)
@@ -202,7 +202,7 @@ def _best_average(beliefs: Beliefs) -> Best:
     reward = beliefs.values[:, settings.reward_index]
     counts = np.bincount(which)
     means = np.bincount(which, reward) / counts
-    # What was played is not always allowed: rounds may be imported, or rules changed since.
+    # What was executed is not always allowed: rounds may be imported, or rules changed since.
     allowed = settings.constraints
     net = np.where(allowed.allows(arms), beliefs.to_maximise(means) - allowed.cost(arms), -np.inf)
     top = int(np.argmax(net))
@@ -271,11 +271,11 @@ def _levels(trials: Sequence[Record], named: NamedFactors) -> npt.NDArray[np.int
 
 
 def not_as_asked(record: Record, named: NamedFactors) -> list[str]:
-    """Factors that were played at another level than the trial asked for."""
+    """Factors that were set to another level than the trial asked for."""
     if record.asked_intervention == record.intervention:
         return []
-    asked, played = named.levels(record.asked_intervention), named.levels(record.intervention)
-    return [name for name in named.names if asked[name] != played[name]]
+    asked, executed = named.levels(record.asked_intervention), named.levels(record.intervention)
+    return [name for name in named.names if asked[name] != executed[name]]
 
 
 def frame(ledger: Ledger) -> Any:

@@ -25,9 +25,9 @@ from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import as_name, checked_name, node_index, node_names
 from causalarms.study.log import canonical
 
-FORMAT = 1  # of the `created` event
+FORMAT = 2  # of the `created` event
 DIRECTIONS = ("maximize", "minimize")
-KNOWLEDGE_KINDS = ("tiers", "forbidden", "required")
+KNOWLEDGE_KINDS = ("tiers", "excluded", "required")
 MASKS = ("allowed", "required")  # settings of a policy that can use knowledge
 CONSTRAINTS = ("max_interventions", "forbidden", "required")  # as people give them together
 LIMITS = ("intervenable", *CONSTRAINTS, "costs")  # fields of `Constraints`
@@ -52,7 +52,7 @@ class Settings:
     costs: dict[str, Any] = field(default_factory=dict)  # of a factor or its levels, in reward
     noise_mean: Any = None  # a number, (N,) or (R, N)
     seed: int = 0
-    knowledge: dict[str, Any] = field(default_factory=dict)  # of edges: tiers, forbidden, required
+    knowledge: dict[str, Any] = field(default_factory=dict)  # of edges: tiers, excluded, required
     factors: Any = None  # as `NamedFactors.as_list`; every study has some
     required: tuple[dict[str, Any], ...] = ()  # levels that are set together or not at all
     context: tuple[str, ...] = ()  # nodes that no factor moves, and only context causes
@@ -84,7 +84,7 @@ class Settings:
 
     @cached_property
     def constraints(self) -> NumberedConstraints:
-        """What may be played."""
+        """What may be executed."""
         return _limits(self).over(self.named)
 
     @property

@@ -125,7 +125,7 @@ class Study(Reader):
 
         `changes`: mechanisms may change while you experiment; they are watched, and one that
         changed is learned again. `knowledge` is what is known of edges: "tiers" (lists of nodes,
-        earliest first; no edge goes back), "forbidden" and "required" (pairs of parent and child).
+        earliest first; no edge goes back), "excluded" and "required" (pairs of parent and child).
         `context` are nodes that no factor moves and that nothing else causes, such as the weather.
         `clock` gives the time that events carry.
         """
@@ -215,15 +215,15 @@ class Study(Reader):
         """What the worker in `wanted` was given by `ask_turn` so far."""
         return [self._trial(record) for record in wanted.found.values()]
 
-    def tell(self, trial: Trial | int, values: Any, played: Any = None) -> list[str]:
+    def tell(self, trial: Trial | int, values: Any, executed: Any = None) -> list[str]:
         """The result of a pending `trial` (or its number); what to know of it, warned of as well.
 
         `values` is a dict, Series, row or sequence with every node; None is a value that was not
-        measured. `played` says what was set if that is not what was asked: factor -> level, or
+        measured. `executed` says what was set if that is not what was asked: factor -> level, or
         names of the factors that were on (those not named: at their first level). The policy learns
         from it.
         """
-        return self._finish(Ending(log.TOLD, trial_number(trial), values, played))
+        return self._finish(Ending(log.TOLD, trial_number(trial), values, executed))
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """The `trial` was carried out and gave no result, for this `reason`."""
@@ -260,7 +260,7 @@ class Study(Reader):
                 found.append(type(error)(f"{error}. {kept}") if kept else error)
         return found
 
-    def add_observations(
+    def import_rounds(
         self,
         frame: Any,
         interventions: Any = None,
@@ -274,10 +274,10 @@ class Study(Reader):
 
         A column per node, and what was set: columns `do:FACTOR` of levels (0/1 of a switch); or a
         column of the names of factors that were on, separated by `;` (`intervened`, found by itself
-        if it is called so); or a second table `interventions` with columns like the factors. Other
-        columns are refused unless they are in `ignore`, or the table is that of an exported study.
-        `source` is a remark on where they are from. A request that is repeated with its `key` is
-        not done again.
+        if it is called so or `intervention_targets`); or a second table `interventions` with
+        columns like the factors. Other columns are refused unless they are in `ignore`, or the
+        table is that of an exported study. `source` is a remark on where they are from. A request
+        that is repeated with its `key` is not done again.
         """
         rounds = as_past_rounds(
             frame, self.settings.named, interventions, intervened=intervened, ignore=ignore
@@ -287,7 +287,7 @@ class Study(Reader):
         return self.add_rounds(rounds, source, key=key)
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
-        """As `add_observations` with its `source` and `key`, of `rounds` that were read already."""
+        """As `import_rounds` with its `source` and `key`, of `rounds` that were read already."""
         prepared = prepare_import(checked_rounds(self.settings, rounds), source, key)
         first = self.write_import(prepared)
         if first is not None:
@@ -311,27 +311,27 @@ class Study(Reader):
         trial: Trial | int,
         values: Any,
         reason: str = "",
-        played: Any = None,
+        executed: Any = None,
         *,
         key: str | None = None,
     ) -> list[str]:
         """Replace the result of a told or imported `trial`; both stay in the log. As `tell`.
 
-        `values` as in `tell`; None withdraws the result. The `reason` is kept with it. `played` as
-        in `tell`; without it, what was played stays as it was told. A request that is repeated with
+        `values` as in `tell`; None withdraws the result. The `reason` is kept with it. `executed`
+        as in `tell`; without it, what was set stays as it was told. A request that is repeated with
         its `key` is not done again.
         """
         plain = None if values is None else as_values(values, self.nodes)
-        if plain is None and played is not None:
-            raise StudyError("played goes with values: a withdrawn result has neither")
-        bits = None if played is None else as_intervention(played, self.settings.named)
+        if plain is None and executed is not None:
+            raise StudyError("executed goes with values: a withdrawn result has neither")
+        bits = None if executed is None else as_intervention(executed, self.settings.named)
         number = trial_number(trial)
         data = {
             "trial": number,
             "values": plain,
             "reason": as_text(reason, "the reason", empty=True),
         }
-        data |= key_entry(key, data | {"played": bits})
+        data |= key_entry(key, data | {"executed": bits})
         with self._lock, self._log.writing():
             if already_done(self._ledger.keys, data):
                 return []

@@ -1,4 +1,4 @@
-"""Rounds from tables: one set of rules for `learn`, `study import` and `Study.add_observations`.
+"""Rounds from tables: one set of rules for `learn`, `study import` and `Study.import_rounds`.
 
 A row is a round, a column holds the values of a node. What was switched is said in one of three
 ways: columns `do:NODE` with the regime of the node (0 natural); one column that names the switched
@@ -42,7 +42,12 @@ from causalarms.tables.write import (
     column_of,
 )
 
-NAME_COLUMNS = ("intervened", "interventions", "targets")  # found by themselves
+NAME_COLUMNS = (
+    "intervened",
+    "interventions",
+    "targets",
+    "intervention_targets",
+)  # found by themselves
 SEPARATOR = ";"
 
 

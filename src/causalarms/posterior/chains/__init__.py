@@ -142,7 +142,7 @@ class SampledPosterior:
             [order_by_spread(self.gram, self.kernel_prior, self.required, e) for e in errors]
         )
         if (self._orders < 0).any():
-            raise ModelError("no order of the nodes fits the required and forbidden edges")
+            raise ModelError("no order of the nodes fits the required and excluded edges")
         # Which candidates are good depends on the order and the other way round: five rounds of
         # each.
         for _ in range(CHOICE_ROUNDS):

@@ -5,14 +5,14 @@ import { contextToday, refresh } from "./refresh.js";
 import { change, get, randomHex, remember, say, state, write } from "./store.js";
 import { entryOf, typed } from "./words.js";
 
-const EMPTY = { values: {}, played: null, reason: "", problem: "", wrong: [] };
+const EMPTY = { values: {}, executed: null, reason: "", problem: "", wrong: [] };
 
 export const UNSENT = "The server does not answer. What you typed is kept: try again.";
 
 export const draftOf = (trial) => state.drafts[trial] ?? EMPTY;
 
 export const isDirty = (draft) =>
-  draft.played !== null || draft.reason !== "" || Object.values(draft.values).some((t) => t !== "");
+  draft.executed !== null || draft.reason !== "" || Object.values(draft.values).some((t) => t !== "");
 
 export function edit(trial, patch) {
   const drafts = { ...state.drafts, [trial]: { ...draftOf(trial), ...patch } };
@@ -96,7 +96,7 @@ export async function tell(trial) {
     return false;
   }
   const result = { state: "told", values: read.values };
-  if (draft.played !== null) result.played = draft.played;
+  if (draft.executed !== null) result.executed = draft.executed;
   return end(trial, result);
 }
 

@@ -43,7 +43,7 @@ const textField = (label, name) => html`<label class="field wide">
 </label>`;
 
 function correction(dialog) {
-  const { row, values, wrong, played } = dialog;
+  const { row, values, wrong, executed } = dialog;
   return html`<form novalidate @submit=${sendCorrection}>
     ${frame(
       `Correct trial ${row.trial}`,
@@ -55,11 +55,11 @@ function correction(dialog) {
             act.editDialog({ values: texts, wrong: [], problem: "" }),
           )}
         </div>
-        <details ?open=${played !== null}>
+        <details ?open=${executed !== null}>
           <summary>What was set is wrong, too</summary>
           <div class="fields">
-            ${factorFields("correct-played", played ?? row.levels, (levels) =>
-              act.editDialog({ played: { ...row.levels, ...levels } }),
+            ${factorFields("correct-executed", executed ?? row.levels, (levels) =>
+              act.editDialog({ executed: { ...row.levels, ...levels } }),
             )}
           </div>
         </details>
@@ -72,14 +72,14 @@ function correction(dialog) {
 
 function sendCorrection(event) {
   event.preventDefault();
-  const { row, values: texts, reason, played } = state.dialog;
+  const { row, values: texts, reason, executed } = state.dialog;
   const read = act.readValues(texts, state.study.nodes);
   if (read.problem) {
     act.editDialog({ problem: read.problem, wrong: read.wrong });
     return;
   }
   const body = { values: read.values, reason };
-  if (played !== null) body.played = played;
+  if (executed !== null) body.executed = executed;
   act.sendDialog("POST", `trials/${row.trial}/corrections`, body, `Trial ${row.trial} is corrected.`);
 }
 

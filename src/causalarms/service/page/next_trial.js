@@ -67,17 +67,17 @@ function trialCard({ row, closed }) {
           ${valueFields("tell", draft, (values) => type(row, { values, problem: "", wrong: [] }))}
         </div>
       </fieldset>
-      <details ?open=${draft.played !== null}>
+      <details ?open=${draft.executed !== null}>
         <summary>Something else was set than asked</summary>
         <p class="hint">Say what was really set: that is what is learned from.</p>
         <div class="fields">
-          ${factorFields("played", draft.played ?? row.levels, (levels) =>
-            type(row, { played: { ...row.levels, ...levels } }),
+          ${factorFields("executed", draft.executed ?? row.levels, (levels) =>
+            type(row, { executed: { ...row.levels, ...levels } }),
           )}
         </div>
-        ${draft.played === null
+        ${draft.executed === null
           ? nothing
-          : html`<button type="button" @click=${() => act.edit(row.trial, { played: null })}>
+          : html`<button type="button" @click=${() => act.edit(row.trial, { executed: null })}>
               It was set as asked
             </button>`}
       </details>

@@ -105,7 +105,7 @@ export function correct(r) {
   const values = Object.fromEntries(
     Object.entries(r.values).map(([node, x]) => [node, x === null ? "" : String(x)]),
   );
-  act.openDialog("correct", { row: r, values, played: null });
+  act.openDialog("correct", { row: r, values, executed: null });
 }
 
 function abandon(r) {

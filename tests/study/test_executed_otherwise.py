@@ -1,4 +1,4 @@
-"""What was played may differ from what was asked: both are kept, the policy learns the former."""
+"""What was executed may differ from what was asked: both are kept, the policy learns the former."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def other(asked: dict[str, int]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("played", "bits"),
+    ("executed", "bits"),
     [
         ({"heat": 1, "yield": 0}, (1, 0, 0)),
         ({}, (0, 0, 0)),
@@ -45,10 +45,10 @@ def other(asked: dict[str, int]) -> dict[str, int]:
         (np.array([0, 1, 0]), (0, 1, 0)),
     ],
 )
-def test_played_is_said_as_in_predict(played: Any, bits: tuple[int, ...]) -> None:
+def test_executed_is_said_as_in_predict(executed: Any, bits: tuple[int, ...]) -> None:
     study = Study.create(None, **SETTINGS)
     trial = study.ask()
-    study.tell(trial, VALUES, played)
+    study.tell(trial, VALUES, executed)
     record = study.ledger().trials[0]
     assert record.intervention == bits
     assert record.asked_intervention == tuple(trial.intervention.values())
@@ -57,21 +57,21 @@ def test_played_is_said_as_in_predict(played: Any, bits: tuple[int, ...]) -> Non
 def test_only_a_difference_is_stored() -> None:
     study = Study.create(None, **SETTINGS)
     trial = study.ask()
-    study.tell(trial, VALUES, played=trial.intervention)
+    study.tell(trial, VALUES, executed=trial.intervention)
     assert last_event(study) == {"trial": 0, "values": VALUES}
     trial = study.ask()
-    study.tell(trial, VALUES, played=other(trial.intervention))
-    assert last_event(study)["played"] == [1 - bit for bit in trial.intervention.values()]
-    study.correct(0, VALUES, played=trial.switch)
+    study.tell(trial, VALUES, executed=other(trial.intervention))
+    assert last_event(study)["executed"] == [1 - bit for bit in trial.intervention.values()]
+    study.correct(0, VALUES, executed=trial.switch)
     study.correct(1, VALUES)
-    assert "played" not in last_event(study)
+    assert "executed" not in last_event(study)
     assert study.ledger().trials[1].intervention == tuple(other(trial.intervention).values())
-    study.correct(1, VALUES, played=trial.intervention)
-    assert last_event(study)["played"] == list(trial.intervention.values())
+    study.correct(1, VALUES, executed=trial.intervention)
+    assert last_event(study)["executed"] == list(trial.intervention.values())
     assert study.ledger().trials[1].intervention == tuple(trial.intervention.values())
 
 
-def test_the_policy_learns_from_what_was_played(tmp_path: Path) -> None:
+def test_the_policy_learns_from_what_was_executed(tmp_path: Path) -> None:
     honest, wrong = (Study.create(tmp_path / n, **SETTINGS) for n in ("a.db", "b.db"))
     rounds = []
     for number in range(90):
@@ -92,7 +92,7 @@ def test_the_policy_learns_from_what_was_played(tmp_path: Path) -> None:
     for _, row in rounds:
         wrong.tell(wrong.ask(), row)
     for number, (bits, row) in enumerate(rounds):
-        wrong.correct(number, row, played=bits)
+        wrong.correct(number, row, executed=bits)
     assert state_of(wrong) == state_of(honest)
     assert state_of(replayed(wrong)) == state_of(wrong)
     assert [r.intervention for r in wrong.ledger().trials] == [tuple(bits) for bits, _ in rounds]
@@ -115,17 +115,19 @@ def test_history_and_explanation_show_it() -> None:
     ]
     found = study.explain(1)
     assert found["switch"] == trial.switch
-    assert found["played"] == [node for node in NODES if node not in trial.switch]
-    assert f"played otherwise: {', '.join(found['played']) or 'nothing'} switched" in found["text"]
+    assert found["executed"] == [node for node in NODES if node not in trial.switch]
+    assert (
+        f"executed otherwise: {', '.join(found['executed']) or 'nothing'} switched" in found["text"]
+    )
     first = study.explain(0)
-    assert first["played"] == first["switch"]
+    assert first["executed"] == first["switch"]
     assert "otherwise" not in first["text"]
-    study.add_observations({node: [1.0] for node in NODES} | {"do:heat": [1]})
+    study.import_rounds({node: [1.0] for node in NODES} | {"do:heat": [1]})
     assert study.history()["not_as_asked"][2] == ""
 
 
 @pytest.mark.parametrize(
-    ("played", "message"),
+    ("executed", "message"),
     [
         (["het"], "there is no factor 'het'; did you mean 'heat'"),
         ({"het": 1}, "there is no factor 'het'"),
@@ -139,19 +141,19 @@ def test_history_and_explanation_show_it() -> None:
     ],
 )
 def test_wrong_words_for_it_are_refused_before_anything_is_written(
-    played: Any, message: str
+    executed: Any, message: str
 ) -> None:
     study = Study.create(None, **SETTINGS)
     trial = study.ask()
     before = study.store.entries()
     with pytest.raises(StudyError, match=message):
-        study.tell(trial, VALUES, played)
+        study.tell(trial, VALUES, executed)
     assert study.store.entries() == before
     study.tell(trial, VALUES)
     with pytest.raises(StudyError, match=message):
-        study.correct(trial, VALUES, played=played)
-    with pytest.raises(StudyError, match="played goes with values"):
-        study.correct(trial, None, played=["heat"])
+        study.correct(trial, VALUES, executed=executed)
+    with pytest.raises(StudyError, match="executed goes with values"):
+        study.correct(trial, None, executed=["heat"])
 
 
 def test_a_node_without_a_factor_cannot_have_been_switched() -> None:
@@ -180,11 +182,11 @@ def test_a_result_that_cannot_be_told_is_kept_with_it(tmp_path: Path) -> None:
     with pytest.raises(ChangedStudyError, match="is kept in"):
         study.tell(trial, VALUES, {"stir": 1})
     kept = json.loads((tmp_path / "s.db-untold.jsonl").read_text())
-    assert (kept["trial"], kept["played"]) == (
+    assert (kept["trial"], kept["executed"]) == (
         0,
         {"heat": "off", "stir": "on", "yield": "off"},
     )
 
 
-def test_a_record_that_nobody_asked_for_was_asked_as_played() -> None:
+def test_a_record_that_nobody_asked_for_was_asked_as_executed() -> None:
     assert Record(0, "imported", (1, 0)).asked_intervention == (1, 0)
