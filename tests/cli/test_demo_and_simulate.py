@@ -18,7 +18,8 @@ def test_demo_writes_what_it_says(tmp_path: Path) -> None:
     assert outcome.code == 0
     assert outcome.err == ""  # nothing moves off a terminal
     assert "Best intervention found by posterior" in outcome.out
-    for name in ("posterior (is told nothing)", "CSL-UCB (is told nothing)", "LinSEM-TS"):
+    assert "  it is the true best\n" in outcome.out or "the true best: switch" in outcome.out
+    for name in ("posterior (is told nothing)", "CSL-UCB (is told the rounds)", "LinSEM-TS"):
         assert name in outcome.out
     for name in ("regret.png", "optimal_share.png", "graph.png", "graph.json", "system.json"):
         assert (tmp_path / name).stat().st_size > 100
@@ -32,6 +33,8 @@ def test_demo_json_says_the_same(tmp_path: Path) -> None:
     assert regret["posterior"] < regret["csl-ucb"] < regret["ucb"]
     found = record["found"]
     assert found["expected"] <= record["best"]["expected"]
+    equal = found["expected"] == pytest.approx(record["best"]["expected"], rel=1e-9)
+    assert record["best"]["is_equal"] == equal
     assert found["low"] <= found["predicted"] <= found["high"]
     assert 0 < found["probability"] <= 1
     assert all(0.5 < edge["probability"] <= 1 for edge in record["edges"])

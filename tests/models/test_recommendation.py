@@ -66,3 +66,17 @@ def test_what_is_not_allowed_is_neither_named_nor_compared_with() -> None:
     assert net[:, arm].mean() == pytest.approx(net.mean(axis=0).max())
     assert found.cost == allowed.cost(rows)[arm]
     assert found.expected_loss == pytest.approx((net.max(axis=1) - net[:, arm]).mean())
+
+
+@pytest.mark.parametrize(("gain", "chosen"), [(0.05, 0), (-0.05, 0), (0.2, 1)])
+def test_of_what_draws_cannot_tell_apart_the_fewest_changes(gain: float, chosen: int) -> None:
+    """Switching x0 moves the reward by `gain` on average, and by 1 up or down in single draws."""
+    n = 100
+    weights, intercept = np.zeros((n, 2, 2, 2)), np.zeros((n, 2, 2))
+    intercept[:, 0, 1], intercept[:, 1, 1] = 1.0, 5.0  # the reward's own switch is worth it
+    weights[:, :, 0, 1] = 1.0
+    intercept[:, 1, 0] = gain + np.tile([1.0, -1.0], n // 2)
+    order, none = np.tile([0, 1], (n, 1)), np.zeros((2, 2), dtype=np.int64)
+    draws = Draws(order, weights != 0, weights, intercept, np.ones((n, 2, 2)))
+    made = Belief(draws, np.zeros((2, 2, 2)), none, none, weighs_graphs=True)
+    assert recommend(made, 1, unconstrained((2, 2))).intervention.tolist() == [chosen, 1]

