@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import stat
@@ -26,6 +27,7 @@ DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SQLITE = b"SQLite format 3\0"
 STUDY_ID, STUDY_ID_AT = b"caus", 68  # a study's application id in the header of its file
 NEIGHBOURS = ("-wal", "-shm", "-journal")  # files in which SQLite keeps part of a study
+SMALLEST_PLAIN, LARGEST_PLAIN = 1e-4, 1e7  # between which numbers have no exponent
 MARK_WITHIN_BYTES = 2**16  # of the beginning or the end of a file
 # C0, DEL and C1; marks and overrides of direction; separators of lines; what is not a character
 _CONTROL = re.compile(
@@ -260,6 +262,51 @@ def printable(text: object) -> str:
     return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], str(text))
 
 
+def shown_number(value: float | None, span: float | None = None, *, sign: bool = False) -> str:
+    """With the digits that mean something: two of `span`, or four; nothing if it is not known.
+
+    The `span` is what makes a difference: a standard error, or the width of an interval. With
+    `sign` a number above zero has a plus.
+
+    >>> shown_number(12.3456), shown_number(12.3456, 3.87), shown_number(-0.0004, 0.03)
+    ('12.35', '12.3', '0')
+    >>> shown_number(104053.9, 1200), shown_number(2e-5, sign=True), shown_number(float("nan"))
+    ('104100', '+2e-05', '')
+    """
+    if value is None or not math.isfinite(value):
+        return ""
+    digits, size = 4, abs(value)
+    if spanned := span is not None and math.isfinite(span) and span > 0:
+        digits, size = 2, float(span or 0.0)
+    # of the span as it is rounded: 0.0996 with two digits is 0.10
+    place = digits - 1 - _power(float(f"{size:.{digits - 1}e}"))
+    rounded = round(value, place if spanned else max(place, 0))
+    if not rounded:
+        return "0"
+    if not SMALLEST_PLAIN <= max(abs(rounded), size) < LARGEST_PLAIN:
+        text = f"{rounded:.{max(place + _power(rounded), 0) if spanned else 3}e}"
+        text = text if spanned else re.sub(r"\.?0*e", "e", text)
+    else:
+        text = f"{rounded:.{max(place, 0)}f}"
+        text = text if spanned or "." not in text else text.rstrip("0").rstrip(".")
+    return f"+{text}" if sign and rounded > 0 else text
+
+
+def _power(value: float) -> int:
+    return math.floor(math.log10(abs(value))) if value else 0
+
+
+def shown_probability(value: float | None) -> str:
+    """Two digits, never rounded to certainty; nothing if it is not known.
+
+    >>> [shown_probability(p) for p in (0.937, 0.9996, 0.003, 1.0)]
+    ['0.94', '> 0.99', '< 0.01', '> 0.99']
+    """
+    if value is None or math.isnan(value):
+        return ""
+    return "> 0.99" if value > 0.99 else "< 0.01" if value < 0.01 else f"{value:.2f}"
+
+
 def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A table as printable lines, the header first; columns that hold only numbers to the right.
 
@@ -290,7 +337,7 @@ def _width(text: str) -> int:
 
 def _reads_as_number(text: str) -> bool:
     try:
-        float(text.strip().rstrip("%") or "0")  # an empty cell is a number that is missing
+        float(text.strip(" <>%") or "0")  # an empty cell is a number that is missing
     except ValueError:
         return False
     return True

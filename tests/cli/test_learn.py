@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,26 @@ def test_the_default_is_the_posterior_in_units_it_estimates(tmp_path: Path, roun
                 record["edge_probability"][name], expected.edge_probability_[regime], atol=1e-6
             )
     assert found["warnings"] == again["warnings"] == []
+
+
+def test_likely_edges_come_first_and_doubtful_ones_apart(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    regimes = rng.integers(0, 2, (60, 3))
+    a, c, noise = rng.normal(size=(3, 60))
+    values = np.column_stack([a, c, 3 * a + 0.32 * c + noise])
+    flags = {f"do:{n}": list(regimes[:, i]) for i, n in enumerate("acy")}
+    columns = {name: list(values[:, i]) for i, name in enumerate("acy")}
+    data = write(tmp_path / "data.csv", columns | flags)
+    probability = json.loads(run("learn", data, "--json").out)["edge_probability"]
+    lines = run("learn", data).out.splitlines()
+    apart = next(i for i, line in enumerate(lines) if "doubtful edge" in line)
+    for regime in ("natural", "intervened"):
+        for (i, parent), (j, child) in product(enumerate("acy"), repeat=2):
+            p, edge = probability[regime][i][j], f" {parent} -> {child} "
+            here = [k for k, line in enumerate(lines) if line.startswith(regime) and edge in line]
+            assert len(here) == (p >= 0.1), (regime, edge, p)
+            assert all((k < apart) == (p >= 0.9) for k in here)
+            assert all(("not in the graph" in lines[k]) == (p <= 0.5) for k in here)
 
 
 def test_outputs_are_written_and_told(tmp_path: Path, rounds: Rounds) -> None:

@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import Outcome, run
 
@@ -295,3 +296,24 @@ def test_what_is_known_of_edges(tmp_path: Path) -> None:
     outcome = run(*create, "--require-edge", "heat:feed", "--policy", "ucb")
     assert "policy 'ucb' cannot use knowledge of edges" in outcome.err
     assert not (tmp_path / "t.db").exists()
+
+
+def test_no_table_shows_a_zero_for_what_is_small(tmp_path: Path) -> None:
+    """A pressure in pascal moves the yield by 1e-5 per unit, and by much over its range."""
+    file = tmp_path / "s.db"
+    factors = {"valve": {"levels": [0, 1, 2], "acts_on": ["pressure"]}}
+    with Study.create(file, nodes=["pressure", "yield"], reward="yield", factors=factors) as study:
+        rng = np.random.default_rng(0)
+        for _ in range(30):
+            trial = study.ask()
+            pressure = 1e5 + 2e5 * trial.levels["valve"] + 3e4 * rng.normal()
+            study.tell(trial, [pressure, 2e-5 * pressure + 0.1 * rng.normal()])
+    printed = run("study", "graph", file).out
+    header, *rows = printed.splitlines()
+    assert header.split()[-3:] == ["moves", "yield", "by"]
+    (row,) = [line.split() for line in rows if " pressure " in f" {line} " and "yield" in line]
+    weight, error, *_ = (float(part) for part in row[3:5])
+    assert weight == pytest.approx(2e-5, rel=0.1)
+    assert 0 < error < 1e-6
+    assert row[5:7] == [">", "0.99"]
+    assert float(row[7]) > 5

@@ -12,6 +12,7 @@ import pytest
 from causalarms import Study
 from causalarms.errors import StudyError, TooEarlyError
 from causalarms.models.context import given_context
+from causalarms.study.report import edges
 
 FACTORS: dict[str, Any] = {"load": {"levels": [1, 2, 4]}, "kind": {"levels": ["x", "z"]}}
 NODES = ["weather", "heat", "yield"]
@@ -132,6 +133,35 @@ def test_missing_values_and_rubbish_are_no_problem() -> None:
     found = study.best()
     assert np.isfinite(found.reward)
     assert study.explain(13)["text"]
+
+
+def test_edges_are_ranked_by_what_they_do_to_the_reward(played: Study) -> None:
+    """Over the range that was seen, which is wide for heat and for a factor all its levels."""
+    found = edges(played.graph(), played.settings.named)
+    assert [abs(e["reward_effect"]) for e in found] == sorted(
+        (abs(e["reward_effect"]) for e in found), reverse=True
+    )
+    by = {(e["parent"], e["child"]): e["reward_effect"] for e in found}
+    assert by["load", "heat"] == pytest.approx(6.0, rel=0.4)
+    assert by["kind", "yield"] == pytest.approx(4.0, rel=0.4)
+    heat = np.quantile([r.values[1] for r in played.ledger().trials if r.values], (0.025, 0.975))
+    weight = next(e["weight"] for e in found if e["parent"] == "heat")
+    assert by["heat", "yield"] == pytest.approx(weight * np.ptp(heat))
+    of_setting = edges(played.graph({"load": 2}), played.settings.named)
+    (half,) = [e["reward_effect"] for e in of_setting if e["parent"] == "load"]
+    assert 0 < half < by["load", "heat"]
+
+
+def test_an_edge_that_leads_nowhere_does_nothing_to_the_reward() -> None:
+    study = Study.create(None, nodes=["a", "y", "z"], reward="y", seed=1, intervenable=["a"])
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        trial = study.ask()
+        y = rng.normal() + 3 * trial.intervention["a"]
+        study.tell(trial, [3.0 * trial.intervention["a"], y, 2 * y + 0.1 * rng.normal()])
+    by = {(e["parent"], e["child"]): e["reward_effect"]
+          for e in edges(study.graph(), study.settings.named)}  # fmt: skip
+    assert by["y", "z"] == 0.0
 
 
 def test_context_of_the_day_moves_the_prediction(played: Study) -> None:

@@ -2,12 +2,14 @@
 
 An unknown system with named nodes. The default of a study, which is told nothing, and the paper's
 CSL-UCB, which is told the number of rounds, play against vanilla UCB, which ignores causes, and
-LinSEM-TS, which is told the graph and the means of the noise. Then: what the default has found, and how sure it is.
+LinSEM-TS, which is told the graph and the means of the noise. Then: what the default has found, and
+how sure it is.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from causalarms.cli.options import FORCE, JSON, PATH, SEED, refuse_picture
 from causalarms.cli.terminal import print_json, print_table, progress, say
 from causalarms.errors import MissingExtraError
 from causalarms.extras import has_extra, require_extra
-from causalarms.files import refuse_output
+from causalarms.files import refuse_output, shown_number, shown_probability
 from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph, graph_errors
 from causalarms.models.belief import TIE, Belief, likely_graph
@@ -172,14 +174,15 @@ def _pictures(
 def _report(sem: LinearSEM, record: dict[str, Any], graph: Graph) -> None:
     """The record in words, and the graph next to the truth."""
     found, best = record["found"], record["best"]
+    number = partial(shown_number, span=found["high"] - found["low"])
     say()
     say(f"Best intervention found by {DEFAULT}: {_names(sem, found['intervention'])}")
     say(
-        f"  predicted {sem.nodes[sem.reward]} {found['predicted']:.2f} ({found['low']:.2f} to "
-        f"{found['high']:.2f}), true {found['expected']:.2f}; the best with probability "
-        f"{found['probability']:.2f}"
+        f"  predicted {sem.nodes[sem.reward]} {number(found['predicted'])} ({number(found['low'])} "
+        f"to {number(found['high'])}), true {number(found['expected'])}; the best with probability "
+        f"{shown_probability(found['probability'])}"
     )
-    true = f"{_names(sem, best['intervention'])}, {best['expected']:.2f}"
+    true = f"{_names(sem, best['intervention'])}, {number(best['expected'])}"
     if found["intervention"] == best["intervention"]:
         say("  it is the true best")
     else:
@@ -204,8 +207,10 @@ def _report(sem: LinearSEM, record: dict[str, Any], graph: Graph) -> None:
             regime = graph.regime_names.index(edge["regime"])
             true = sem.weights[regime, sem.nodes.index(edge["parent"]), sem.reward]
             say(
-                f"  {edge['parent']} -> {edge['child']} ({edge['regime']}): {edge['weight']:+.2f}, "
-                f"true {true:+.2f}, probability {edge['probability']:.2f}"
+                f"  {edge['parent']} -> {edge['child']} ({edge['regime']}): "
+                f"{shown_number(edge['weight'], edge['standard_error'], sign=True)}, true "
+                f"{shown_number(true, edge['standard_error'], sign=True)}, probability "
+                f"{shown_probability(edge['probability'])}"
             )
     say()
     say("wrote " + ", ".join(record["files"]))
@@ -241,7 +246,7 @@ def _record(
         "best": {
             "intervention": best.tolist(),
             "expected": expected[1],
-            "is_equal": bool(np.isclose(*expected, rtol=TIE, atol=0.0)),
+            "is_equal": bool(np.isclose(expected[0], expected[1], rtol=TIE, atol=0.0)),
         },
         "edges": graph.edges(),
         "files": [str(path) for path in files],

@@ -244,7 +244,8 @@ def learn(
     if as_json:
         print_json(record | posterior_record(learner) | {"warnings": messages})
         return
-    print_record(record, list(graph.measures), int(rounds.regimes.any(axis=1).sum()))
+    n_intervened = int(rounds.regimes.any(axis=1).sum())
+    print_record(record, list(graph.measures), n_intervened, learner)
     print_posterior(learner)
     for path in outputs:
         say(f"wrote {path}")

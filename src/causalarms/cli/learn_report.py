@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from causalarms.cli.terminal import print_table, say
+from causalarms.files import shown_number, shown_probability
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import Graph, varsortability
 from causalarms.graphs.inputs import Rounds
@@ -16,7 +17,7 @@ from causalarms.posterior.estimator import GraphPosterior
 from causalarms.tables.rounds import TableRounds
 
 BAD_FIT_P_VALUE = 1e-3  # below this a mechanism is called a bad fit
-MIN_SHOWN_PROBABILITY = 0.01  # of an edge that was left out
+DOUBTFUL = 0.1, 0.9  # an edge is told apart from this probability on, and as likely from the other
 
 
 def graph_record(
@@ -47,7 +48,10 @@ def graph_record(
     }
 
 
-def print_record(record: dict[str, Any], measures: list[str], n_intervened: int) -> None:
+def print_record(
+    record: dict[str, Any], measures: list[str], n_intervened: int, learner: Any
+) -> None:
+    """The graph in words and tables: likely edges first, the doubtful ones apart."""
     factors = record["factors"]
     of = f"{len(record['nodes']) - len(factors)} nodes"
     of += f" and {len(factors)} factor{'s'[: len(factors) - 1]}" if factors else ""
@@ -69,11 +73,15 @@ def print_record(record: dict[str, Any], measures: list[str], n_intervened: int)
     if fixed and not factors:
         say("never switched, one mechanism each, learned from all rounds: " + ", ".join(fixed))
     rows = [
-        [e["regime"], f"{e['parent']} -> {e['child']}", f"{e['weight']:.3f}"]
-        + ["" if e[name] is None else f"{e[name]:.2f}" for name in measures]
+        [e["regime"], f"{e['parent']} -> {e['child']}", shown_number(e["weight"])]
+        + [shown_number(e[name]) if name == "score" else shown_probability(e[name])
+           for name in measures]
         for e in record["edges"]
-    ]
+        if e.get("probability", 1.0) >= DOUBTFUL[1]
+    ]  # fmt: skip
     print_table(["regime", "edge", "weight", *measures], rows)
+    if isinstance(learner, GraphPosterior):
+        _print_doubtful(learner)
     if any(edge["parent"] in factors for edge in record["edges"]):
         say("The weight of a factor is what its last level adds, compared with its first.")
     if record["order"] is None:
@@ -134,26 +142,31 @@ def posterior_record(learner: Any) -> dict[str, Any]:
     }
 
 
-def print_posterior(learner: Any) -> None:
-    """How likely edges are that the graph does not have, and how well chains have mixed."""
-    if not isinstance(learner, GraphPosterior):
-        return
-    probability = learner.edge_probability_
-    absent = (
-        ~learner.adjacency_ & learner.known_[:, None, :] & (probability > MIN_SHOWN_PROBABILITY)
-    )
+def _print_doubtful(learner: GraphPosterior) -> None:
+    """Edges of which the data do not say whether they exist, the likelier first."""
+    probability, has = learner.edge_probability_, learner.adjacency_
+    low, high = DOUBTFUL
+    doubtful = learner.known_[:, None, :] & (probability < high) & (has | (probability >= low))
     rows = [
         [
             learner.result_.regime_names[r],
             f"{learner.nodes_[p]} -> {learner.nodes_[c]}",
-            f"{probability[r, p, c]:.2f}",
+            shown_number(float(learner.weights_[r, p, c])) if has[r, p, c] else "not in the graph",
+            shown_probability(float(probability[r, p, c])),
         ]
-        for r, p, c in sorted(np.argwhere(absent).tolist(), key=lambda e: -probability[tuple(e)])
+        for r, p, c in sorted(np.argwhere(doubtful).tolist(), key=lambda e: -probability[tuple(e)])
     ]
     if rows:
-        print_table(["regime", "edge left out", "probability"], rows)
+        print_table(["regime", "doubtful edge", "weight", "probability"], rows)
+
+
+def print_posterior(learner: Any) -> None:
+    """How likely it is that the graph lacks an edge, and how well chains have mixed."""
+    if not isinstance(learner, GraphPosterior):
+        return
     edge = "an edge between nodes" if learner.effects_ else "an edge"
-    said = f"probability that the graph lacks {edge}: {learner.whole_graph_miss_probability_:.2g}"
+    lacks = shown_probability(learner.whole_graph_miss_probability_)
+    said = f"probability that the graph lacks {edge}: {lacks}"
     chains = learner.diagnostics_
     if chains is None:
         say(f"{said}; log evidence {learner.log_evidence_:.1f}")

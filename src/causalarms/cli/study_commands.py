@@ -21,6 +21,7 @@ from causalarms.cli.study_options import (
 )
 from causalarms.cli.terminal import emit, print_json, print_table, say
 from causalarms.errors import StudyError
+from causalarms.files import shown_number, shown_probability
 
 if TYPE_CHECKING:
     from causalarms.sem.factors import NamedFactors
@@ -173,15 +174,13 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
         print_json(found)
         return
     say(f"switch {what_to_set(settings.named, found.intervention.values())}")
-    interval = ""
-    # nan: a policy without a model has a mean and no interval.
-    if found.low == found.low:
-        interval = f" (95 % interval {found.low:.4g} to {found.high:.4g})"
-    say(f"{settings.reward} {found.reward:.4g}{interval}, from {found.basis}")
+    reward, interval = _with_interval(found.reward, found.low, found.high, "95 % interval ")
+    say(f"{settings.reward} {reward}{interval}, from {found.basis}")
     if found.probability == found.probability:
+        loss = shown_number(found.expected_loss, found.expected_loss)
         say(
-            f"best with probability {found.probability:.3f}, expected loss "
-            f"{found.expected_loss:.3g} per round"
+            f"best with probability {shown_probability(found.probability)}, expected loss "
+            f"{loss} per round"
         )
     for remark in found.remarks:
         say(f"remark: {remark.text}")
@@ -204,7 +203,7 @@ def predict(file: StudyPlace, switch: str, context: tuple[str, ...], as_json: bo
         print_json(found)
         return
     rows = [
-        [node, *(f"{e[k]:.4g}" for k in ("mean", "low", "high"))]
+        [node, *(shown_number(e[k], e["high"] - e["low"]) for k in ("mean", "low", "high"))]
         for node, e in found["expected"].items()
     ]
     print_table(["node", "expected", "low", "high"], rows)
@@ -223,7 +222,7 @@ def effects(file: StudyPlace, as_json: bool) -> None:
         print_json(found)
         return
     rows = [
-        [effect["factor"], node, f"{chance:.2f}"]
+        [effect["factor"], node, shown_probability(chance)]
         for effect in found
         for node, chance in sorted(effect["acts_on"].items(), key=lambda item: -item[1])
     ]
@@ -231,7 +230,8 @@ def effects(file: StudyPlace, as_json: bool) -> None:
     for effect in found:
         for node, chance in effect["free"].items():
             if chance > LIKELY:
-                how = f"changes how {node} answers its causes (probability {chance:.2f})"
+                how = f"changes how {node} answers its causes"
+                how += f" (probability {shown_probability(chance)})"
                 say(f"{effect['factor']} also {how}")
     say()
     lines = [
@@ -243,7 +243,18 @@ def effects(file: StudyPlace, as_json: bool) -> None:
 
 
 def _interval(given: dict[str, float]) -> list[str]:
-    return [f"{given['mean']:+.3g}", f"{given['low']:.3g}", f"{given['high']:.3g}"]
+    mean, low, high = (given[name] for name in ("mean", "low", "high"))
+    span = high - low
+    return [shown_number(mean, span, sign=True), shown_number(low, span), shown_number(high, span)]
+
+
+def _with_interval(mean: float, low: float, high: float, words: str = "") -> tuple[str, str]:
+    """The mean, and its interval in brackets: none of a policy without a model, which says nan."""
+    span = high - low
+    if span != span:
+        return shown_number(mean), ""
+    shown = f"{shown_number(low, span)} to {shown_number(high, span)}"
+    return shown_number(mean, span), f" ({words}{shown})"
 
 
 @study_command
@@ -267,6 +278,7 @@ def graph(
 
     with open_study(file, read_only=True) as study:
         found, named = study.graph(levels(switch)), study.settings.named
+        reward = study.settings.reward
     if path is not None:
         found.save(path, inputs=inputs_of(file), force=force)
     if as_json:
@@ -278,13 +290,15 @@ def graph(
             e["when"],
             e["parent"],
             e["child"],
-            f"{e['weight']:+.3f}",
-            _number(e["standard_error"], ".3f"),
-            _number(e.get("probability"), ".3f"),
+            shown_number(e["weight"], e["standard_error"], sign=True),
+            shown_number(e["standard_error"], e["standard_error"]),
+            shown_probability(e["probability"]),
+            shown_number(e["reward_effect"], abs(e["reward_effect"]), sign=True),
         ]
         for e in edges(found, named)
     ]
-    print_table(["when", "parent", "child", "weight", "+-", "probability"], rows)
+    moves = f"moves {reward} by"
+    print_table(["when", "parent", "child", "weight", "+-", "probability", moves], rows)
     if found.unknown():
         few = unknown(found, named)
         say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
@@ -320,8 +334,9 @@ def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
         say("edges that carry most of the expected reward:")
         for e in found["edges"]:
             say(
-                f"  {e['parent']} -> {e['child']} ({e['regime']}): weight {e['weight']:+.2f}, "
-                f"carries {e['carries']:+.3g}"
+                f"  {e['parent']} -> {e['child']} ({e['regime']}): weight "
+                f"{shown_number(e['weight'], abs(e['weight']), sign=True)}, "
+                f"carries {shown_number(e['carries'], abs(e['carries']), sign=True)}"
             )
     for m in found.get("mechanisms", [])[:3]:
         percent = 100 * m["share_of_uncertainty"]
@@ -350,7 +365,7 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
             r.state,
             r.worker,
             _switched(r, settings.named),
-            _number(r.values[settings.reward_index] if r.values else None, ".5g"),
+            shown_number(r.values[settings.reward_index] if r.values else None),
             r.done_at or r.asked_at,
             r.reason,
         ]
@@ -368,7 +383,7 @@ def _done(trial: int, state: str, as_json: bool, warnings: Sequence[str] = ()) -
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """Everything the screen shows, as plain values; edges by falling weight."""
+    """Everything the screen shows, as plain values."""
     from causalarms.study.report import edges as edges_of
     from causalarms.study.report import missing_values
 
@@ -382,7 +397,7 @@ def summary(study: Study) -> dict[str, Any]:
         # Too early, or the policy is not installed: the rest of the screen is true all the same.
         best = None
     try:
-        edges = sorted(edges_of(study.graph(), settings.named), key=lambda e: -abs(e["weight"]))
+        edges = edges_of(study.graph(), settings.named)
     except StudyError:
         edges = []
     rewards = [r.values[settings.reward_index] for r in ledger.with_values() if r.values]
@@ -438,18 +453,19 @@ def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
     if record["context"]:
         say(f"context {', '.join(record['context'])}: no factor moves it")
     if record["rewards"]:
-        say(f"reward  {sparkline(record['rewards'])}  last {record['rewards'][-1]:.4g}")
+        say(f"reward  {sparkline(record['rewards'])}  last {shown_number(record['rewards'][-1])}")
     best = record["best"]
     if best is not None:
         chance = best.probability
-        sure = "" if chance != chance else f", best with probability {chance:.2f}"
-        interval = "" if best.low != best.low else f" ({best.low:.4g} to {best.high:.4g})"
+        sure = "" if chance != chance else f", best with probability {shown_probability(chance)}"
+        reward, interval = _with_interval(best.reward, best.low, best.high)
         words = what_to_set(named, best.intervention.values())
-        say(f"best    switch {words}: {best.reward:.4g}{interval}{sure}")
+        say(f"best    switch {words}: {reward}{interval}{sure}")
         for remark in best.remarks:
             say(f"remark  {remark.text}")
     for edge in record["edges"][:SHOWN_EDGES]:
-        say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {edge['weight']:+.2f}")
+        weight = shown_number(edge["weight"], edge["standard_error"], sign=True)
+        say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {weight}")
     if len(record["edges"]) > SHOWN_EDGES:
         say(f"        and {len(record['edges']) - SHOWN_EDGES} more: causalarms study graph")
     for alarm in record["alarms"]:
@@ -457,8 +473,8 @@ def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
         say(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
     for far in record["far_values"]:
         say(
-            f"far     {far.node} = {far.value:.4g} in trial {far.trial}, others "
-            f"{far.low:.4g} to {far.high:.4g}: {far.command}"
+            f"far     {far.node} = {shown_number(far.value)} in trial {far.trial}, others "
+            f"{shown_number(far.low)} to {shown_number(far.high)}: {far.command}"
         )
     if record["missing"].words:
         say(f"missing {record['missing'].words}")
@@ -476,7 +492,3 @@ def _switched(record: Record, named: NamedFactors) -> str:
         what_to_set(named, regimes) for regimes in (record.intervention, record.asked_intervention)
     )
     return executed if executed == asked else f"{executed} (asked: {asked})"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)

@@ -35,7 +35,7 @@ from causalarms.cli.study_options import (
 from causalarms.cli.terminal import collected_warnings, emit, print_data
 from causalarms.errors import StudyError
 from causalarms.extras import require_extra
-from causalarms.files import printable, refuse_output, write_output
+from causalarms.files import printable, refuse_output, shown_number, write_output
 from causalarms.tables.write import columns_text
 
 
@@ -356,7 +356,8 @@ def simulate_on(
         as_json,
         {"rounds": rounds, "best": best, "true_reward_of_best": expected},
         f"{rounds} rounds; best: switch {what_to_set(settings.named, best.intervention.values())}, "
-        f"predicted {best.reward:.3g}, true {expected:.3g}",
+        f"predicted {shown_number(best.reward, best.high - best.low)}, "
+        f"true {shown_number(expected, best.high - best.low)}",
     )
 
 

@@ -123,6 +123,7 @@ class Edge(Numbers, frozen=True):
     probability: Number
     weight: Number
     standard_error: Number
+    reward_effect: Number  # what it does to the reward over the range of the parent that was seen
     likely: bool  # whether it belongs to the graph that is shown by default
 
 

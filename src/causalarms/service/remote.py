@@ -358,9 +358,10 @@ def _graph(found: records.Graph) -> Graph:
     shape = (len(found.regimes), len(nodes), len(nodes))
     adjacency, weights = np.zeros(shape, dtype=bool), np.zeros(shape)
     probability, error = np.zeros(shape), np.full(shape, np.nan)
+    effect = np.zeros(shape)
     for edge in found.edges:
         at = (edge.regime, place[edge.parent], place[edge.child])
-        probability[at] = edge.probability
+        probability[at], effect[at] = edge.probability, edge.reward_effect
         if edge.likely:
             adjacency[at] = True
             weights[at], error[at] = edge.weight, edge.standard_error
@@ -373,7 +374,7 @@ def _graph(found: records.Graph) -> Graph:
         weights,
         known,
         None if found.order is None else tuple(found.order),
-        {"probability": probability, "standard_error": error},
+        {"probability": probability, "standard_error": error, "reward_effect": effect},
         regimes=np.array([len(node.known) for node in found.nodes], dtype=np.int64),
         regime_names=tuple(found.regimes),
         factors=tuple(node.name for node in found.nodes if node.kind == "factor"),

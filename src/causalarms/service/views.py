@@ -20,7 +20,7 @@ from causalarms.posterior.roots import root_names
 from causalarms.sem.factor import Level
 from causalarms.service import records
 from causalarms.study import Study, report
-from causalarms.study.effects import effects, with_roots
+from causalarms.study.effects import effects, reward_effects, with_roots
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs
@@ -177,6 +177,7 @@ def _edges(
     belief, _, parts = with_roots(beliefs.known, named, intervention)
     probability = np.where(graph.exists[:, None, :], belief.edge_probability, 0.0)
     weights = edge_weights(belief.draws, parts).mean
+    effects = reward_effects(beliefs, graph, weights)
     return [
         records.Edge(
             regime=regime,
@@ -188,6 +189,7 @@ def _edges(
             probability=float(probability[regime, parent, child]),
             weight=float(weights[regime, parent, child]),
             standard_error=float(graph.measures["standard_error"][regime, parent, child]),
+            reward_effect=float(effects[regime, parent, child]),
             likely=bool(graph.adjacency[regime, parent, child]),
         )
         for regime, parent, child in np.argwhere(probability > 0).tolist()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
+from causalarms.files import shown_probability
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, at_levels, level_by_level, likely_graph, summary
 from causalarms.posterior.base import Draws
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from causalarms.study.report import Beliefs
 
 SURE = 0.9  # probability above which a remark is made
+SEEN = (0.975, 0.025)  # quantiles of a node's values: a typing error does not widen the range
 QUIET = 0.75  # probability of no factor upstream from which on a question is asked
 MIN_ROUNDS_OF_QUESTION = 20  # before it is asked whether a node is context
 
@@ -115,6 +117,29 @@ def with_roots(
         return Rooted(found, regimes, None if parts is None else parts[:, kept])
     in_force = _in_force(found, [*intervention[:n], *[0] * len(first)])
     return Rooted(in_force, np.ones_like(regimes), None)
+
+
+def reward_effects(beliefs: Beliefs, graph: Graph, weights: FloatArray) -> FloatArray:
+    """What each edge does to the reward over the range of its parent that was seen, (R, N, N).
+
+    Of a factor: what its level does. Mechanisms on the way to the reward count as often as they
+    were in force; `weights` (R, N, N) are those of the edges.
+    """
+    nodes = len(graph.nodes)
+    seen, often = np.ones(nodes), np.zeros((graph.n_regimes, nodes))
+    often[0] = 1.0
+    for i, column in enumerate(beliefs.values.T):
+        values = column[~np.isnan(column)]
+        seen[i] = np.subtract(*np.quantile(values, SEEN)) if len(values) else 0.0
+        regimes = np.minimum(beliefs.regimes[:, i], graph.n_regimes - 1)
+        often[:, i] = np.bincount(regimes, minlength=graph.n_regimes) / max(len(regimes), 1)
+    passed = np.einsum("rc,rpc->pc", often, graph.weights)
+    flow = np.zeros(nodes)
+    flow[beliefs.settings.reward_index] = 1.0
+    assert graph.order is not None
+    for node in map(graph.nodes.index, graph.order[::-1]):  # exactly 0 if no way leads to it
+        flow[node] += passed[node] @ flow
+    return np.asarray(weights * seen[:, None] * flow)
 
 
 def _often(adjacency: BoolArray, parts: FloatArray | None, n_draws: int) -> FloatArray:
@@ -276,7 +301,7 @@ def _untold_effects(belief: Belief, named: NamedFactors) -> list[Remark]:
             continue  # a mechanism per level is not doubted, and nobody told what it acts on
         for node, chance in acts.items():
             if node not in factor.acts_on and chance > SURE:
-                words = f"{chance:.2f}" if chance < 0.995 else "over 0.99"
+                words = shown_probability(chance)
                 text = f"{factor.name} also seems to act on {node} (probability {words})"
                 found.append(Remark(node, factor.name, chance, text))
     return found

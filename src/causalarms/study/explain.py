@@ -14,6 +14,7 @@ import numpy as np
 
 from causalarms.arrays import FloatArray, Interventions
 from causalarms.errors import NotAskedError
+from causalarms.files import shown_number
 from causalarms.models.belief import Belief, candidates
 from causalarms.policies.base import Policy
 from causalarms.study.ledger import Ledger
@@ -125,10 +126,12 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
     weights = _mean_weights(belief, a[0])
     flow = _flow(belief, a[0], reward)
     mechanisms, before, after = _mechanisms(beliefs, a[0], mean, flow)
+    span = high[reward] - low[reward]
+    expected = [shown_number(part[reward], span) for part in (mean, low, high)]
     text.append(
-        f"Expected {settings.reward}: {mean[reward]:.3g} (95 % interval {low[reward]:.3g} to "
-        f"{high[reward]:.3g}). One more round of it would narrow the uncertainty from "
-        f"{before:.2g} to {after:.2g}."
+        f"Expected {settings.reward}: {expected[0]} (95 % interval {expected[1]} to "
+        f"{expected[2]}). One more round of it would narrow the uncertainty from "
+        f"{shown_number(before, before)} to {shown_number(after, before)}."
     )
     found: dict[str, Any] = {
         "expected": Interval(*(float(part[reward]) for part in (mean, low, high))),
@@ -142,9 +145,8 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
         words = settings.named.words(regimes)
         value = float(beliefs.expected(rival[None])[0][0, reward])
         found["runner_up"] = RunnerUp(settings.named.switched(regimes), value)
-        text.append(
-            f"The nearest rival ({', '.join(words) or 'nothing switched'}) has {value:.3g}."
-        )
+        rival_text = ", ".join(words) or "nothing switched"
+        text.append(f"The nearest rival ({rival_text}) has {shown_number(value, span)}.")
     return found
 
 

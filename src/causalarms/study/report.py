@@ -33,7 +33,7 @@ from causalarms.policies.base import Policy
 from causalarms.posterior.dag import LIKELY
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
-from causalarms.study.effects import graph_with_roots, remarks
+from causalarms.study.effects import graph_with_roots, remarks, reward_effects
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Best, Check, Interval, MissingValues, Prediction
@@ -117,12 +117,18 @@ def graph(beliefs: Beliefs, intervention: Sequence[int] | None = None) -> Graph:
 
     With an `intervention` the graph has one regime: the mechanisms in force under it.
     """
-    return graph_with_roots(beliefs.known, beliefs.settings, intervention)
+    found = graph_with_roots(beliefs.known, beliefs.settings, intervention)
+    effects = reward_effects(beliefs, found, found.weights)
+    return replace(found, measures=found.measures | {"reward_effect": effects})
 
 
 def edges(graph: Graph, named: NamedFactors) -> list[dict[str, Any]]:
-    """The edges of a study's graph; `when` names the levels at which the child has this parent."""
-    return [e | {"when": _when(graph, named, e["child"], e["regime"])} for e in graph.edges()]
+    """The edges of a study's graph, those first that do most to the reward.
+
+    `when` names the levels at which the child has this parent.
+    """
+    found = sorted(graph.edges(), key=lambda e: -abs(e["reward_effect"]))
+    return [e | {"when": _when(graph, named, e["child"], e["regime"])} for e in found]
 
 
 def unknown(graph: Graph, named: NamedFactors) -> list[tuple[str, str]]:

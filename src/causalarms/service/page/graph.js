@@ -5,7 +5,7 @@ import * as act from "./actions.js";
 import { graphChoice, loadSettingGraph, notYet, rearrange, updating } from "./refresh.js";
 import { aims, route } from "./routes.js";
 import { state } from "./store.js";
-import { capital, count, DASH, known, name, percent, shown, signed } from "./words.js";
+import { capital, count, known, name, percent, signed, withError } from "./words.js";
 
 export function graph() {
   const { graph: view, places } = state;
@@ -39,7 +39,7 @@ function learned(whole, places) {
     ${keys(view)}
     <div class="row controls">
       <label class="slider">
-        Arrows with a probability of at least <output>${percent(threshold)}</output>
+        Arrows with a probability of at least <output>${Math.round(100 * threshold)} %</output>
         <input
           type="range"
           min="5"
@@ -162,7 +162,8 @@ function table(edges, { nodes, regimes: titles }, isSetting) {
     ? " Of a factor: what its level adds, compared with its first."
     : " Of a factor: what its last level adds, compared with its first.";
   if (!edges.length) return html`<p>No arrow is so probable. Move the slider to the left.</p>`;
-  const sorted = [...edges].sort((a, b) => (b.probability ?? 0) - (a.probability ?? 0));
+  const size = (e) => Math.abs(e.reward_effect ?? 0);
+  const sorted = [...edges].sort((a, b) => size(b) - size(a));
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of arrows">
     <table>
       <caption class="hint">
@@ -176,6 +177,7 @@ function table(edges, { nodes, regimes: titles }, isSetting) {
           ${single ? nothing : html`<th scope="col">When</th>`}
           <th scope="col" class="number">Probability</th>
           <th scope="col" class="number">Weight</th>
+          <th scope="col" class="number">Moves ${name(state.study.reward)} by</th>
         </tr>
       </thead>
       <tbody>
@@ -185,17 +187,13 @@ function table(edges, { nodes, regimes: titles }, isSetting) {
             <td>${name(e.child)}</td>
             ${single ? nothing : html`<td>${name(e.when)}</td>`}
             <td class="number">${percent(e.probability)}</td>
-            <td class="number">${weight(e)}</td>
+            <td class="number">${withError(e.weight, e.standard_error)}</td>
+            <td class="number">${signed(e.reward_effect, Math.abs(e.reward_effect))}</td>
           </tr>`,
         )}
       </tbody>
     </table>
   </div>`;
-}
-
-function weight({ weight: w, standard_error: error }) {
-  if (!known(w)) return DASH;
-  return known(error) && error > 0 ? `${signed(w, error)} ± ${shown(error, error)}` : signed(w);
 }
 
 // -- the picture: a box per node, an arrow per edge -----------------------------------------------
@@ -265,8 +263,9 @@ function arrow(edge, boxes, [from, to], width, height) {
     <path class="line" stroke-width=${thick} stroke-dasharray=${dash}
       d="M ${a.x} ${a.y} Q ${control.x} ${control.y} ${neck.x} ${neck.y}" />
     <path class="tip" d=${tip} />
-    <title>${edge.parent} → ${edge.child}: probability ${percent(edge.probability)}, weight ${signed(
+    <title>${edge.parent} → ${edge.child}: probability ${percent(edge.probability)}, weight ${withError(
       edge.weight,
+      edge.standard_error,
     )}</title>
   </g>`;
 }

@@ -90,6 +90,11 @@ export function signed(x, span = null) {
   return known(x) && x > 0 && /[1-9]/.test(text) ? `+${text}` : text;
 }
 
+// A value and its standard error, of which two digits are shown.
+export function withError(x, error) {
+  return known(error) && error > 0 ? `${signed(x, error)} ± ${shown(error, error)}` : signed(x);
+}
+
 export function interval(low, high) {
   if (!known(low) || !known(high)) return DASH;
   return `${shown(low, high - low)} to ${shown(high, high - low)}`;
@@ -100,10 +105,11 @@ export function roughly(x) {
   return known(x) && x !== 0 ? shown(x, Math.abs(x)) : shown(x);
 }
 
+// A probability, never rounded to certainty.
 export function percent(p) {
   if (!known(p)) return DASH;
-  if (p > 0.99 && p < 1) return "over 99 %";
-  if (p < 0.01 && p > 0) return "under 1 %";
+  if (p > 0.99) return "over 99 %";
+  if (p < 0.01) return "under 1 %";
   return `${Math.round(100 * p)} %`;
 }
 
