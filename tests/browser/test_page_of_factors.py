@@ -103,7 +103,9 @@ def test_a_report_says_what_changes_how_a_node_answers(
         (tmp_path / "r.html").write_text(report(study, "line 4"), encoding="utf-8")
     page = open_page((tmp_path / "r.html").as_uri(), offline=True)
     words = page.locator("#effects .hint", has_text="against 0.5").inner_text()
-    assert words.endswith("acts on flow (over 99 %), and changes how flow answers its causes (93 %)")
+    assert words.endswith(
+        "acts on flow (over 99 %), and changes how flow answers its causes (93 %)"
+    )
 
 
 def test_a_report_has_effects_and_the_best_setting(
