@@ -95,8 +95,8 @@ POSTERIOR_ONLY = (
     metavar="NUMBER|NODE=NUMBER,...",
     help="Known means of the noise (default: estimated).",
 )
-@edges("exclude_edge", words="Edge that does not exist.")
-@edges("require_edge", words="Edge that exists.")
+@edges("--exclude-edge", words="Edge that does not exist.")
+@edges("--require-edge", words="Edge that exists.")
 @TIERS
 @click.option(
     "--context",

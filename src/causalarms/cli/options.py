@@ -97,10 +97,9 @@ def edge(text: str) -> tuple[str, str]:
     return parent, child
 
 
-def edges(name: str, *, words: str) -> Callable[[Command], Command]:
+def edges(option: str, *, words: str) -> Callable[[Command], Command]:
     """An option that may be repeated, an edge each time."""
-    spelling = f"--{name.replace('_', '-')}"
-    return click.option(spelling, name, multiple=True, metavar="A->B|A:B", help=words)
+    return click.option(option, multiple=True, metavar="A->B|A:B", help=words)
 
 
 def knowledge(

@@ -95,8 +95,8 @@ from causalarms.tables.write import columns_text
     help="Levels that are set together or not at all; may be repeated.",
 )
 @TIERS
-@edges("exclude_edge", words="Edge that does not exist.")
-@edges("require_edge", words="Edge that exists.")
+@edges("--exclude-edge", words="Edge that does not exist.")
+@edges("--require-edge", words="Edge that exists.")
 @click.option(
     "--cost",
     multiple=True,

@@ -361,9 +361,9 @@ def _graph(found: records.Graph) -> Graph:
     effect = np.zeros(shape)
     for edge in found.edges:
         at = (edge.regime, place[edge.parent], place[edge.child])
-        probability[at], effect[at] = edge.probability, edge.reward_effect
+        probability[at] = edge.probability
         if edge.likely:
-            adjacency[at] = True
+            adjacency[at], effect[at] = True, edge.reward_effect
             weights[at], error[at] = edge.weight, edge.standard_error
     known = np.zeros(shape[:2], dtype=bool)
     for i, node in enumerate(found.nodes):
