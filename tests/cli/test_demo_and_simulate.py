@@ -67,7 +67,7 @@ SMALL = ("--nodes", 3, "--horizon", 120, "--runs", 2, "--jobs", 1)
 def test_simulate_compares_the_default_of_a_study_with_the_paper_s_policies() -> None:
     record = json.loads(run("simulate", *SMALL, "--json").out)
     named = [p["policy"] for p in record["policies"]]
-    assert named == ["posterior", "csl-ucb", "ucb", "linsem-ts"]
+    assert named == ["posterior", "csl-ucb", "ucb", "linsem-ts", "linsem-quantile"]
     assert "[default: posterior, csl-ucb," in " ".join(run("simulate", "--help").out.split())
 
 

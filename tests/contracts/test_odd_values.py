@@ -30,6 +30,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "posterior-cd": {"noise_scale": "estimate"},
     "ucb": {},
     "linsem-ts": {"graph": SEM.adjacency},
+    "linsem-quantile": {"graph": SEM.adjacency},
     "linsem-ucb": {"graph": SEM.adjacency},
     "robust-linsem": {"graph": SEM.adjacency},
     "additive": {},

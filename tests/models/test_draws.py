@@ -7,7 +7,8 @@ import pytest
 
 import causalarms.models.belief
 from causalarms import random_sem
-from causalarms.models.belief import most_optimistic, rank_of, rewards_of, upper_values
+from causalarms.models.belief import rewards_of
+from causalarms.models.quantile import most_optimistic, rank_of, upper_values
 from causalarms.posterior.base import Draws
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.sem.rewards import all_interventions, index_of

@@ -16,11 +16,10 @@ from causalarms.models.belief import (
     in_units_of_data,
     level_by_level,
     likely_graph,
-    most_optimistic,
-    rank_of,
     recommend,
 )
 from causalarms.models.context import given_context
+from causalarms.models.quantile import most_optimistic, rank_of
 from causalarms.posterior.base import Draws
 from causalarms.posterior.missing import add_rounds
 from causalarms.search.constraints import Constraints

@@ -9,7 +9,8 @@ import pytest
 
 from causalarms import make_policy, random_sem
 from causalarms.errors import ModelError, SettingError
-from causalarms.models.belief import most_optimistic, rank_of, rewards_of, upper_values
+from causalarms.models.belief import rewards_of
+from causalarms.models.quantile import most_optimistic, rank_of, upper_values
 from causalarms.policies.simple import nearest_allowed, random_intervention
 from causalarms.search.constraints import Constraints, unconstrained
 

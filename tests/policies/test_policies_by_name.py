@@ -24,7 +24,7 @@ from causalarms.policies.simple import RandomPolicy
 def test_the_names_are_those_of_the_design() -> None:
     assert set(policy_names()) >= {
         "csl-ucb", "csl-ucb-cd", "ucb", "golem-mab", "golem-mab-cd", "dagma-mab", "linsem-ts",
-        "linsem-ucb", "robust-linsem", "additive", "ga-lcb", "random", "oracle",
+        "linsem-quantile", "linsem-ucb", "robust-linsem", "additive", "ga-lcb", "random", "oracle",
     }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "dagma-mab": {"n_explore": 15},
     "explore-then-commit": {"n_explore": 15, "learner": "csl"},
     "linsem-ts": GRAPH,
+    "linsem-quantile": GRAPH,
     "linsem-ucb": GRAPH,
     "robust-linsem": GRAPH,
     "additive": {"epsilon": 8.0},

@@ -23,12 +23,12 @@ from causalarms.extras import has_extra, require_extra
 from causalarms.files import refuse_output, shown_number, shown_probability
 from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph, graph_errors
-from causalarms.models.belief import TIE, Belief, likely_graph
+from causalarms.models.belief import TIE, Belief, likely_graph, recommend
 from causalarms.policies.base import Policy, Suggestion
+from causalarms.search.constraints import Constraints
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import MARK as SYSTEM
 from causalarms.sem.linear_sem import LinearSEM
-from causalarms.sem.rewards import all_interventions
 from causalarms.simulation.experiment import Contestant, Experiment, trace_record
 from causalarms.simulation.simulate import Trace
 from causalarms.simulation.simulate import simulate as play
@@ -220,10 +220,9 @@ def _record(
     sem: LinearSEM, traces: list[Trace], belief: Belief, graph: Graph, files: list[Path]
 ) -> dict[str, Any]:
     """Everything that was found, next to the truth."""
-    rows = all_interventions(sem.n_nodes, sem.regimes)
-    # No intervention of the demo costs anything.
-    choice = belief.best(rows, sem.reward, np.zeros(len(rows)))
-    found, best = rows[choice.row], sem.best_intervention()
+    choice = recommend(belief, sem.reward, Constraints(sem.regimes))  # nothing costs anything
+    best = sem.best_intervention()
+    found = choice.intervention
     expected = sem.expected_reward(np.stack([found, best])).tolist()
     return {
         "nodes": list(sem.nodes),

@@ -41,7 +41,13 @@ from causalarms.simulation.summary import Interval, LearnerSummary, PolicySummar
 from causalarms.tables.write import csv_text
 
 SIMULATE, LEARNERS, PLOT = (f"causalarms {name}" for name in ("simulate", "learners", "plot"))
-COMPARED_POLICIES = ("posterior", "csl-ucb", "ucb", "linsem-ts")  # if no policy is named
+COMPARED_POLICIES = (
+    "posterior",
+    "csl-ucb",
+    "ucb",
+    "linsem-ts",
+    "linsem-quantile",
+)  # if no policy is named
 COMPARED_LEARNERS = ("posterior", "csl", "golem", "dagma")
 CURVES = ("regret", "normalised-regret", "optimal-share")
 SUMMARY = (

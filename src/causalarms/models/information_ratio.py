@@ -18,7 +18,8 @@ import numpy as np
 
 from causalarms.arrays import FloatArray
 from causalarms.limits import MAX_RATIOS
-from causalarms.models.belief import Optimistic, rank_of, rewards_of, upper_values
+from causalarms.models.belief import rewards_of
+from causalarms.models.quantile import Optimistic, rank_of, upper_values
 from causalarms.posterior.base import Draws
 from causalarms.search.constraints import Constraints
 

@@ -22,7 +22,7 @@ from causalarms.policies.base import Policy
 from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.explore_then_commit import LEARNER, ExploreThenCommit
 from causalarms.policies.ga_lcb import GALCB
-from causalarms.policies.known_graph import LinSEMTS
+from causalarms.policies.known_graph import LinSEMQuantile, LinSEMTS
 from causalarms.policies.linsem_ucb import LinSEMUCB, RobustLinSEM
 from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.policies.simple import UCB, Oracle, RandomPolicy
@@ -148,6 +148,7 @@ PRESETS: dict[str, Preset] = {
     "dagma-mab": Preset(dagma_mab),
     "explore-then-commit": Preset(ExploreThenCommit),
     "linsem-ts": Preset(LinSEMTS),
+    "linsem-quantile": Preset(LinSEMQuantile),
     "linsem-ucb": Preset(LinSEMUCB),
     "robust-linsem": Preset(RobustLinSEM),
     "additive": Preset(Additive),

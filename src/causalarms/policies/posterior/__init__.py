@@ -41,7 +41,7 @@ from causalarms.arrays import FloatArray, Intervention
 from causalarms.changes.detector import PREDICTION, Detector, starts_after
 from causalarms.errors import SettingError, TooEarlyError
 from causalarms.limits import MAX_RATIOS, MAX_TABLE_NODES
-from causalarms.models.belief import Belief, Recommendation, most_optimistic, recommend
+from causalarms.models.belief import Belief, Recommendation, recommend
 from causalarms.models.context import given_context
 from causalarms.models.information_ratio import least_ratio
 from causalarms.models.knowledge_gradient import (
@@ -53,6 +53,7 @@ from causalarms.models.knowledge_gradient import (
     early_round,
     late_round,
 )
+from causalarms.models.quantile import most_optimistic
 from causalarms.policies.base import (
     BELIEF_DRAWS,
     EXPLOIT,

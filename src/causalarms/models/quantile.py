@@ -1,0 +1,125 @@
+"""The intervention whose reward may well be the highest: a quantile over draws of the system.
+
+An intervention's upper value is a quantile of its expected reward over the draws: as high as, say,
+three of twenty draws say. Up to 15 nodes of two regimes it is taken over all interventions. Beyond,
+the search starts from the best intervention of every draw and goes from neighbour to neighbour
+while that raises the upper value: no certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from causalarms.arrays import FloatArray, Intervention, Interventions
+from causalarms.kernels import kernel
+from causalarms.limits import MAX_TABLE_NODES
+from causalarms.models.belief import best_of_each, rewards_of
+from causalarms.posterior.base import Draws
+from causalarms.search.constraints import Constraints
+from causalarms.sem.regimes import n_interventions
+from causalarms.sem.rewards import allowed_arms, intervention_of, reward_tables, within
+
+MAX_ROWS = 2**MAX_TABLE_NODES  # allowed interventions that are compared one by one
+CLIMBS = 10  # starting points from which one node at a time is flipped
+
+
+class Optimistic(NamedTuple):
+    """The intervention of the highest upper value."""
+
+    intervention: Intervention
+    upper: float
+    mean: float  # over the draws
+
+
+def rank_of(quantile: float, n_draws: int) -> int:
+    """How many draws agree that an intervention is at least as good as its upper value.
+
+    >>> rank_of(0.9, 20), rank_of(0.5, 1)
+    (3, 1)
+    """
+    return n_draws - math.floor(quantile * (n_draws - 1))
+
+
+def most_optimistic(
+    draws: Draws, reward: int, quantile: float, allowed: Constraints | None = None
+) -> Optimistic:
+    """The intervention with the largest quantile of its expected reward over the draws.
+
+    Of the `allowed` ones (None: all), net of what each costs; `upper` and `mean` are rewards before
+    costs.
+    """
+    rank = rank_of(quantile, len(draws.order))
+    n_regimes, n_nodes = draws.intercept.shape[1:]
+    allowed = within(np.full(n_nodes, n_regimes), allowed)
+    regimes = np.array(allowed.regimes)
+    # the tables hold own regimes only: draws with `by` take the rows, or the search
+    if draws.by is None and n_interventions(regimes) <= 2**MAX_TABLE_NODES:
+        tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
+        cost: FloatArray | float = 0.0
+        if not allowed.free:  # else the index of a column is that of its intervention
+            arms, cost = allowed_arms(allowed)
+            tables = np.ascontiguousarray(tables[:, arms])
+        upper = upper_values(tables, rank)
+        best = int(np.argmax(upper - cost))
+        arm = best if allowed.free else int(arms[best])
+        return Optimistic(
+            intervention_of(arm, n_nodes, regimes),
+            float(upper[best]),
+            float(tables[:, best].mean()),
+        )
+    if allowed.count(MAX_ROWS) is not None:
+        return _best_row(draws, reward, rank, allowed, allowed.interventions(MAX_ROWS))
+    starts = np.unique(best_of_each(draws, reward, allowed), axis=0)
+    values = upper_values(rewards_of(draws, starts, reward), rank) - allowed.cost(starts)
+    return max(
+        (
+            _climb(draws, reward, rank, starts[start], allowed)
+            # stable: equal values keep the order of the rows, so that every platform climbs the
+            # same way
+            for start in np.argsort(-values, kind="stable")[:CLIMBS]
+        ),
+        key=lambda found: found.upper - float(allowed.cost(found.intervention[None])[0]),
+    )
+
+
+def _best_row(
+    draws: Draws, reward: int, rank: int, allowed: Constraints, rows: Interventions
+) -> Optimistic:
+    rewards = rewards_of(draws, rows, reward)
+    upper = upper_values(rewards, rank)
+    best = int(np.argmax(upper - allowed.cost(rows)))
+    return Optimistic(rows[best].copy(), float(upper[best]), float(rewards[:, best].mean()))
+
+
+def _climb(
+    draws: Draws, reward: int, rank: int, start: Intervention, allowed: Constraints
+) -> Optimistic:
+    """From allowed neighbour to allowed neighbour while the net upper value grows."""
+    best = _best_row(draws, reward, rank, allowed, start[None])
+    while True:
+        # where it stands is the first row: it wins a tie, so that the climb ends
+        rows = np.vstack([best.intervention[None], allowed.neighbours(best.intervention)])
+        found = _best_row(draws, reward, rank, allowed, rows)
+        if np.array_equal(found.intervention, best.intervention):
+            return best
+        best = found
+
+
+@kernel
+def upper_values(rewards: FloatArray, rank: int) -> FloatArray:
+    """The `rank`-th largest of every column, (arms,)."""
+    n_draws, n_arms = rewards.shape
+    largest = np.full((rank, n_arms), -np.inf)
+    for d in range(n_draws):
+        for arm in range(n_arms):
+            value = rewards[d, arm]
+            if value > largest[rank - 1, arm]:
+                place = rank - 1
+                while place > 0 and largest[place - 1, arm] < value:
+                    largest[place, arm] = largest[place - 1, arm]
+                    place -= 1
+                largest[place, arm] = value
+    return largest[rank - 1]
