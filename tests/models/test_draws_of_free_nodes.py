@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import causalarms.models.belief
+import causalarms.models.quantile
 from causalarms.arrays import FloatArray, Interventions
 from causalarms.models.belief import (
     Belief,
@@ -140,7 +141,7 @@ def test_optimism(
     limits: dict[str, int], rules: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in limits.items():
-        monkeypatch.setattr(causalarms.models.belief, name, value)
+        monkeypatch.setattr(causalarms.models.quantile, name, value)
     for seed in range(5):
         case = told(12, seed, **rules)
         table = one_by_one(case.free, case.rows)[:, :, REWARD]

@@ -15,7 +15,7 @@ from causalarms.sem.rewards import all_interventions, index_of
 FREE = unconstrained((2,) * 6)
 
 
-def belief(n_draws: int, *, same: bool = False) -> Belief:
+def belief(n_draws: int, *, same: bool = False, rounds: int = 10**6) -> Belief:
     """Draws that are different systems altogether, or one system many times."""
     systems = [random_sem(6, seed=0 if same else s) for s in range(n_draws)]
     draws = Draws(
@@ -25,8 +25,8 @@ def belief(n_draws: int, *, same: bool = False) -> Belief:
         intercept=np.array([s.mechanism_mean for s in systems]),
         noise_std=np.array([s.mechanism_std for s in systems]),
     )
-    none = np.zeros((2, 6), dtype=np.int64)
-    return Belief(draws, np.zeros((2, 6, 6)), none, none, weighs_graphs=True)
+    starts = np.zeros((2, 6), dtype=np.int64)
+    return Belief(draws, np.zeros((2, 6, 6)), starts + rounds, starts, weighs_graphs=True)
 
 
 def test_certainty_leaves_nothing_to_lose() -> None:
@@ -34,9 +34,16 @@ def test_certainty_leaves_nothing_to_lose() -> None:
     best = random_sem(6, seed=0).best_intervention()
     rewards = random_sem(6, seed=0).expected_reward(np.stack([found.intervention, best]))
     assert rewards[0] == pytest.approx(rewards[1])
-    assert found.probability == 1
+    assert found.probability == pytest.approx(1)
     assert found.expected_loss == pytest.approx(0, abs=1e-9)
     assert found.draws == 30
+
+
+@pytest.mark.parametrize(("rounds", "worth"), [(0, 0.0), (3, 0.0), (6, 0.75), (30, 0.99)])
+def test_agreement_after_few_rounds_is_not_certainty(rounds: int, worth: float) -> None:
+    found = recommend(belief(30, same=True, rounds=rounds), 5, FREE)
+    assert found.probability == pytest.approx(worth)
+    assert found.expected_loss == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("compared", [2**14, 1], ids=["all", "found"])
