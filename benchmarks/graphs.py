@@ -28,10 +28,10 @@ from causalarms.statistics.dataset import Dataset
 from shared import run_part
 
 VARIANTS = {
-    "literal": CSLSettings(joint=False),
-    "joint": CSLSettings(),
-    "joint, squares": CSLSettings(squares=True),
-    "CSL-nw": CSLSettings(joint=False, edge_weighting=False),
+    "CSL": CSLSettings(),
+    "joint": CSLSettings(joint=True),
+    "joint, squares": CSLSettings(joint=True, squares=True),
+    "CSL-nw": CSLSettings(edge_weighting=False),
 }
 SIZES = (6, 8, 10, 12, 14)
 ROUNDS = (200, 400)
@@ -91,7 +91,7 @@ class Found(NamedTuple):
 
 
 def from_random_rounds(X: Array, A: Array, noise_mean: Array) -> Iterator[Found]:
-    for name, joint in (("CSL, literal", False), ("CSL, joint", True)):
+    for name, joint in (("CSL", False), ("CSL, joint", True)):
         fit = CSL(joint=joint).fit(X, interventions=A, noise_mean=noise_mean)
         yield Found(name, fit.adjacency_)
     model = GraphPosterior(noise_scale=1.0).fit(X, interventions=A, noise_mean=noise_mean)

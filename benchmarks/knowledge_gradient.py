@@ -5,7 +5,7 @@
 [--told nothing|means|units|both] [--weights separated|uniform] [--degree D] [--regimes 2]
 [--results FILE]`, all contestants but the last without a name, plays random_sem(N, seed=first + i);
 a file of results is continued. `linsem-ts` is always told the graph and the noise means,
-`csl-ucb` the means unless nothing or only the units are told. `oracle` is told what `linsem-ts` is
+`csl-ucb-joint` the means unless nothing or only the units are told. `oracle` is told what `linsem-ts` is
 and the true size of weights, and plays the third best of 20 draws: it has less regret, and is the
 better measure of what could be reached. `knowledge-gradient-graph` is
 `knowledge-gradient` that is told the graph as well: what is left is the price of everything else.
@@ -68,7 +68,7 @@ class OptimisticOracle(KnownGraph):
 CONTESTANTS: dict[str, tuple[str | type[Policy], dict[str, Any]]] = {
     "quantile": ("posterior", {"decide": "quantile"}),
     "knowledge-gradient": ("posterior", {"decide": "knowledge-gradient"}),
-    "csl-ucb": ("csl-ucb", {}),
+    "csl-ucb-joint": ("csl-ucb-joint", {}),
     "linsem-ts": ("linsem-ts", {}),
     "oracle": (OptimisticOracle, {"prior_std": WEIGHT_SIZE}),
     "knowledge-gradient-graph": ("posterior", {"decide": "knowledge-gradient"}),
@@ -104,7 +104,7 @@ class Systems(NamedTuple):
         if policy in ("linsem-ts", OptimisticOracle):
             return {"graph": sem.adjacency, "noise_mean": sem.noise_mean}
         told: dict[str, Any] = {"noise_mean": sem.noise_mean} if self.told in MEANS else {}
-        if policy == "csl-ucb":
+        if policy == "csl-ucb-joint":
             return told | {"horizon": self.rounds}
         if name == TOLD_GRAPH:
             told |= {"allowed": sem.adjacency, "required": sem.adjacency}

@@ -72,13 +72,13 @@ def test_simulate_compares_the_default_of_a_study_with_the_paper_s_policies() ->
 
 
 def test_simulate_prints_a_table_and_json(tmp_path: Path) -> None:
-    policies = ("--policy", "csl-ucb,joint=False,label=literal", "--policy", "random")
+    policies = ("--policy", "csl-ucb,hold=False,label=free", "--policy", "random")
     outcome = run("simulate", *SMALL, *policies, "--out", tmp_path)
     assert outcome.code == 0
-    assert "literal" in outcome.out
+    assert "free" in outcome.out
     assert (tmp_path / "regret.png").exists()
     record = json.loads(run("simulate", *SMALL, *policies, "--json").out)
-    assert [p["policy"] for p in record["policies"]] == ["literal", "random"]
+    assert [p["policy"] for p in record["policies"]] == ["free", "random"]
 
 
 @pytest.mark.parametrize("regimes", ["3", "1,3,2"])

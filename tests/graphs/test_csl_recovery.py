@@ -24,8 +24,12 @@ def errors(settings: dict[str, Any]) -> list[GraphErrors]:
 
 @pytest.mark.parametrize(
     ("settings", "precision"),
-    [({}, 0.95), ({"joint": False}, 0.9), ({"mutual_information": "squares"}, 0.95)],
-    ids=["joint", "literal", "squares"],
+    [
+        ({"joint": True}, 0.95),
+        ({}, 0.9),
+        ({"joint": True, "mutual_information": "squares"}, 0.95),
+    ],
+    ids=["joint", "apart", "joint squares"],
 )
 def test_precision_and_recall(settings: dict[str, Any], precision: float) -> None:
     found = errors(settings)
