@@ -5,9 +5,9 @@
 [--told nothing|means|units|both] [--weights separated|uniform] [--degree D] [--regimes 2]
 [--results FILE]`, all contestants but the last without a name, plays random_sem(N, seed=first + i);
 a file of results is continued. `linsem-ts` is always told the graph and the noise means,
-`csl-ucb-joint` the means unless nothing or only the units are told. `oracle` is told what `linsem-ts` is
-and the true size of weights, and plays the third best of 20 draws: it has less regret, and is the
-better measure of what could be reached. `knowledge-gradient-graph` is
+`csl-ucb-joint` the means unless nothing or only the units are told. `oracle` is told what
+`linsem-ts` is and the true size of weights, and plays the third best of 20 draws: it has less
+regret, and is the better measure of what could be reached. `knowledge-gradient-graph` is
 `knowledge-gradient` that is told the graph as well: what is left is the price of everything else.
 Its constants were chosen on seeds from 10_000. Regret is in units of best minus average reward, but
 for the last columns.

@@ -88,8 +88,8 @@ CONTESTANTS: dict[str, Contestant] = {
 }
 STATIONARY = [
     "linsem-ts", "linsem-ucb", "linsem-ucb, beta of the theorem", "robust-linsem",
-    "robust-linsem, C = 1", "posterior", "csl-ucb-joint", "additive", "additive, epsilon = 8", "ucb",
-    STUDY,
+    "robust-linsem, C = 1", "posterior", "csl-ucb-joint", "additive", "additive, epsilon = 8",
+    "ucb", STUDY,
 ]  # fmt: skip
 CHANGING = [
     "linsem-ts", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd", "csl-ucb-joint",
