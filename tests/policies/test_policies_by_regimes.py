@@ -43,8 +43,8 @@ WITH_A_BELIEF: dict[str, dict[str, Any]] = {
     "posterior": {},
     "posterior sampled": {},
     "posterior, units of its own": {},
-    "csl-ucb": {"noise_mean": 1.0},
-    "csl-ucb-cd": {"noise_mean": None},
+    "csl-ucb-joint": {"noise_mean": 1.0},
+    "csl-ucb-joint-cd": {"noise_mean": None},
     "linsem-ts": {"noise_mean": 1.0},
     "linsem-ucb": {"noise_mean": 1.0},
     "robust-linsem": {"noise_mean": 1.0, "deviations": 1},
@@ -122,7 +122,7 @@ def test_known_edges_are_said_by_regime() -> None:
             build(name, allowed=np.ones((2, 4, 4), dtype=bool))
 
 
-@pytest.mark.parametrize("label", ["posterior", "linsem-ts", "linsem-ucb", "csl-ucb"])
+@pytest.mark.parametrize("label", ["posterior", "linsem-ts", "linsem-ucb", "csl-ucb-joint"])
 def test_they_find_the_best_of_all_interventions(label: str) -> None:
     sem = random_sem(4, seed=11, regimes=[2, 3, 1, 2])
     trace = simulate(build(label, sem), sem, horizon=300, seed=1)
