@@ -81,6 +81,15 @@ def test_simulate_prints_a_table_and_json(tmp_path: Path) -> None:
     assert [p["policy"] for p in record["policies"]] == ["free", "random"]
 
 
+def test_simulate_marks_what_was_not_compared_with_a_full_text() -> None:
+    policies = ("--policy", "linsem-ucb,label=mine", "--policy", "random")
+    lines = run("simulate", *SMALL, *policies).out.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:3]] == ["mine *", "random"]
+    assert lines[3].startswith("* linsem-ucb was written from an abstract")
+    record = json.loads(run("simulate", *SMALL, *policies, "--json").out)
+    assert [bool(p["remark"]) for p in record["policies"]] == [True, False]
+
+
 @pytest.mark.parametrize("regimes", ["3", "1,3,2"])
 def test_simulate_with_other_regimes(regimes: str, tmp_path: Path) -> None:
     policies = ("--policy", "posterior", "--policy", "csl-ucb", "--policy", "linsem-ts")
