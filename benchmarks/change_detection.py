@@ -124,7 +124,7 @@ def changing(runs: int, jobs: int, seed: int) -> Table:
         contestants=(
             Contestant("posterior-cd", settings=TOLD_CD),
             Contestant("linsem-ts", "linsem-ts restarted", {"restarts": "true"}),
-            Contestant("csl-ucb-cd"),
+            Contestant("csl-ucb-joint-cd"),
         ),
     )
     records = monte_carlo(experiment, runs=runs, n_jobs=jobs)

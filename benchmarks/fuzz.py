@@ -98,7 +98,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ga-lcb": {"n_observe": 20, "cycles": 5},
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "csl-ucb valid, not held": ("csl-ucb", {"hold": False, "bound": "valid", "joint": False}),
+    "csl-ucb valid, not held": ("csl-ucb", {"hold": False, "bound": "valid"}),
     "csl-ucb-cd paper": ("csl-ucb-cd", {"detector": "paper"}),
     "posterior estimate": ("posterior", {"noise_scale": "estimate"}),
     "posterior-cd estimate": ("posterior-cd", {"noise_scale": "estimate"}),

@@ -1,6 +1,6 @@
 """How well graphs are learned.
 
-`python benchmarks/graphs.py csl|learners [options]`; each has --help.
+`python benchmarks/graphs.py csl|learners|weak [options]`; each has --help.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +29,10 @@ from causalarms.statistics.dataset import Dataset
 from shared import run_part
 
 VARIANTS = {
-    "literal": CSLSettings(joint=False),
-    "joint": CSLSettings(),
-    "joint, squares": CSLSettings(squares=True),
-    "CSL-nw": CSLSettings(joint=False, edge_weighting=False),
+    "CSL": CSLSettings(),
+    "joint": CSLSettings(joint=True),
+    "joint, squares": CSLSettings(joint=True, squares=True),
+    "CSL-nw": CSLSettings(edge_weighting=False),
 }
 SIZES = (6, 8, 10, 12, 14)
 ROUNDS = (200, 400)
@@ -91,7 +92,7 @@ class Found(NamedTuple):
 
 
 def from_random_rounds(X: Array, A: Array, noise_mean: Array) -> Iterator[Found]:
-    for name, joint in (("CSL, literal", False), ("CSL, joint", True)):
+    for name, joint in (("CSL", False), ("CSL, joint", True)):
         fit = CSL(joint=joint).fit(X, interventions=A, noise_mean=noise_mean)
         yield Found(name, fit.adjacency_)
     model = GraphPosterior(noise_scale=1.0).fit(X, interventions=A, noise_mean=noise_mean)
@@ -175,8 +176,44 @@ def main_learners() -> None:
             console.print(table)
 
 
+WEIGHT_ENDS = (0.0, 0.1, 0.3, 0.5, 1.0, 2.0)
+WEAK = 0.5  # no weight of the authors' program is weaker
+
+
+def main_weak() -> None:
+    """Which edges are missed: fractions of edges of B that are found, by the size of the weight.
+
+    `OMP_NUM_THREADS=1 python benchmarks/graphs.py weak [--systems 12]`: weights of U(-2, 2), N = 6,
+    10 and 14, T = 400. "missed" is the fraction of the missed edges that are weaker than 0.5.
+    """
+    parser = argparse.ArgumentParser(
+        description=main_weak.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--systems", type=int, default=12, help="number of systems of each size")
+    runs = parser.parse_args().systems
+    warnings.simplefilter("ignore")
+    edges: dict[str, list[tuple[float, bool]]] = {}
+    for n in (6, 10, 14):
+        for seed in range(runs):
+            sem = random_sem(n, seed=seed, weights="uniform")
+            true, sizes = sem.adjacency[0], np.abs(sem.weights[0])
+            for found in learned(sem, 400, seed):
+                pairs = zip(sizes[true], found.adjacency[0][true], strict=True)
+                edges.setdefault(found.method, []).extend(pairs)
+    ends = list(pairwise(WEIGHT_ENDS))
+    table = Table(title=f"{runs} systems of each size, {len(edges['CSL'])} edges")
+    for heading in ("method", *(f"{low:g} - {high:g}" for low, high in ends), "missed"):
+        table.add_column(heading, justify="right")
+    for method, pairs in edges.items():
+        size, is_found = np.array(pairs).T
+        cells = [is_found[(size >= low) & (size < high)].mean() for low, high in ends]
+        cells.append((size[is_found == 0] < WEAK).mean())
+        table.add_row(method, *(f"{cell:.3f}" for cell in cells))
+    Console(width=110).print(table)
+
+
 def main() -> None:
-    run_part(__doc__, {"csl": main_csl, "learners": main_learners})
+    run_part(__doc__, {"csl": main_csl, "learners": main_learners, "weak": main_weak})
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def rounds(n_nodes: int, n_rounds: int, how_many: int) -> list[tuple[Any, ...]]:
 
 
 def fit(X: Any, A: Any, noise_mean: Any) -> None:
-    CSL().fit(X, interventions=A, noise_mean=noise_mean)
+    CSL(joint=True).fit(X, interventions=A, noise_mean=noise_mean)
 
 
 def csl_in_nodes(quick: bool) -> Table:
@@ -153,12 +153,8 @@ def rewards_table(quick: bool) -> Table:
 
 
 N_NODES, HORIZON = 10, 1500
-AUTHORS = {
-    "joint": False,
-    "refresh": 50,
-    "refresh_weights": 20,
-}  # their program (docs/paper-map.md)
-TEXT = {"joint": False, "refresh": 20}
+AUTHORS = {"refresh": 50, "refresh_weights": 20}  # their program (docs/paper-map.md)
+TEXT = {"refresh": 20}
 MAX_SAMPLES = 100
 
 FloatArray = npt.NDArray[np.float64]
@@ -237,14 +233,14 @@ def policy_runs(quick: bool) -> Table:
     rows: list[tuple[str, str, dict[str, Any], str, str]] = [
         ("csl-ucb", "authors' program", AUTHORS, "0.6 s", "117 s"),
         ("csl-ucb", "paper's text", TEXT, "", ""),
-        ("csl-ucb", "joint", {}, "", ""),
+        ("csl-ucb-joint", "", {}, "", ""),
         ("linsem-ts", "", {}, "0.4 s", "53 s"),
         ("ucb", "", {}, "", ""),
     ]
     for name, label, settings, aim, authors in rows:
         time = median_time(one_run, [(name, settings, seed) for seed in range(n_runs)])
         plain, ratio = "", ""
-        if name == "csl-ucb" and label != "joint":
+        if name == "csl-ucb":
             n_refreshes = (HORIZON - 60) // settings["refresh"]
             plain = readable(refresh * n_refreshes)
             ratio = f"{refresh * n_refreshes / time:.0f}"

@@ -6,7 +6,7 @@
 [--results FILE]`, all contestants but the last without a name, plays random_sem(N, seed=first + i);
 a file of results is continued. `linsem-ts` is always told the graph and the noise means, and so is
 `linsem-quantile`, which has less regret and is the better measure of what could be reached.
-`csl-ucb` is told the means unless nothing or only the units are told. `knowledge-gradient-graph` is
+`csl-ucb-joint` is told the means unless nothing or only the units are. `knowledge-gradient-graph` is
 `knowledge-gradient` that is told the graph as well: what is left is the price of everything else.
 Its constants were chosen on seeds from 10_000. Regret is in units of best minus average reward, but
 for the last columns.
@@ -42,7 +42,7 @@ FIRST_SEED = 20_100  # seeds before were looked at when constants were chosen
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "quantile": ("posterior", {"decide": "quantile"}),
     "knowledge-gradient": ("posterior", {"decide": "knowledge-gradient"}),
-    "csl-ucb": ("csl-ucb", {}),
+    "csl-ucb-joint": ("csl-ucb-joint", {}),
     "linsem-ts": ("linsem-ts", {}),
     "linsem-quantile": ("linsem-quantile", {}),
     "knowledge-gradient-graph": ("posterior", {"decide": "knowledge-gradient"}),
@@ -78,7 +78,7 @@ class Systems(NamedTuple):
         if policy in ("linsem-ts", "linsem-quantile"):
             return {"graph": sem.adjacency, "noise_mean": sem.noise_mean}
         told: dict[str, Any] = {"noise_mean": sem.noise_mean} if self.told in MEANS else {}
-        if policy == "csl-ucb":
+        if policy == "csl-ucb-joint":
             return told | {"horizon": self.rounds}
         if name == TOLD_GRAPH:
             told |= {"allowed": sem.adjacency, "required": sem.adjacency}

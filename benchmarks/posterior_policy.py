@@ -37,7 +37,7 @@ def regret(runs: int, jobs: int, results: Path | None) -> list[Table]:
     for known in (True, False):
         contestants = [
             Contestant("posterior", settings=TOLD),
-            Contestant("csl-ucb"),
+            Contestant("csl-ucb-joint"),
         ]
         if known:
             contestants += [

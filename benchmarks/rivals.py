@@ -76,8 +76,8 @@ CONTESTANTS: dict[str, Contestant] = {
     "robust-linsem": Contestant("robust-linsem"),
     "posterior": Contestant("posterior", TOLD),
     "posterior-cd": Contestant("posterior-cd", TOLD_CD),
-    "csl-ucb": Contestant("csl-ucb"),
-    "csl-ucb-cd": Contestant("csl-ucb-cd"),
+    "csl-ucb-joint": Contestant("csl-ucb-joint"),
+    "csl-ucb-joint-cd": Contestant("csl-ucb-joint-cd"),
     "additive": Contestant("additive"),
     "additive, epsilon = 8": Contestant("additive", {"epsilon": 8.0}),
     "ucb": Contestant("ucb"),
@@ -88,17 +88,17 @@ CONTESTANTS: dict[str, Contestant] = {
 }
 STATIONARY = [
     "linsem-ts", "linsem-ucb", "linsem-ucb, beta of the theorem", "robust-linsem",
-    "robust-linsem, C = 1", "posterior", "csl-ucb", "additive", "additive, epsilon = 8", "ucb",
-    STUDY,
+    "robust-linsem, C = 1", "posterior", "csl-ucb-joint", "additive", "additive, epsilon = 8",
+    "ucb", STUDY,
 ]  # fmt: skip
 CHANGING = [
-    "linsem-ts", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd", "csl-ucb",
-    "csl-ucb-cd", "additive", "ucb", "ucb, last 10 plays", STUDY,
+    "linsem-ts", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd", "csl-ucb-joint",
+    "csl-ucb-joint-cd", "additive", "ucb", "ucb, last 10 plays", STUDY,
 ]  # fmt: skip
 DEVIATING = ["linsem-ts", "linsem-ucb", "robust-linsem", "posterior", STUDY]
 HARD = [
-    "linsem-ts", "linsem-ucb", "robust-linsem", "posterior, units estimated", "csl-ucb", "additive",
-    "additive, epsilon = 8", "ucb", STUDY,
+    "linsem-ts", "linsem-ucb", "robust-linsem", "posterior, units estimated", "csl-ucb-joint",
+    "additive", "additive, epsilon = 8", "ucb", STUDY,
 ]  # fmt: skip
 
 

@@ -134,7 +134,7 @@ def learned(world: World, seed: int) -> Iterator[tuple[str, Any]]:
     rng, n, mean = stream(seed, "rounds"), world.n_nodes, world.noise_mean
     A = rng.integers(0, 2, (400, n), dtype=np.uint8)
     X, natural = world.sample(A, rng), np.zeros_like(A)
-    yield "CSL", CSL().fit(X, interventions=A, noise_mean=mean)
+    yield "CSL, joint", CSL(joint=True).fit(X, interventions=A, noise_mean=mean)
     yield (
         "posterior",
         GraphPosterior(noise_scale=1.0, miss_probability_per_edge=0.05).fit(
@@ -176,7 +176,7 @@ def graphs(n_systems: int) -> Iterator[Table]:
                 )
                 if method.startswith("posterior"):
                     said.setdefault(method, []).append(model.edge_probability_[off_diagonal])
-                if method in ("CSL", "posterior"):
+                if method in ("CSL, joint", "posterior"):
                     found = model.adjacency_ | model.adjacency_.transpose(0, 2, 1)
                     false.setdefault(f"{method} siblings", []).append(found[siblings])
                     false.setdefault(f"{method} others", []).append(found[others])
@@ -234,7 +234,7 @@ def gaps(world: World) -> Array:
 
 
 def policies(n_systems: int) -> Iterator[Table]:
-    n, horizon, names = 8, 600, ("posterior", "csl-ucb", "ucb")
+    n, horizon, names = 8, 600, ("posterior", "csl-ucb-joint", "ucb")
     found = table(
         "regret, % of random play's: mean ± standard error, median / optimal in the last 100 "
         f"rounds, %; N = {n}, T = {horizon}, {n_systems} systems",
@@ -261,7 +261,7 @@ def policies(n_systems: int) -> Iterator[Table]:
 
 
 def alarms(n_systems: int) -> Iterator[Table]:
-    n, horizon, names = 8, 1500, ("posterior-cd", "posterior-cd, any noise", "csl-ucb-cd")
+    n, horizon, names = 8, 1500, ("posterior-cd", "posterior-cd, any noise", "csl-ucb-joint-cd")
     found = table(
         f"false alarms per 1000 rounds (systems with one) / regret, % of random play's; N = {n}, "
         f"T = {horizon}, {n_systems} systems",

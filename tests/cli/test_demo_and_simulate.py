@@ -72,13 +72,22 @@ def test_simulate_compares_the_default_of_a_study_with_the_paper_s_policies() ->
 
 
 def test_simulate_prints_a_table_and_json(tmp_path: Path) -> None:
-    policies = ("--policy", "csl-ucb,joint=False,label=literal", "--policy", "random")
+    policies = ("--policy", "csl-ucb,hold=False,label=free", "--policy", "random")
     outcome = run("simulate", *SMALL, *policies, "--out", tmp_path)
     assert outcome.code == 0
-    assert "literal" in outcome.out
+    assert "free" in outcome.out
     assert (tmp_path / "regret.png").exists()
     record = json.loads(run("simulate", *SMALL, *policies, "--json").out)
-    assert [p["policy"] for p in record["policies"]] == ["literal", "random"]
+    assert [p["policy"] for p in record["policies"]] == ["free", "random"]
+
+
+def test_simulate_marks_what_was_not_compared_with_a_full_text() -> None:
+    policies = ("--policy", "linsem-ucb,label=mine", "--policy", "random")
+    lines = run("simulate", *SMALL, *policies).out.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:3]] == ["mine *", "random"]
+    assert lines[3].startswith("* linsem-ucb was written from an abstract")
+    record = json.loads(run("simulate", *SMALL, *policies, "--json").out)
+    assert [bool(p["remark"]) for p in record["policies"]] == [True, False]
 
 
 @pytest.mark.parametrize("regimes", ["3", "1,3,2"])

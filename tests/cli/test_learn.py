@@ -118,7 +118,7 @@ def test_outputs_are_written_and_told(tmp_path: Path, rounds: Rounds) -> None:
     assert json.loads(targets[0].read_text())["nodes"] == NODES
 
 
-@pytest.mark.parametrize("method", ["csl", "csl-nw", "csl-literal", "golem", "dagma", "posterior"])
+@pytest.mark.parametrize("method", ["csl", "csl-nw", "csl-joint", "golem", "dagma", "posterior"])
 def test_every_method_runs(tmp_path: Path, method: str) -> None:
     rng = np.random.default_rng(1)
     regimes = np.repeat([[0], [1]], 60, axis=0) * np.ones((1, 4), dtype=int)

@@ -213,17 +213,18 @@ def test_overwriting_a_reproduction_removes_only_its_own_files(here: Path) -> No
     folder = here / "r"
     small = ("reproduce", "precision", "--runs", 1, "--sizes", 3, "--jobs", 1, "--out", folder)
     assert run(*small).code == 0
+    read = folder / "uniform"
     (folder / "notes.txt").write_text("mine")
-    (folder / "data" / "mine.csv").write_text("mine")
+    (read / "data" / "mine.csv").write_text("mine")
     os.link("line.db", folder / "line.db")
     assert run(*small, "--seed", 1).code == 1
     assert run(*small, "--seed", 1, "--overwrite").code == 0
-    for kept in ("notes.txt", "data/mine.csv", "line.db"):
+    for kept in ("notes.txt", "uniform/data/mine.csv", "line.db"):
         assert (folder / kept).exists()
-    (folder / "figures" / "precision.pdf").unlink()
-    os.link("line.db", folder / "figures" / "precision.pdf")
+    (read / "figures" / "precision.pdf").unlink()
+    os.link("line.db", read / "figures" / "precision.pdf")
     assert "never written over" in run(*small, "--seed", 2, "--overwrite").err
-    assert (folder / "settings.json").exists()
-    (folder / "settings.json").write_text('{"theme": "dark"}')
+    assert (read / "settings.json").exists()
+    (read / "settings.json").write_text('{"theme": "dark"}')
     assert "no settings of a reproduction" in run(*small, "--overwrite").err
     assert (folder / "report.md").exists()

@@ -44,11 +44,18 @@ TOLD_CD = TOLD | {"noise": "gaussian"}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "posterior, units told": ("posterior", TOLD),
     "posterior-cd, units told": ("posterior-cd", TOLD_CD),
-    "csl-ucb literal": ("csl-ucb", {"joint": False}),
-    "csl-ucb, weights between graphs": ("csl-ucb", {"refresh": 50, "refresh_weights": 15}),
-    "csl-ucb not held": ("csl-ucb", {"hold": False, "bound": "valid"}),
     "csl-ucb, means unknown": ("csl-ucb", {"noise_mean": None, "bound": "parents"}),
-    "csl-ucb-cd of the paper": ("csl-ucb-cd", {"detector": "paper", "zeta": 1e-4}),
+    "csl-ucb-cd, detector of the paper": ("csl-ucb-cd", {"detector": "paper", "zeta": 1e-4}),
+    "csl-ucb-joint, weights between graphs": (
+        "csl-ucb-joint",
+        {"refresh": 50, "refresh_weights": 15},
+    ),
+    "csl-ucb-joint not held": ("csl-ucb-joint", {"hold": False, "bound": "valid"}),
+    "csl-ucb-joint, means unknown": ("csl-ucb-joint", {"noise_mean": None, "bound": "parents"}),
+    "csl-ucb-joint-cd, detector of the paper": (
+        "csl-ucb-joint-cd",
+        {"detector": "paper", "zeta": 1e-4},
+    ),
     "posterior in units of its own": ("posterior", TOLD | {"noise_scale": "estimate"}),
     "posterior, means unknown": (
         "posterior",

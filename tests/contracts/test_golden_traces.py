@@ -8,6 +8,10 @@ which is given here. Traces of new cases are added by
 
 Changed: the five cases of `posterior` that are not told the size of the noise. They begin with 4
 balanced rounds instead of 8 random ones and sum over several sizes of the noise.
+
+Renamed: `csl-ucb` and `csl-ucb-cd` learn the regimes apart, as the paper does. What they played
+when they gave all regimes one order is what `csl-ucb-joint` and `csl-ucb-joint-cd` play; the trace
+of `csl-ucb` is that of the former case `csl-ucb literal`.
 """
 
 from __future__ import annotations

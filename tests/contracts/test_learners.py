@@ -11,7 +11,7 @@ from causalarms.graphs.registry import learner_names, make_learner
 from causalarms.testing.parts import LEARNER_PROMISES, LearnerCase, learner_case
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in learner_names()} | {
-    "csl literal": ("csl", {"joint": False}),
+    "csl joint": ("csl", {"joint": True}),
     "csl, stability": ("csl", {"n_bootstrap": 2, "random_state": 0}),
     "golem, unequal variances": ("golem", {"equal_variances": False, "steps": 2000}),
     "dagma, least squares": ("dagma", {"loss": "least-squares", "steps": 2000}),

@@ -25,7 +25,8 @@ OFFSETS = {
 }
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "csl-ucb": ("csl-ucb", {}),
-    "csl-ucb literal": ("csl-ucb", {"joint": False, "hold": False, "bound": "parents"}),
+    "csl-ucb-joint": ("csl-ucb-joint", {}),
+    "csl-ucb not held": ("csl-ucb", {"hold": False, "bound": "parents"}),
     "csl-ucb-cd": ("csl-ucb-cd", {"detector": "paper", "zeta": 1e-3}),
     "posterior": ("posterior", {}),
     "posterior in units of its own": ("posterior", {"noise_scale": "estimate"}),

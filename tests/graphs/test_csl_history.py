@@ -55,7 +55,7 @@ def test_the_callback_sees_every_removal_as_it_happens() -> None:
         seen.append(removal)
         ordered.append(nodes_ordered)
 
-    model = CSL().fit(X, interventions=A, noise_mean=sem.noise_mean, on_removal=watch)
+    model = CSL(joint=True).fit(X, interventions=A, noise_mean=sem.noise_mean, on_removal=watch)
     assert seen == model.history_
     assert ordered == sorted(ordered)
     assert ordered[-1] == 5

@@ -24,8 +24,12 @@ def errors(settings: dict[str, Any]) -> list[GraphErrors]:
 
 @pytest.mark.parametrize(
     ("settings", "precision"),
-    [({}, 0.95), ({"joint": False}, 0.9), ({"mutual_information": "squares"}, 0.95)],
-    ids=["joint", "literal", "squares"],
+    [
+        ({"joint": True}, 0.95),
+        ({}, 0.9),
+        ({"joint": True, "mutual_information": "squares"}, 0.95),
+    ],
+    ids=["joint", "apart", "joint squares"],
 )
 def test_precision_and_recall(settings: dict[str, Any], precision: float) -> None:
     found = errors(settings)
@@ -40,7 +44,7 @@ def test_without_edge_weighting_every_graph_lacks_an_edge() -> None:
 def test_both_regimes_and_their_weights() -> None:
     """Weights of recovered edges within 5 standard errors (at most 0.5 here) of the truth."""
     sem, X, A = random_rounds(6, 1000, seed=0)
-    model = CSL().fit(X, interventions=A, noise_mean=sem.noise_mean)
+    model = CSL(joint=True).fit(X, interventions=A, noise_mean=sem.noise_mean)
     np.testing.assert_array_equal(model.adjacency_, sem.adjacency)
     np.testing.assert_allclose(model.weights_, sem.weights, atol=0.5)
     np.testing.assert_allclose(model.noise_std_, 1.0, atol=5 / np.sqrt(2 * 450))

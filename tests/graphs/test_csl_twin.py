@@ -50,7 +50,7 @@ def algorithm_1(
     pairs = [(p, c) for p in range(n_nodes) for c in range(n_nodes) if p != c]
     removals = []
     weights: dict[Edge, float] = {}
-    for regimes in [(0, 1)] if settings.get("joint", True) else [(0,), (1,)]:
+    for regimes in [(0, 1)] if settings.get("joint", False) else [(0,), (1,)]:
         edges = {(r, p, c) for r in regimes for p, c in pairs}
         while True:
             scored: dict[Edge, tuple[float, float]] = {}
@@ -72,13 +72,13 @@ def algorithm_1(
 @pytest.mark.parametrize(
     ("settings", "known_means"),
     [
+        ({"joint": True}, True),
+        ({"joint": True}, False),
         ({}, True),
-        ({}, False),
-        ({"joint": False}, True),
         ({"edge_weighting": False}, True),
         ({"mutual_information": "squares", "k": 3}, True),
     ],
-    ids=["joint", "intercepts", "literal", "nw", "squares"],
+    ids=["joint", "joint intercepts", "apart", "nw", "squares"],
 )
 def test_the_estimator_is_algorithm_1(settings: dict[str, Any], known_means: bool) -> None:
     sem, X, A = random_rounds(4, 60, seed=5)

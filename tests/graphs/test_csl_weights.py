@@ -46,7 +46,7 @@ def test_least_squares(n_nodes: int, seed: int, known_means: bool) -> None:
 def test_unknown_means_are_estimated() -> None:
     """Intercepts within 4 standard errors, most generously sigma * sqrt((X'X)^-1) of a constant."""
     sem, X, A = random_rounds(5, 2000, seed=2, noise_mean=[[1, -2, 0, 3, 5], [4, 0, -1, 2, -3]])
-    model = CSL().fit(X, interventions=A)
+    model = CSL(joint=True).fit(X, interventions=A)
     np.testing.assert_array_equal(model.adjacency_, sem.adjacency)
     for regime, node in np.ndindex(2, 5):
         rows = X[A[:, node] == regime]

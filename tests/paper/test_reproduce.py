@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import pytest
 from causalarms.errors import DataError, ModelError
 from causalarms.paper import run
 from causalarms.paper.run import FIGURES, reproduce
-from causalarms.paper.settings import Settings
+from causalarms.paper.settings import READINGS, Settings
 from causalarms.pictures.style import save_figure
 from causalarms.simulation.monte_carlo import Engine
 
@@ -31,19 +33,21 @@ SMALL = Settings(
     error_rounds=(60, 90),
     budgets=(60, 200),
 )
+BOTH = [replace(SMALL, weights=weights) for weights in READINGS]
 HERE = Engine("local", 1)
 RUNS = 2
 
 
 def data_files(folder: Path) -> dict[str, bytes]:
     # a kill may leave the temporary file of an unfinished write, whose name starts with a dot
-    return {p.name: p.read_bytes() for p in sorted((folder / "data").glob("[!.]*"))}
+    found = sorted(folder.glob("*/data/[!.]*"))
+    return {str(p.relative_to(folder)): p.read_bytes() for p in found}
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reference") / "out"
-    reproduce(folder, runs=RUNS, settings=SMALL, engine=HERE)
+    reproduce(folder, runs=RUNS, readings=BOTH, engine=HERE)
     return folder
 
 
@@ -60,18 +64,30 @@ def one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "save_figure", save)
 
 
-def test_everything_is_written(reference: Path) -> None:
-    for name in FIGURES:
-        assert (reference / "figures" / f"{name}.png").stat().st_size > 1000
-        assert (reference / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
-    assert len(data_files(reference)) == 18
+def test_everything_is_written_under_both_readings(reference: Path) -> None:
+    for weights in READINGS:
+        for name in FIGURES:
+            picture = reference / weights / "figures" / name
+            assert picture.with_suffix(".png").stat().st_size > 1000
+            assert picture.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+    assert len(data_files(reference)) == 2 * 18
     report = (reference / "report.md").read_text()
-    assert "| number | paper | measured |" in report
-    assert (reference / "report.html").read_text().count("data:image/png;base64") == 10
+    assert "| number | paper | text: U(-2, 2) | the paper's is | program: ±U(0.5, 2) |" in report
+    for name in re.findall(r"\]\((.*?\.png)\)", report):
+        assert (reference / name).exists()
+    for ours in ("recall of GraphPosterior", "share of posterior at", "share of posterior-cd,"):
+        assert ours in report
+    assert (reference / "report.html").read_text().count("data:image/png;base64") == 2 * 10
+
+
+def test_the_readings_differ_in_the_weights_only(reference: Path) -> None:
+    both = [json.loads((reference / w / "settings.json").read_text()) for w in READINGS]
+    assert {k for k in both[0] if both[0][k] != both[1][k]} == {"weights"}
+    assert [r.weights for r in BOTH] == ["uniform", "separated"]
 
 
 def test_the_same_seed_gives_the_same_bytes(reference: Path, tmp_path: Path) -> None:
-    reproduce(tmp_path / "again", runs=RUNS, settings=SMALL, engine=HERE)
+    reproduce(tmp_path / "again", runs=RUNS, readings=BOTH, engine=HERE)
     assert data_files(tmp_path / "again") == data_files(reference)
     for name in ("report.md", "report.html"):
         assert (tmp_path / "again" / name).read_bytes() == (reference / name).read_bytes()
@@ -79,8 +95,8 @@ def test_the_same_seed_gives_the_same_bytes(reference: Path, tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("one_picture")
 def test_more_runs_go_on_from_fewer(reference: Path, tmp_path: Path) -> None:
-    reproduce(tmp_path / "grown", runs=1, settings=SMALL, engine=HERE)
-    reproduce(tmp_path / "grown", runs=RUNS, settings=SMALL, engine=HERE)
+    reproduce(tmp_path / "grown", runs=1, readings=BOTH, engine=HERE)
+    reproduce(tmp_path / "grown", runs=RUNS, readings=BOTH, engine=HERE)
     assert data_files(tmp_path / "grown") == data_files(reference)
 
 
@@ -89,9 +105,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, {here!r})
-from test_reproduce import HERE, RUNS, SMALL
+from test_reproduce import BOTH, HERE, RUNS
 from causalarms.paper.run import reproduce
-reproduce(Path(sys.argv[1]), runs=RUNS, settings=SMALL, engine=HERE)
+reproduce(Path(sys.argv[1]), runs=RUNS, readings=BOTH, engine=HERE)
 """
 
 
@@ -103,12 +119,12 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     folder = tmp_path / "killed"
     script = SCRIPT.format(here=str(Path(__file__).parent))
     process = subprocess.Popen([sys.executable, "-c", script, str(folder)])
-    while process.poll() is None and not (folder / "raw").exists():
+    while process.poll() is None and not (folder / "uniform" / "raw").exists():
         time.sleep(0.02)
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    reproduce(folder, runs=RUNS, settings=SMALL, engine=HERE)
+    reproduce(folder, runs=RUNS, readings=BOTH, engine=HERE)
     assert data_files(folder) == data_files(reference)
 
 
@@ -116,14 +132,14 @@ def test_other_settings_foreign_folders_and_unknown_figures_are_refused(
     reference: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=r"other settings \(they differ in seed\)"):
-        reproduce(reference, runs=1, settings=replace(SMALL, seed=1))
+        reproduce(reference, runs=1, readings=[replace(SMALL, seed=1)])
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(DataError, match="is not empty and holds no reproduction"):
-        reproduce(tmp_path, runs=1, settings=SMALL)
+        reproduce(tmp_path, runs=1, readings=BOTH)
     with pytest.raises(ModelError, match=r"figure must be one of graph_fn, .*not 'fig12'"):
-        reproduce(tmp_path / "new", runs=1, settings=SMALL, figures=["fig12"])
+        reproduce(tmp_path / "new", runs=1, readings=BOTH, figures=["fig12"])
     with pytest.raises(ModelError, match="runs must be an integer of at least 1"):
-        reproduce(tmp_path / "new", runs=0, settings=SMALL)
+        reproduce(tmp_path / "new", runs=0, readings=BOTH)
     assert not (tmp_path / "new").exists()
 
 
@@ -134,7 +150,7 @@ def test_ctrl_c_says_how_to_resume_and_exits_with_130(tmp_path: Path) -> None:
          "--out", str(tmp_path / "out")],
         stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
-    raw = tmp_path / "out" / "raw" / "graphs.jsonl"
+    raw = tmp_path / "out" / "uniform" / "raw" / "graphs.jsonl"
     while process.poll() is None and not (raw.exists() and raw.stat().st_size > 2000):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)

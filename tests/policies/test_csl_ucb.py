@@ -97,7 +97,7 @@ def test_graph_and_weights_have_their_own_rhythm() -> None:
     assert set(learned) <= set(fitted)
 
 
-@pytest.mark.parametrize("joint", [True, False], ids=["joint", "literal"])
+@pytest.mark.parametrize("joint", [True, False], ids=["joint", "apart"])
 def test_chains_kept_from_earlier_refreshes_change_no_bit(joint: bool) -> None:
     kept, anew = csl_ucb(joint=joint, max_samples=40), csl_ucb(joint=joint, max_samples=40)
     noise = stream(0, "noise")
@@ -113,19 +113,19 @@ def test_chains_kept_from_earlier_refreshes_change_no_bit(joint: bool) -> None:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
-def test_a_joint_graph_has_no_cyclic_intervention_and_a_literal_one_counts_them() -> None:
+def test_a_joint_graph_has_no_cyclic_intervention_and_regimes_apart_count_them() -> None:
     joint = csl_ucb(joint=True)
     play(joint, 200)
     assert joint.n_cyclic == 0
     counted = 0
     for seed in range(12):
         sem = random_sem(4, seed=seed)
-        literal = CSLUCB(4, horizon=HORIZON, joint=False, noise_mean=sem.noise_mean)
-        trace = simulate(literal, sem, horizon=110, seed=seed)
-        assert literal.model is not None
-        assert (literal.n_cyclic > 0) <= (literal.model.order is None)
+        apart = CSLUCB(4, horizon=HORIZON, noise_mean=sem.noise_mean)
+        trace = simulate(apart, sem, horizon=110, seed=seed)
+        assert apart.model is not None
+        assert (apart.n_cyclic > 0) <= (apart.model.order is None)
         assert np.isfinite(trace.regret).all()
-        counted += literal.n_cyclic
+        counted += apart.n_cyclic
     assert counted > 0
 
 

@@ -63,7 +63,9 @@ def test_any_learner_can_be_committed_to(learner: Any) -> None:
     played = play(policy, World(SEM), 125)
     assert policy.adjacency is not None
     assert policy.adjacency[SEM.adjacency].all()
-    assert (played[120:] == SEM.best_intervention()).all()
+    # not "is the best": CSL finds an edge too many, and another node that changes nothing
+    best = SEM.expected_reward(SEM.best_intervention()[None])[0]
+    np.testing.assert_allclose(SEM.expected_reward(played[120:]), best)
 
 
 def test_settings_go_to_the_learner() -> None:

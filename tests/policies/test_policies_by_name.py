@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,16 +17,18 @@ from causalarms.policies.csl_ucb import CSLUCB
 from causalarms.policies.registry import (
     ENTRY_POINT,
     accepted_settings,
+    not_compared,
     policy_factory,
     policy_names,
 )
-from causalarms.policies.simple import RandomPolicy
+from causalarms.policies.simple import UCB, RandomPolicy
 
 
 def test_the_names_are_those_of_the_design() -> None:
     assert set(policy_names()) >= {
-        "csl-ucb", "csl-ucb-cd", "ucb", "golem-mab", "golem-mab-cd", "dagma-mab", "linsem-ts",
-        "linsem-quantile", "linsem-ucb", "robust-linsem", "additive", "ga-lcb", "random", "oracle",
+        "csl-ucb", "csl-ucb-cd", "csl-ucb-joint", "csl-ucb-joint-cd", "ucb",
+        "golem-mab", "golem-mab-cd", "dagma-mab", "linsem-ts", "linsem-quantile",
+        "linsem-ucb", "robust-linsem", "additive", "ga-lcb", "random", "oracle",
     }  # fmt: skip
 
 
@@ -147,3 +151,18 @@ def strict(n_nodes: int, reward: int = -1, *, colour: str) -> Policy:
 def open_ended(n_nodes: int, reward: int = -1, **settings: Any) -> Policy:
     assert settings == {"whatever": 1}
     return RandomPolicy(n_nodes, reward)
+
+
+@pytest.mark.parametrize("name", ["csl-ucb", "csl-ucb-cd", "csl-ucb-joint", "csl-ucb-joint-cd"])
+def test_the_paper_learns_the_regimes_apart_and_one_order_is_named(name: str) -> None:
+    policy: Any = make_policy(name, n_nodes=3, horizon=300)
+    assert policy.joint == ("joint" in name)
+    assert policy.watches == name.endswith("-cd")
+
+
+def test_the_docs_mark_what_was_not_compared_with_a_full_text() -> None:
+    docs = Path(__file__).parents[2] / "docs" / "baselines.md"
+    marked = re.findall(r"^\| `([a-z-]+)` \*", docs.read_text(), re.MULTILINE)
+    assert set(marked) == {name for name in policy_names() if not_compared(name)}
+    assert set(marked) == {"linsem-ucb", "robust-linsem", "additive", "ga-lcb"}
+    assert not_compared("csl-ucb") == not_compared(UCB) == not_compared("of nobody") == ""

@@ -28,7 +28,8 @@ ABLE: dict[str, dict[str, Any]] = {
     "posterior, units of its own": {"noise_scale": "estimate", "noise_mean": None},
     "posterior-cd": {},
     "csl-ucb": {},
-    "csl-ucb literal": {"joint": False, "noise_mean": None},
+    "csl-ucb, means unknown": {"noise_mean": None},
+    "csl-ucb-joint": {},
     "csl-ucb-cd": {"detector": "paper", "zeta": 1e-3},
     "ucb": {},
     "linsem-ts": {},
@@ -43,8 +44,8 @@ WITH_A_BELIEF: dict[str, dict[str, Any]] = {
     "posterior": {},
     "posterior sampled": {},
     "posterior, units of its own": {},
-    "csl-ucb": {"noise_mean": 1.0},
-    "csl-ucb-cd": {"noise_mean": None},
+    "csl-ucb-joint": {"noise_mean": 1.0},
+    "csl-ucb-joint-cd": {"noise_mean": None},
     "linsem-ts": {"noise_mean": 1.0},
     "linsem-quantile": {"noise_mean": 1.0},
     "linsem-ucb": {"noise_mean": 1.0},
@@ -124,7 +125,7 @@ def test_known_edges_are_said_by_regime() -> None:
 
 
 @pytest.mark.parametrize(
-    "label", ["posterior", "linsem-ts", "linsem-quantile", "linsem-ucb", "csl-ucb"]
+    "label", ["posterior", "linsem-ts", "linsem-quantile", "linsem-ucb", "csl-ucb-joint"]
 )
 def test_they_find_the_best_of_all_interventions(label: str) -> None:
     sem = random_sem(4, seed=11, regimes=[2, 3, 1, 2])

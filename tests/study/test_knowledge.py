@@ -20,7 +20,9 @@ KNOWN = {
     "excluded": [["stir", "heat"]],
     "required": [["yield", "stir"]],
 }
-CAN = ("csl-ucb", "csl-ucb-cd", "posterior", "posterior-cd")
+CAN = (
+    "csl-ucb", "csl-ucb-cd", "csl-ucb-joint", "csl-ucb-joint-cd", "posterior", "posterior-cd",
+)  # fmt: skip
 EXTRA: dict[str, dict[str, Any]] = {
     name: {"graph": np.triu(np.ones((2, 3, 3), dtype=bool), 1).tolist()}
     for name in ("linsem-ts", "linsem-ucb", "robust-linsem")

@@ -87,7 +87,7 @@ def print_record(
     if record["order"] is None:
         say(
             "The regimes mix into a cycle: some interventions have no expected reward. "
-            "The posterior and --method csl learn one common order."
+            "The posterior and --method csl-joint learn one common order."
         )
     else:
         say("order: " + ", ".join(record["order"]))

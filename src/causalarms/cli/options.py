@@ -250,8 +250,8 @@ def worlds(
 def named_settings(text: str) -> tuple[str, str, dict[str, Any]]:
     """`name,setting=value,...`: name, label and settings; `label=` names the row.
 
-    >>> named_settings("csl-ucb,joint=False,label=literal")
-    ('csl-ucb', 'literal', {'joint': False})
+    >>> named_settings("csl-ucb,hold=False,label=free")
+    ('csl-ucb', 'free', {'hold': False})
     """
     name, settings = with_settings(text)
     return name, str(settings.pop("label", "")), settings

@@ -10,13 +10,14 @@ import click
 from causalarms.cli.options import JSON, PATH, RANDOM, engine_options, integers
 from causalarms.cli.terminal import print_json, print_table, progress, say
 from causalarms.extras import require_extra
-from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, Settings
+from causalarms.paper.settings import DEFAULT_RUNS, PAPER_RUNS, READINGS, Settings
 from causalarms.simulation.monte_carlo import Engine
 
 if TYPE_CHECKING:
     from causalarms.paper.run import Part
 
-SHOWN = ("key", "what", "paper", "unit", "measured", "agrees", "beside")  # of a headline
+SHOWN = ("key", "what", "paper", "unit", "measured", "beside")  # of a headline
+BOTH = "both"
 
 
 @click.command()
@@ -29,9 +30,10 @@ SHOWN = ("key", "what", "paper", "unit", "measured", "agrees", "beside")  # of a
 )
 @click.option(
     "--weights",
-    type=click.Choice(["separated", "uniform"]),
-    default="separated",
-    help="Distribution of the weights: of the authors' program or their text.",
+    type=click.Choice([BOTH, *READINGS]),
+    default=BOTH,
+    help="Distribution of the weights: uniform is that of the paper's text, separated that of its "
+    "program.",
 )
 @click.option("--sizes", metavar="N1,N2,...", help="Numbers of nodes.  [default: 6,8,10,12,14]")
 @RANDOM
@@ -60,35 +62,40 @@ def reproduce(
 ) -> None:
     """Regenerate the figures and numbers of the paper; without FIGURE all of them."""
     require_extra("plot", "`causalarms reproduce`")
-    from causalarms.paper.report import COLUMNS, table_rows
+    from causalarms.paper.report import columns, counts, table_rows
     from causalarms.paper.run import reproduce as run
     from causalarms.paper.run import start_over
 
     graph_sizes = Settings.sizes if sizes is None else _sizes(sizes)
-    settings = Settings(weights=weights, seed=seed, sizes=graph_sizes)
+    readings = [
+        Settings(weights=name, seed=seed, sizes=graph_sizes)
+        for name in READINGS
+        if weights in (BOTH, name)
+    ]
     if overwrite:
-        start_over(folder, settings)
+        start_over(folder, readings)
     with progress("{task.description}", "bar", "count", "time left", keep=True) as bars:
         tasks: dict[str, object] = {}
 
-        def on_progress(part: Part, done: int, total: int) -> None:
-            if part.name not in tasks:
-                tasks[part.name] = bars.add_task(part.title, total=total)
-            bars.update(tasks[part.name], completed=done)  # type: ignore[arg-type]
+        def on_progress(settings: Settings, part: Part, done: int, total: int) -> None:
+            title = f"{settings.weights}, {part.title}"
+            if title not in tasks:
+                tasks[title] = bars.add_task(title, total=total)
+            bars.update(tasks[title], completed=done)  # type: ignore[arg-type]
 
         try:
             result = run(
                 folder,
                 runs=runs,
-                settings=settings,
+                readings=readings,
                 figures=figures,
                 engine=Engine(engine, jobs, address),
                 on_progress=on_progress,
             )
         except KeyboardInterrupt:
             say(
-                f"stopped; what is finished is kept in {folder}/raw, and the same command goes on "
-                "from there",
+                f"stopped; what is finished is kept in {folder}, and the same command goes on from "
+                "there",
                 err=True,
             )
             # Again, so that the exit code is that of an interruption.
@@ -96,22 +103,27 @@ def reproduce(
     if as_json:
         print_json(
             {
-                "settings": settings.as_dict(),
                 "runs": runs,
-                "headlines": [
-                    {name: getattr(headline, name) for name in SHOWN}
-                    for headline in result.headlines
+                "readings": [
+                    {
+                        "settings": reading.settings.as_dict(),
+                        "headlines": [
+                            {name: getattr(headline, name) for name in SHOWN}
+                            | {"verdict": headline.verdict(runs)}
+                            for headline in reading.headlines
+                        ],
+                        "seconds": reading.seconds,
+                    }
+                    for reading in result.readings
                 ],
-                "seconds": result.seconds,
                 "files": [str(path) for path in result.files],
             }
         )
         return
-    # The second readings of the last column are sentences: the report has room for them.
-    print_table(COLUMNS[:5], [row[:5] for row in table_rows(result.headlines)])
-    agreeing = sum(h.agrees for h in result.headlines)
-    spent = ", ".join(f"{name} {value:.0f} s" for name, value in result.seconds.items())
-    say(f"{agreeing} of {len(result.headlines)} numbers agree; {spent}")
+    print_table(columns(result.readings), table_rows(result.readings))
+    for reading in result.readings:
+        spent = ", ".join(f"{name} {value:.0f} s" for name, value in reading.seconds.items())
+        say(f"{counts(reading)}; {spent}")
     say(f"wrote {folder}/report.html, {folder}/report.md, figures and data")
 
 

@@ -55,6 +55,7 @@ SUMMARY = (
 )  # fmt: skip
 SUMMARY_MARK = Mark(f"`{SIMULATE}`", ",".join(SUMMARY).encode())
 PICTURES = ("regret.png", "optimal_share.png")
+MARK = " *"  # of a row with a remark below the table
 
 RUNS = stacked(
     click.option(
@@ -129,7 +130,7 @@ def simulate(
 ) -> None:
     """Compare policies on random systems, or your own: regret, optimal share, detected changes.
 
-    A policy's settings follow its name: --policy csl-ucb-cd,joint=False,label=literal. A policy of
+    A policy's settings follow its name: --policy csl-ucb-cd,refresh=50,label=slow. A policy of
     your own is MODULE:CLASS.
     """
     stop = None
@@ -211,7 +212,7 @@ def print_summary(
     ]
     lines = [
         [
-            row.policy,
+            row.policy + MARK * bool(row.remark),
             f"{row.regret.value:.0f}",
             f"{row.regret.low:.0f} - {row.regret.high:.0f}",
             f"{row.median_regret:.0f}",
@@ -236,6 +237,8 @@ def print_summary(
                 else ["-", "-", "-"]
             )
     print_table(columns, lines)
+    for remark in dict.fromkeys(row.remark for row in rows if row.remark):
+        say(f"{MARK.strip()} {remark}")
 
 
 def write_outputs(

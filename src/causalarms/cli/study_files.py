@@ -129,6 +129,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Begin a study in a new FILE."""
+    from causalarms.policies.registry import not_compared
     from causalarms.study import Study
 
     constraints: dict[str, Any] = {
@@ -160,6 +161,7 @@ def create(
             as_json,
             {"file": str(file), "settings": study.settings.as_dict()},
             f"created {file}: {len(study.nodes)} nodes, reward {reward}",
+            *filter(None, [not_compared(study.settings.policy)]),
         )
 
 

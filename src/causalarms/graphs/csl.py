@@ -5,8 +5,8 @@ I_w = I(r_i; x_j) - log|b_ji|, the edge-weighted mutual information of residual 
 edge with the largest score in the whole graph is removed and its column is fitted again, until no
 cycle is left. The work is done once per mechanism (`Chain`).
 
-The paper learns B and B' apart (`joint=False`). By default all regimes have one order, because a
-union with a cycle makes some B_a cyclic: edges of any regime are removed until the union is
+The paper learns B and B' apart, and so is the default. A union with a cycle makes some B_a cyclic;
+`joint=True` is ours: all regimes have one order, edges of any are removed until the union is
 acyclic. CSL-nw (`edge_weighting=False`) leaves out the -log|b| term.
 """
 
@@ -32,7 +32,7 @@ from causalarms.statistics.units import Units
 class CSLSettings(NamedTuple):
     """How edges are scored and removed."""
 
-    joint: bool = True  # one order for all regimes; False: regimes apart, as in the paper
+    joint: bool = False  # regimes apart, as in the paper; True: one order for all regimes
     edge_weighting: bool = True  # False: CSL-nw
     neighbors: int = 5  # of the mutual-information estimate
     squares: bool = False  # Kraskov's first estimator instead of his second
@@ -106,8 +106,8 @@ def csl(
         top[regime, node] = chains[regime, node].top(0)[1]
     history: list[Removal] = []
     every = list(range(n_regimes))
-    # Algorithm 1 is run once for every regime in the paper, and here once for all together unless
-    # `joint` is False: then the union of the learned graphs has no cycle.
+    # Algorithm 1 is run once for every regime in the paper, and here once for all together if
+    # `joint` is True: then the union of the learned graphs has no cycle.
     for regimes in [every] if settings.joint else [[regime] for regime in every]:
         multiplicity = np.where(known[:, None, :], allowed, False)[regimes].sum(axis=0)
         graph = ShrinkingGraph(multiplicity)

@@ -207,7 +207,10 @@ def belief_given_graph(
     """
     order = topological_order(adjacency.any(axis=0))
     if order is None:
-        raise ModelError("the learned graphs of the regimes mix into a cycle: no prediction")
+        raise ModelError(
+            "the learned graphs of the regimes mix into a cycle: no prediction; the policies "
+            "posterior and csl-ucb-joint learn graphs that do not"
+        )
     n_regimes, size = adjacency.shape[:2]
     known = None if noise_mean is None else noise_mean / units.scale
     counts = regime_counts(regimes, size, default=n_regimes)

@@ -2,7 +2,8 @@
 
 Graph identification (Sec. VI-A): CSL sees T rounds of uniformly random interventions; GOLEM and
 DAGMA see T rounds of a = 0. Metrics are of B (regime 0), as in the paper; those of B' are recorded
-for CSL.
+for those that learn both. `GraphPosterior`, the default learner of this package, sees what CSL
+sees.
 
 Error of estimated rewards (Sec. VI-B): the paper does not say how the error is normalised or which
 policy made the data. Here: rounds of uniformly random interventions; CSL (regimes apart, all
@@ -28,7 +29,8 @@ from causalarms.graphs.continuous.golem import golem
 from causalarms.graphs.csl import CSLSettings, csl
 from causalarms.graphs.graph import GraphErrors, graph_errors
 from causalarms.models.linear import fit_weights, score_interventions
-from causalarms.paper.settings import Settings
+from causalarms.paper.settings import OUR_LEARNER, Settings
+from causalarms.posterior.estimator import GraphPosterior
 from causalarms.rng import stream
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import LinearSEM
@@ -37,7 +39,7 @@ from causalarms.simulation.experiment import METRICS, Unit
 from causalarms.simulation.results import Record
 from causalarms.statistics.dataset import Dataset, Moments
 
-METHODS = ("CSL", "CSL-nw", "GOLEM", "DAGMA")
+METHODS = ("CSL", "CSL-nw", "GOLEM", "DAGMA", OUR_LEARNER)
 COMPARED_BY_ROUNDS = ("CSL", "GOLEM")
 REFERENCE = 200  # rounds of CSL
 NAN = float("nan")
@@ -60,8 +62,7 @@ def _rounds(values: FloatArray, interventions: Interventions) -> Dataset:
 
 def _by_csl(sem: LinearSEM, data: Dataset, *, edge_weighting: bool = True) -> BoolArray:
     """The graphs of both regimes, (2, N, N)."""
-    # the regimes apart, as the authors' program learns them
-    settings = CSLSettings(joint=False, edge_weighting=edge_weighting)
+    settings = CSLSettings(edge_weighting=edge_weighting)
     return csl(data, noise_mean=sem.mechanism_mean, settings=settings).adjacency
 
 
@@ -113,6 +114,12 @@ def graph_run(settings: Settings, method: str, size: int, n_rounds: int, repetit
     if method.startswith("CSL"):
         data = _random_rounds(sem, n_rounds, rng)
         estimates = _by_csl(sem, data, edge_weighting=method == "CSL")
+    elif method == OUR_LEARNER:
+        data = _random_rounds(sem, n_rounds, rng)
+        learner = GraphPosterior().fit(
+            data.values, interventions=data.regimes, noise_mean=sem.mechanism_mean
+        )
+        estimates = learner.adjacency_
     else:
         estimates = _one_regime(method, sem, 0, n_rounds, rng)[None]
     record: Record = {

@@ -23,9 +23,13 @@ from causalarms.simulation.experiment import Experiment
 from causalarms.simulation.results import Record
 
 COLORS = dict(
-    zip(METHODS, (style.BLUE, style.SKY_BLUE, style.VERMILLION, style.GREEN), strict=True)
+    zip(
+        METHODS,
+        (style.BLUE, style.SKY_BLUE, style.VERMILLION, style.GREEN, style.PURPLE),
+        strict=True,
+    )
 )
-MARKERS = dict(zip(METHODS, "osv^", strict=True))
+MARKERS = dict(zip(METHODS, "osv^D", strict=True))
 STAR: dict[str, Any] = {"marker": "*", "ms": 6, "mec": "black", "mew": 0.4}
 GRAPH_LABELS = {
     "false_negative": "graph false-negative rate",

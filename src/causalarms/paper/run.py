@@ -1,7 +1,9 @@
 """Run the parts of the reproduction; write figures, data and report into one folder.
 
-Finished units are kept in `raw/`, one file per part, so an interrupted run goes on where it was and
-more runs can be added later. A folder with results of other settings is refused.
+Every reading of the paper has a folder of its own in it, by its distribution of the weights, and
+the report has both. Finished units are kept in `raw/`, one file per part, so an interrupted run
+goes on where it was and more runs can be added later. A folder with results of other settings is
+refused.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,19 +31,20 @@ from causalarms.paper.figures import (
     draw_samples,
 )
 from causalarms.paper.headlines import Headline
-from causalarms.paper.report import write_report
-from causalarms.paper.settings import MADE_BY, Settings
+from causalarms.paper.report import Reading, write_report
+from causalarms.paper.settings import MADE_BY, READINGS, Settings
 from causalarms.pictures.style import save_figure
 from causalarms.simulation.experiment import Experiment, Unit, run_unit
 from causalarms.simulation.monte_carlo import Engine, run_units
 from causalarms.simulation.results import Record, ResultStore
 from causalarms.tables.write import columns_text, parquet_bytes
 
-OWN_FILES = (  # what is written into the folder
-    "report.md", "report.html", "raw/*.jsonl", "figures/*.png", "figures/*.pdf",
+OWN_FILES = (  # what is written into the folder of a reading
+    "raw/*.jsonl", "figures/*.png", "figures/*.pdf",
     *(f"data/*_{kind}.{ending}" for kind in ("units", "means", "curves")
       for ending in ("csv", "parquet")),
 )  # fmt: skip
+SETTINGS = "settings.json"
 RUN_COLUMNS = (
     "policy", "repetition", "regret", "simple_regret", "optimal_share", "final_optimal_share",
     "lasting_optimum", "explored", "mean_last_gap", "linear_regret",
@@ -70,22 +73,22 @@ class Part:
     tables: Callable[[Settings, list[Record]], dict[str, list[Record]]]
 
 
-OnProgress = Callable[[Part, int, int], None]
+# The reading, the part, and how many of its units are done
+OnProgress = Callable[[Settings, Part, int, int], None]
 
 
 class Reproduction(NamedTuple):
     """What was measured and written."""
 
-    headlines: list[Headline]
+    readings: list[Reading]
     files: list[Path]
-    seconds: dict[str, float]  # wall-clock of this call per part
 
 
 def reproduce(
     folder: Path,
     *,
     runs: int,
-    settings: Settings | None = None,
+    readings: Sequence[Settings] = (),
     figures: Sequence[str] = (),
     engine: Engine | None = None,
     on_progress: OnProgress | None = None,
@@ -94,88 +97,106 @@ def reproduce(
 
     folder        what is written goes here; finished units in it are not run again
     runs          random systems; the paper uses 100
-    settings      None: the paper's
+    readings      settings that differ in the weights; none: the paper's text and its program
     figures       names of figures; none: all
     engine        where units run; None: all cores of this machine
-    on_progress   `on_progress(part, done, total)` is called at the start and after every unit
+    on_progress   `on_progress(settings, part, done, total)` is called at the start and after every
+                  unit
     """
-    settings = settings or Settings()
+    readings = readings or [Settings(weights=weights) for weights in READINGS]
     integer("runs", runs, minimum=1)
     wanted = [choice("figure", name, tuple(FIGURES)) for name in figures] or list(FIGURES)
-    _claim(folder, settings)
-    found: list[Headline] = []
-    files: list[Path] = []
-    seconds: dict[str, float] = {}
-    images: dict[str, Path] = {}
-    for part in PARTS:
-        names = [name for name in wanted if FIGURES[name] is part]
-        if not names:
-            continue
-        start = time.perf_counter()
-        records = _records(part, folder, settings, runs, engine or Engine(), on_progress)
-        found += part.headlines(settings, records)
-        for name, rows in part.tables(settings, records).items():
-            files += write_table(rows, folder / "data" / name)
-        for name in names:
-            figure = part.figures[name](settings, records)
-            pictures = [
-                save_figure(figure, folder / "figures" / f"{name}{ending}", made_by=MADE_BY)
-                for ending in (".png", ".pdf")
-            ]
-            images[name] = pictures[0]
-            files += pictures
-        seconds[part.name] = time.perf_counter() - start
-    found += headlines.abstract_headlines(found)
-    files += write_report(folder, settings, runs, found, images)
-    return Reproduction(found, files, seconds)
+    _refuse_foreign(folder)
+    for settings in readings:
+        _claim(folder / settings.weights, settings)
+    run = _Run(runs, wanted, engine or Engine(), on_progress)
+    found = [run.reading(folder / settings.weights, settings) for settings in readings]
+    return Reproduction(found, run.files + write_report(folder, found))
 
 
-def start_over(folder: Path, settings: Settings) -> None:
+@dataclass
+class _Run:
+    """What all readings share, and the files that were written."""
+
+    runs: int
+    figures: list[str]
+    engine: Engine
+    on_progress: OnProgress | None
+    files: list[Path] = field(default_factory=list)
+
+    def reading(self, folder: Path, settings: Settings) -> Reading:
+        """Run the parts under one reading of the paper."""
+        found: list[Headline] = []
+        seconds: dict[str, float] = {}
+        images: dict[str, Path] = {}
+        for part in PARTS:
+            names = [name for name in self.figures if FIGURES[name] is part]
+            if not names:
+                continue
+            start = time.perf_counter()
+            records = self._records(part, folder, settings)
+            found += part.headlines(settings, records)
+            for name, rows in part.tables(settings, records).items():
+                self.files += write_table(rows, folder / "data" / name)
+            for name in names:
+                figure = part.figures[name](settings, records)
+                pictures = [
+                    save_figure(figure, folder / "figures" / f"{name}{ending}", made_by=MADE_BY)
+                    for ending in (".png", ".pdf")
+                ]
+                images[name] = pictures[0]
+                self.files += pictures
+            seconds[part.name] = time.perf_counter() - start
+        found += headlines.abstract_headlines(found)
+        return Reading(settings, self.runs, found, images, seconds)
+
+    def _records(self, part: Part, folder: Path, settings: Settings) -> list[Record]:
+        units = part.units(settings, self.runs)
+        store = ResultStore(folder / "raw" / f"{part.name}.jsonl", settings.as_dict())
+
+        def on_result(done: int, total: int, record: Record | None) -> None:
+            if self.on_progress is not None:
+                self.on_progress(settings, part, done, total)
+
+        run_units(part.run, units, store=store, engine=self.engine, on_result=on_result)
+        labels = list(dict.fromkeys(key[0] for key, _ in units))
+        return store.in_order(labels, self.runs)
+
+
+def start_over(folder: Path, readings: Sequence[Settings]) -> None:
     """Claim the folder of another reproduction: what that wrote is removed, and nothing else.
 
     folder     of the other reproduction
-    settings   of the one that begins
+    readings   that begin in it
     """
-    path = folder / "settings.json"
-    if not path.exists():
-        return
-    if _settings(path).keys() != Settings().as_dict().keys():
-        raise DataError(f"{path} holds no settings of a reproduction; choose another folder")
-    own = [path for pattern in OWN_FILES for path in folder.glob(pattern)]
+    claimed = {folder / settings.weights / SETTINGS: settings for settings in readings}
+    claimed = {path: settings for path, settings in claimed.items() if path.exists()}
+    for path in claimed:
+        if _settings(path).keys() != Settings().as_dict().keys():
+            raise DataError(f"{path} holds no settings of a reproduction; choose another folder")
+    own = [p for path in claimed for pattern in OWN_FILES for p in path.parent.glob(pattern)]
     # all are looked at before the first is removed
     for found in own:
         refuse_study(found)
     for found in own:
         found.unlink()
-    _write_settings(path, settings)
+    for path, settings in claimed.items():
+        _write_settings(path, settings)
 
 
-def _records(
-    part: Part,
-    folder: Path,
-    settings: Settings,
-    runs: int,
-    engine: Engine,
-    on_progress: OnProgress | None,
-) -> list[Record]:
-    units = part.units(settings, runs)
-    store = ResultStore(folder / "raw" / f"{part.name}.jsonl", settings.as_dict())
-
-    def on_result(done: int, total: int, record: Record | None) -> None:
-        if on_progress is not None:
-            on_progress(part, done, total)
-
-    run_units(part.run, units, store=store, engine=engine, on_result=on_result)
-    labels = list(dict.fromkeys(key[0] for key, _ in units))
-    return store.in_order(labels, runs)
+def _refuse_foreign(folder: Path) -> None:
+    """A folder that holds anything must hold a reading."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; choose another name")
+    known = any((folder / weights / SETTINGS).exists() for weights in READINGS)
+    if not known and folder.exists() and any(folder.iterdir()):
+        raise DataError(f"{folder} is not empty and holds no reproduction; choose another folder")
 
 
 def _claim(folder: Path, settings: Settings) -> None:
-    """Write the settings into the folder, or refuse one that holds others."""
-    path = folder / "settings.json"
+    """Write the settings into the folder of a reading, or refuse one that holds others."""
+    path = folder / SETTINGS
     record = settings.as_dict()
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; choose another name")
     if path.exists():
         theirs = _settings(path)
         if theirs != record:

@@ -11,8 +11,7 @@ Phases k = 0, 1, ..., P with P = ceil(log2(bound / epsilon)) and gamma = epsilon
     least squares gives every level's term, and levels gamma below the best of their node go.
 Phases with n < m cannot see every level and are left out, as in the published program; the last one
 then takes m rounds. It finds the best setting; as a policy it plays that setting from then on.
-Nodes with one level left stay there: the program plays all of their levels again, which costs
-reward and tells nothing about the others.
+Nodes with one level left stay there: to play others costs reward and tells nothing new.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, IntArray
+from causalarms.policies.registry import not_compared
 from causalarms.rng import stream
 from causalarms.simulation.experiment import METRICS, Experiment
 from causalarms.simulation.results import Record
@@ -58,6 +59,7 @@ class PolicySummary(NamedTuple):
     normalised_regret: Interval  # of every system in units of random play's; nan: not recorded
     stopped: float = NAN  # fraction of runs that a stop rule ended; nan without one
     rounds_to_stop: float = NAN  # mean over those runs
+    remark: str = ""  # on a method that was not compared with its full text
 
 
 def summarise(experiment: Experiment, records: Sequence[Record]) -> list[PolicySummary]:
@@ -67,6 +69,7 @@ def summarise(experiment: Experiment, records: Sequence[Record]) -> list[PolicyS
     records      of its units, as `monte_carlo` returns them
     """
     rows = []
+    remarks = {entry.name: not_compared(entry.policy) for entry in experiment.contestants}
     for name, units in by_name(experiment.names, records).items():
         regret = np.array([unit["regret"] for unit in units])
         rows.append(
@@ -85,6 +88,7 @@ def summarise(experiment: Experiment, records: Sequence[Record]) -> list[PolicyS
                 ),
                 **_detection([detection(unit, experiment.horizon) for unit in units]),
                 **_stopped(units),
+                remark=remarks[name],
             )
         )
     return rows
