@@ -6,8 +6,9 @@
 [--results FILE]`, all contestants but the last without a name, plays random_sem(N, seed=first + i);
 a file of results is continued. `linsem-ts` is always told the graph and the noise means, and so is
 `linsem-quantile`, which has less regret and is the better measure of what could be reached.
-`csl-ucb-joint` is told the means unless nothing or only the units are. `knowledge-gradient-graph` is
-`knowledge-gradient` that is told the graph as well: what is left is the price of everything else.
+`csl-ucb-joint` is told the means unless nothing or only the units are told.
+`knowledge-gradient-graph` is `knowledge-gradient` that is told the graph as well: what is left is
+the price of everything else.
 Its constants were chosen on seeds from 10_000. Regret is in units of best minus average reward, but
 for the last columns.
 """

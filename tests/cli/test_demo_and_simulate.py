@@ -29,7 +29,7 @@ def test_demo_json_says_the_same(tmp_path: Path) -> None:
     record = json.loads(run("demo", "--out", tmp_path, "--rounds", 300, "--json").out)
     regret = {p["policy"]: p["regret"] for p in record["policies"]}
     assert regret["linsem-ts"] < regret["ucb"]
-    assert list(regret) == ["posterior", "csl-ucb", "ucb", "linsem-ts"]
+    assert list(regret) == ["posterior", "csl-ucb", "ucb", "linsem-ts", "linsem-quantile"]
     assert regret["posterior"] < regret["csl-ucb"] < regret["ucb"]
     found = record["found"]
     assert found["expected"] <= record["best"]["expected"]

@@ -2,8 +2,8 @@
 
 An unknown system with named nodes. The default of a study, which is told nothing, and the paper's
 CSL-UCB, which is told the number of rounds, play against vanilla UCB, which ignores causes, and
-LinSEM-TS, which is told the graph and the means of the noise. Then: what the default has found, and
-how sure it is.
+two that are told the graph and the means of the noise: LinSEM-TS and the stronger LinSEM-quantile.
+Then: what the default has found, and how sure it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from causalarms.study.learner import chosen_policy
 MADE_BY = "causalarms demo"
 NODES = ("feed", "heat", "stirring", "pressure", "catalyst", "cooling", "purity", "yield")
 PICTURES = ("regret.png", "optimal_share.png", "graph.png")
-TOLD = "linsem-ts"  # the means of the noise too: it cannot do without them
+TOLD = ("linsem-ts", "linsem-quantile")  # the means too: they cannot do without them
 # What a study takes if nobody chooses: the demo shows what its user would get.
 DEFAULT, ITS_SETTINGS = chosen_policy(None, None, changes=False)
 LAST_ROUNDS = 100  # of a run: enough to tell whether a policy has settled on the best
@@ -46,7 +46,8 @@ CONTESTANTS = (
     Contestant(DEFAULT, f"{DEFAULT} (is told nothing)", ITS_SETTINGS),
     Contestant("csl-ucb", "CSL-UCB (is told the rounds)"),
     Contestant("ucb", "vanilla UCB (ignores causes)"),
-    Contestant(TOLD, "LinSEM-TS (is told the graph)"),
+    Contestant(TOLD[0], "LinSEM-TS (is told the graph)"),
+    Contestant(TOLD[1], "LinSEM-quantile (the same)"),
 )
 
 
@@ -121,7 +122,7 @@ def fresh_policies(experiment: Experiment, world: World) -> list[Policy]:
     """One per contestant; only who cannot do without the means of the noise is told them."""
     ignorant = dataclasses.replace(experiment, knows_noise_mean=False)
     return [
-        (experiment if contestant.policy == TOLD else ignorant).policy(contestant, world)
+        (experiment if contestant.policy in TOLD else ignorant).policy(contestant, world)
         for contestant in experiment.contestants
     ]
 
