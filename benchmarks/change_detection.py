@@ -16,14 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causalarms.changes.detector import PREDICTION, Alarm, Detector, View
-from causalarms.changes.evidence import (
-    ALTERNATIVES,
-    WEIGHT_CHANGES,
-    ChangeEvidence,
-    Evidence,
-    add_score,
-)
-from causalarms.kernels import kernel
+from causalarms.changes.evidence import ChangeEvidence
 from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.policies.registry import make_policy
 from causalarms.rng import stream
@@ -40,51 +33,6 @@ from shared import run_part, table
 from told_units import TOLD_CD
 
 N_NODES = 10
-SCORES_AT_ONCE = 1_000_000
-
-
-@kernel
-def count_alarms(
-    scores: npt.NDArray[np.float64],
-    values: npt.NDArray[np.float64],  # (scores, N)
-    n_predictors: int,
-    level: float,
-) -> int:
-    n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * values.shape[1]
-    sums, gains = np.zeros(n_alternatives), np.zeros(n_alternatives)
-    evidence = Evidence(sums, gains, np.zeros(n_alternatives, np.int64), np.zeros((2, 0)))
-    predictors = np.arange(values.shape[1]) < n_predictors
-    found = 0
-    for t in range(len(scores)):
-        total = add_score(evidence, t, scores[t], scores[t], predictors, values[t], 1.0)
-        if total >= level:
-            found += 1
-            sums[:] = 0.0
-            gains[:] = 0.0
-    return found
-
-
-def overshoot() -> Table:
-    """E[R at a false alarm] / A, by the number of predictors and how large they are."""
-    table = Table(title="mean rounds to a false alarm / alarm level 1000")
-    for heading in ("predictors", "their mean", "their spread", "ratio", "standard error"):
-        table.add_column(heading, justify="right")
-    for n_predictors, mean, spread in (
-        (0, 0, 1), (1, 0, 1), (4, 0, 1), (9, 0, 1), (4, 3, 3), (9, 3, 3), (4, 0, 10), (9, 10, 10),
-    ):  # fmt: skip
-        rng = np.random.default_rng(n_predictors)
-        alarms = 0
-        repetitions = 6 if n_predictors < 5 else 3
-        for _ in range(repetitions):
-            center = mean * rng.standard_normal(N_NODES)
-            values = center + spread * rng.standard_normal((SCORES_AT_ONCE, N_NODES))
-            scores = rng.standard_normal(SCORES_AT_ONCE)
-            alarms += count_alarms(scores, values, n_predictors, 1000.0)
-        ratio = repetitions * SCORES_AT_ONCE / alarms / 1000.0
-        table.add_row(
-            str(n_predictors), str(mean), str(spread), f"{ratio:.2f}", f"{ratio / alarms**0.5:.2f}"
-        )
-    return table
 
 
 def stationary(runs: int, jobs: int, seed: int) -> Table:
@@ -149,9 +97,9 @@ def changing(runs: int, jobs: int, seed: int) -> Table:
 
 
 def main_evidence() -> None:
-    """Change detection at a stated rate of false alarms: the overshoot, and rates in whole runs.
+    """Change detection at a stated rate of false alarms in whole runs.
 
-    `python benchmarks/change_detection.py evidence [overshoot|stationary|changing ...] [--runs 200]
+    `python benchmarks/change_detection.py evidence [stationary|changing ...] [--runs 200]
     [--jobs 2]`, all topics without a name. `stationary` and `changing` play the policy
     `posterior-cd` in the paper's ensemble with 10 nodes; false alarms are asked for at 0.1 per 1000
     rounds of the whole system.
@@ -164,10 +112,8 @@ def main_evidence() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    topics = given.topics or ["overshoot", "stationary", "changing"]
+    topics = given.topics or ["stationary", "changing"]
     console = Console(width=110)
-    if "overshoot" in topics:
-        console.print(overshoot())
     if "stationary" in topics:
         console.print(stationary(given.runs, given.jobs, given.seed))
     if "changing" in topics:
