@@ -8,6 +8,9 @@ which is given here. Traces of new cases are added by
 
 Changed: the five cases of `posterior` that are not told the size of the noise. They begin with 4
 balanced rounds instead of 8 random ones and sum over several sizes of the noise.
+
+Changed: `posterior-cd`. A mechanism is compared with its own earlier scores alone, and its alarm
+level is not divided by an assumed overshoot, so that the rate of false alarms is guaranteed.
 """
 
 from __future__ import annotations
