@@ -298,7 +298,7 @@ def rounds_with_alarms(
     n = scores.shape[1]
     regimes, predictors = np.zeros(n, dtype=np.uint8), np.tri(n, k=-1, dtype=bool)
     for t, row in enumerate(scores, start=1):
-        prediction = Prediction.by_known_weights(row, np.ones(n), predictors)
+        prediction = Prediction(row, np.ones(n), predictors)
         for alarm in detector.observe(t, regimes, prediction, rng.standard_normal(n)):
             detector.forget(alarm.regime, alarm.node)
             yield t, alarm
@@ -391,7 +391,7 @@ def known_order(experiment: Experiment, kind: str, run: int) -> dict[str, Any]:
         parts = predictive_scores(
             moments.gram, predictors, np.ones(n, dtype=bool), a, x, unknown, unknown
         )
-        found = detector.observe(t, a, Prediction(parts[0], parts[1], predictors, *parts[2:]), x)
+        found = detector.observe(t, a, Prediction(*parts, predictors), x)
         moments.add(x, a)
         played.append(a)
         told.append(x)

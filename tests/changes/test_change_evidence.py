@@ -23,7 +23,7 @@ def scores_of(values: np.ndarray, *, first: int, noise_mean: float = np.nan) -> 
     found = []
     for t, x in enumerate(values):
         if t >= first:
-            scores, *_ = predictive_scores(
+            scores, _ = predictive_scores(
                 moments.gram,
                 PREDICTORS,
                 np.ones(N_NODES, dtype=bool),
@@ -77,7 +77,7 @@ def test_a_changed_weight_shows_in_its_own_mechanism_only() -> None:
     assert squares[2] < 2.0
 
 
-def test_leverage_and_degrees_are_those_of_least_squares() -> None:
+def test_errors_of_the_weights_widen_a_prediction_as_in_least_squares() -> None:
     rng = np.random.default_rng(6)
     values, new = rng.standard_normal((20, N_NODES)), np.array([0.3, -2.0, 5.0])
     moments, regimes = Moments(N_NODES), np.zeros(N_NODES, dtype=np.uint8)
@@ -94,10 +94,9 @@ def test_leverage_and_degrees_are_those_of_least_squares() -> None:
         design = np.column_stack([values[:, :node], np.ones(20)])
         z = np.append(new[:node], 1.0)
         leverage = z @ np.linalg.inv(design.T @ design) @ z
-        for found in (of_estimate, of_known):
-            assert found[2][node] == pytest.approx(leverage, rel=1e-6)
-        assert of_estimate[3][node] == 20 - node - 1
-        assert of_known[3][node] == np.inf
+        _, squares, *_ = np.linalg.lstsq(design, values[:, node], rcond=None)
+        std = np.sqrt(squares[0] / (20 - node - 1) * (1.0 + leverage))
+        assert of_estimate[1][node] == pytest.approx(std, rel=1e-6)
         assert of_known[1][node] == pytest.approx(2.0 * np.sqrt(1.0 + leverage), rel=1e-6)
 
 
@@ -133,7 +132,7 @@ def test_after_an_alarm_others_have_a_head_start_that_the_level_pays() -> None:
 
 
 def predicted(scores: np.ndarray) -> Prediction:
-    return Prediction.by_known_weights(scores, np.ones(N_NODES), PREDICTORS)
+    return Prediction(scores, np.ones(N_NODES), PREDICTORS)
 
 
 def observe(detector: ChangeEvidence, t: int, scores: np.ndarray) -> list[Alarm]:

@@ -29,7 +29,7 @@ NAN = np.nan
 
 def predicted(scores: np.ndarray) -> Prediction:
     n = len(scores)
-    return Prediction.by_known_weights(scores, np.ones(n), PREDICTORS[:n, :n])
+    return Prediction(scores, np.ones(n), PREDICTORS[:n, :n])
 
 
 def taken_in(past: PastScores, t: int, score: float, since: list[int]) -> Cells:
