@@ -12,6 +12,9 @@ balanced rounds instead of 8 random ones and sum over several sizes of the noise
 Renamed: `csl-ucb` and `csl-ucb-cd` learn the regimes apart, as the paper does. What they played
 when they gave all regimes one order is what `csl-ucb-joint` and `csl-ucb-joint-cd` play; the trace
 of `csl-ucb` is that of the former case `csl-ucb literal`.
+
+Changed: `posterior-cd`. A mechanism is compared with its own earlier scores alone, and its alarm
+level is not divided by an assumed overshoot, so that the rate of false alarms is guaranteed.
 """
 
 from __future__ import annotations

@@ -49,16 +49,6 @@ class Prediction(NamedTuple):
     scores: FloatArray  # (N,), N(0, 1) until it changes; nan where it cannot be tested
     stds: FloatArray  # (N,), with which values were predicted
     predictors: BoolArray  # (N, N) as [node, predictor]
-    leverages: FloatArray  # (N,), variance by errors of the weights, in units of the noise's
-    degrees: FloatArray  # (N,), of freedom of the noise's variance; inf where it is known
-
-    @classmethod
-    def by_known_weights(
-        cls, scores: FloatArray, stds: FloatArray, predictors: BoolArray
-    ) -> Prediction:
-        """Of a system that nothing has to be learned about."""
-        n = len(scores)
-        return cls(scores, stds, predictors, np.zeros(n), np.full(n, np.inf))
 
 
 class MechanismRounds(NamedTuple):

@@ -1,25 +1,26 @@
-"""`ChangeEvidence`: a detector with a stated rate of false alarms, for all mechanisms together.
+"""`ChangeEvidence`: a detector with a guaranteed rate of false alarms, of all mechanisms together.
 
 Every mechanism's rounds come as scores that are N(0, 1) and independent until it changes
 (`predictive.py`). There are a few alternatives: scores that are wider, shifted, or follow one of
 the predictors (a changed weight). Against each of them the Shiryaev-Roberts sum R <- (1 + R) L adds
 up the likelihood ratios of all possible change points. Their average over the alternatives minus
-the number of scores is a martingale until the change. So the mean time to a false alarm at R = A is
-E[R at the alarm], which is A times an average overshoot that depends little on A. The stated rate
-of the whole system is divided among the mechanisms a round is played with. The cost of a round does
-not depend on the number of rounds before.
+the number of scores is a martingale until the change, so the mean time to a false alarm at R >= A
+is at least A scores (an e-detector; Shin, Ramdas and Rinaldo 2024). With A = 1000 N / rate, and
+mechanisms that start again at zero after their alarm, the number of false alarms expected in T
+rounds is at most rate T / 1000.
 
-Scores are normal if the noise is. With noise="any" only their ranks among earlier scores count
-(`PastScores`): each rank says between which two numbers a normal score lies, and the likelihood
-ratio is that of lying there. If a node is regressed on one of its effects, noise that is not
-Gaussian makes residuals depend on the predictors, and ratios stay a little above one on average.
-Each ratio is therefore divided by its average so far, if that is above one.
+Scores are normal if the noise is. With noise="any" only the rank of a score among earlier ones of
+the same mechanism counts (`PastScores`): L is the probability of that rank under the alternative
+over that if nothing changed, which is known for exchangeable scores of any distribution. Its mean
+is one exactly. Mechanisms are never compared with each other: each has a distribution of its own.
+
+Several mechanisms often change at once. After an alarm all others go on with an R of at least the
+head start, which spends `HEAD_START` false alarms; A is larger by what false ones spend.
 """
 
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,19 +30,8 @@ from causalarms.arrays import FloatArray, IntArray, Interventions
 from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
 from causalarms.checks import choice, number
 from causalarms.kernels import kernel
+from causalarms.rng import stream
 from causalarms.state import HasState, arrays
-
-# Enough that the outermost rank is worth log(6000) = 8.7 nats, and few enough to compare in every
-# round.
-POOL_SCORES = 6000  # scores to compare with, of all nodes together
-YOUNGEST_ROUNDS = 20  # whose scores are not compared with yet: those of a change would hide it
-MAX_EXCESS_KURTOSIS = 6.0  # that of exponential noise
-OWN_SCORES = 600.0  # scores of the mechanism itself that weigh as much as all of the pool
-# Keep a division finite: weights that are known have no leverage at all.
-MIN_LEVERAGE, MAX_LEVERAGE = 1e-4, 1e12
-LARGEST_SCORE = 1e6
-# Beyond it the normal distribution has less than 1e-4 on both sides together, a fraction of a rank.
-REACH = 4.0  # standard deviations: the table of the normal distribution ends there
 
 # A factor of two to three between spreads and between shifts: a change between two of them loses
 # little, and each further alternative would divide the evidence of the others. Here: mean and
@@ -53,16 +43,17 @@ ALTERNATIVES = np.array(
 # changes of a weight, in units of the noise per unit of the predictor, clipped to a shift
 WEIGHT_CHANGES = np.array([0.3, -0.3, 1.0, -1.0])
 LARGEST_SHIFT = 5.0
-# E[R at the alarm] / A: 2.2 to 5.4 (`benchmarks/change_detection.py evidence`); the middle of that
-OVERSHOOT = 3.4
-# 1.9 to 4.0 with uniform ranks; keeps the rate of 0.1 in runs with several distributions of noise
-OVERSHOOT_OF_RANKS = 2.5
 GAUSSIAN, ANY = NOISE = ("gaussian", "any")
+HEAD_START = 0.05  # false alarms that are expected of it after every alarm, at most
 MAX_LOG_RATIO = 600.0  # nats of one round: exp of more overflows
 MAX_SUM = 1e300  # far above every alarm level, and finite
 MIN_PROBABILITY = 1e-30  # keeps logarithms finite
-# the average ratio starts with this many ratios of one, and a score adds at most this much to it
-FIRST_RATIOS, MAX_RATIO_IN_AVERAGE = 200.0, 5.0
+
+MAX_REFERENCE = 1000  # the first scores of a mechanism; later ones are counted between them
+FIRST_CAPACITY = 64  # of the arrays that hold them, which grow by doubling
+RECENT_SCORES = 60  # the last of a mechanism, which an alternative may suppose to be changed
+LARGEST_SCORE = 1e6  # infinite scores are the outermost ones, too
+TIE_BREAKER = 1e-9  # relative size of what is added to scores, far below what is measured
 
 
 class Evidence(NamedTuple):
@@ -72,14 +63,20 @@ class Evidence(NamedTuple):
     # Page's CUSUM, which says when a change most likely began: log ratio since that round
     gains: FloatArray  # (alternatives,)
     starts: IntArray  # (alternatives,) the round
-    usual: FloatArray  # (2, alternatives) sum and number of ratios so far, or (2, 0)
+
+
+class Cells(NamedTuple):
+    """Between which two numbers scores lie, (N, alternatives) each; nan if not tested."""
+
+    low: FloatArray
+    high: FloatArray  # equal to low if the score itself counts
+    chances: FloatArray  # of lying there if nothing changed
 
 
 class ScoredRound(NamedTuple):
     """The scores of a round, and what they were predicted from."""
 
-    low: FloatArray  # (N,) the score lies between low and high, or is both; nan: not tested
-    high: FloatArray  # (N,)
+    cells: Cells
     predictors: npt.NDArray[np.bool_]  # (N, N) as [node, predictor]
     values: FloatArray  # (N,)
     stds: FloatArray  # (N,)
@@ -89,10 +86,10 @@ class ChangeEvidence(Detector):
     """Shiryaev-Roberts sums of all mechanisms.
 
     n_nodes                        number of nodes
-    false_alarms_per_1000_rounds   of the whole system while nothing changes
-    noise                          "gaussian", or "any" distribution that is the same for all
-                                   mechanisms up to its scale: alarms then come some rounds later,
-                                   and rarely in early rounds
+    false_alarms_per_1000_rounds   of the whole system while nothing changes, at most
+    noise                          "gaussian", or "any" distribution, of each mechanism its own:
+                                   alarms then come some rounds later, and much later about a
+                                   mechanism that was played in less than about 100 rounds
     n_regimes                      the largest number of regimes of a node
     """
 
@@ -110,15 +107,16 @@ class ChangeEvidence(Detector):
         rate = number(
             "false_alarms_per_1000_rounds", false_alarms_per_1000_rounds, above=0.0, maximum=100.0
         )
-        self.level = alarm_level(rate, self.n_nodes, noise=choice("noise", noise, NOISE))
+        level = 1000.0 * self.n_nodes / rate
+        # F false alarms take F A from the sums, T rounds add N T, head starts HEAD_START level F.
+        self.level = (1.0 + HEAD_START) * level
+        self.head_start = HEAD_START * level / (self.n_nodes * self.n_regimes)
+        ranked = choice("noise", noise, NOISE) == ANY
+        self._past = PastScores(self.n_nodes, self.n_regimes) if ranked else None
         n_alternatives = len(ALTERNATIVES) + len(WEIGHT_CHANGES) * self.n_nodes
         shape = (self.n_regimes, self.n_nodes, n_alternatives)
-        self._past = PastScores(self.n_nodes) if noise == ANY else None
         self._evidence = Evidence(
-            sums=np.zeros(shape),
-            gains=np.zeros(shape),
-            starts=np.zeros(shape, dtype=np.int64),
-            usual=np.zeros((*shape[:2], 2, n_alternatives if noise == ANY else 0)),
+            sums=np.zeros(shape), gains=np.zeros(shape), starts=np.zeros(shape, dtype=np.int64)
         )
 
     def watch(
@@ -139,62 +137,44 @@ class ChangeEvidence(Detector):
         values: FloatArray,  # (N,)
     ) -> list[Alarm]:
         """Add a round; alarms of the mechanisms it was played with."""
-        low = high = prediction.scores
-        if self._past is not None:
-            low, high = self._past.cells(round_, regimes, prediction)
-            self._past.add(round_, regimes, prediction.scores)
-        scored = ScoredRound(low, high, prediction.predictors, values, prediction.stds)
-        totals = add_scores(self._evidence, round_, regimes, scored)
+        evidence = self._evidence
+        if self._past is None:
+            scores = np.repeat(prediction.scores[:, None], evidence.sums.shape[2], axis=1)
+            cells = Cells(scores, scores, scores)
+        else:
+            nodes = np.arange(self.n_nodes)
+            began = evidence.gains[regimes, nodes] > 0.0
+            since = np.where(began, evidence.starts[regimes, nodes], round_)
+            cells = self._past.take_in(round_, regimes, prediction.scores, since)
+        scored = ScoredRound(cells, prediction.predictors, values, prediction.stds)
+        totals = add_scores(evidence, round_, regimes, scored)
         alarms = []
-        for node in np.flatnonzero(totals >= self.level):
-            regime = int(regimes[node])
-            first = self._likeliest_start(regime, int(node))
+        for node in np.flatnonzero(totals >= self.level).tolist():
+            m = int(regimes[node]), node
+            first = int(evidence.starts[m][np.argmax(evidence.gains[m])])
             alarms.append(
-                Alarm(
-                    round_,
-                    regime,
-                    int(node),
-                    first - 1,
-                    math.log(totals[node]),
-                    math.log(self.level),
-                )
+                Alarm(round_, *m, first - 1, math.log(totals[node]), math.log(self.level))
             )
+        if alarms:
+            np.maximum(evidence.sums, self.head_start, out=evidence.sums)
         return alarms
-
-    def _likeliest_start(self, regime: int, node: int) -> int:
-        likeliest = int(np.argmax(self._evidence.gains[regime, node]))
-        return int(self._evidence.starts[regime, node, likeliest])
 
     def forget(self, regime: int, node: int) -> None:
         """Start again with a mechanism that is learned again."""
         if self._past is not None:
-            self._past.forget(regime, node, since=self._likeliest_start(regime, node))
-        # `usual` stays: how far ratios are above one depends on the noise, which outlasts the
-        # change.
-        for held in (self._evidence.sums, self._evidence.gains, self._evidence.starts):
+            self._past.forget(regime, node)
+        for held in self._evidence:
             held[regime, node] = 0
 
     def state(self) -> dict[str, Any]:
         state = {name: held.copy() for name, held in self._evidence._asdict().items()}
-        if self._past is None:
-            del state["usual"]
-            return state
-        return state | self._past.state()
+        return state if self._past is None else state | self._past.state()
 
     def restore(self, state: dict[str, Any]) -> None:
         for name, held in self._evidence._asdict().items():
-            if name in state:
-                held[:] = state[name]
+            held[:] = state[name]
         if self._past is not None:
             self._past.restore(state)
-
-
-def alarm_level(
-    false_alarms_per_1000_rounds: float, n_nodes: int, *, noise: str = GAUSSIAN
-) -> float:
-    """A, from the rate of false alarms of `n_nodes` mechanisms tested in every round."""
-    overshoot = OVERSHOOT if noise == GAUSSIAN else OVERSHOOT_OF_RANKS
-    return 1000.0 * n_nodes / (false_alarms_per_1000_rounds * overshoot)
 
 
 @kernel
@@ -206,87 +186,51 @@ def add_scores(
 ) -> FloatArray:
     """R of every mechanism the round was played with, (N,); 0 if it was not tested."""
     totals = np.zeros(len(regimes))
+    n_kinds, n_changes = len(ALTERNATIVES), len(WEIGHT_CHANGES)
     for node in range(len(regimes)):
-        if not math.isnan(scored.low[node]):
-            m = regimes[node]
-            own = Evidence(
-                evidence.sums[m, node],
-                evidence.gains[m, node],
-                evidence.starts[m, node],
-                evidence.usual[m, node],
-            )
-            totals[node] = add_score(
-                own,
-                round_,
-                scored.low[node],
-                scored.high[node],
-                scored.predictors[node],
-                scored.values,
-                scored.stds[node],
-            )
+        m = regimes[node]
+        own = Evidence(evidence.sums[m, node], evidence.gains[m, node], evidence.starts[m, node])
+        cells = Cells(scored.cells.low[node], scored.cells.high[node], scored.cells.chances[node])
+        if math.isnan(cells.low[0]):
+            continue
+        for k in range(n_kinds):
+            _add(own, k, round_, log_ratio(cells, k, ALTERNATIVES[k, 0], ALTERNATIVES[k, 1]))
+        for j in range(len(regimes)):
+            if scored.predictors[node, j]:
+                for c in range(n_changes):
+                    k = n_kinds + n_changes * j + c
+                    shift = WEIGHT_CHANGES[c] * scored.values[j] / scored.stds[node]
+                    shift = min(max(shift, -LARGEST_SHIFT), LARGEST_SHIFT)
+                    _add(own, k, round_, log_ratio(cells, k, shift, 1.0))
+        # An average with fixed weights of martingales is a martingale. Which nodes predict a node
+        # changes with what is known, so all nodes have the same weight.
+        totals[node] = 0.5 * (own.sums[:n_kinds].mean() + own.sums[n_kinds:].mean())
     return totals
 
 
 @kernel
-def add_score(
-    evidence: Evidence,  # of one mechanism
-    round_: int,
-    low: float,  # the score lies between low and high, or is both
-    high: float,
-    predictors: npt.NDArray[np.bool_],  # (N,)
-    values: FloatArray,  # (N,)
-    std: float,
-) -> float:
-    """The mechanism's R afterwards: half of it by the kind of scores, half by predictor."""
-    n_kinds, n_changes = len(ALTERNATIVES), len(WEIGHT_CHANGES)
-    kinds = changes = 0.0
-    for k in range(n_kinds):
-        ratio = log_ratio(low, high, ALTERNATIVES[k, 0], ALTERNATIVES[k, 1])
-        kinds += _add(evidence, k, round_, ratio)
-    n_predictors = 0
-    for j in range(len(predictors)):
-        if predictors[j]:
-            n_predictors += 1
-            for c in range(n_changes):
-                shift = WEIGHT_CHANGES[c] * values[j] / std
-                shift = min(max(shift, -LARGEST_SHIFT), LARGEST_SHIFT)
-                if low == high:
-                    ratio = shift * low - 0.5 * shift**2
-                else:
-                    ratio = log_ratio(low, high, shift, 1.0)
-                changes += _add(evidence, n_kinds + n_changes * j + c, round_, ratio)
-    if n_predictors == 0:
-        return kinds / n_kinds
-    # An average with fixed weights of martingales is a martingale: the rate holds for the mixture.
-    return 0.5 * kinds / n_kinds + 0.5 * changes / (n_changes * n_predictors)
-
-
-@kernel
-def _add(evidence: Evidence, k: int, round_: int, ratio: float) -> float:
-    """One more score for alternative k; its sum afterwards."""
-    sums, gains, starts, usual = evidence.sums, evidence.gains, evidence.starts, evidence.usual
+def _add(evidence: Evidence, k: int, round_: int, ratio: float) -> None:
+    """One more score for alternative k."""
+    sums, gains, starts = evidence.sums, evidence.gains, evidence.starts
     ratio = min(ratio, MAX_LOG_RATIO)
-    if usual.shape[1] > 0:
-        average = (FIRST_RATIOS + usual[0, k]) / (FIRST_RATIOS + usual[1, k])
-        usual[0, k] += min(math.exp(ratio), MAX_RATIO_IN_AVERAGE)
-        usual[1, k] += 1.0
-        ratio -= math.log(max(average, 1.0))
     # R <- (1 + R) L: the 1 is the change point at this round (Shiryaev 1963, Roberts 1966)
     sums[k] = min((1.0 + sums[k]) * math.exp(ratio), MAX_SUM)
     # Page's CUSUM begins again whenever no change is the better explanation.
     if gains[k] <= 0.0:
         gains[k], starts[k] = 0.0, round_
     gains[k] += ratio
-    return float(sums[k])
 
 
 @kernel
-def log_ratio(low: float, high: float, mean: float, spread: float) -> float:
-    """Log density of N(mean, spread^2) over N(0, 1), at a point or between two."""
+def log_ratio(cells: Cells, k: int, mean: float, spread: float) -> float:
+    """Of a mechanism's score: log density of N(mean, spread^2) over N(0, 1), or log probability of
+    its cell for alternative k over that if nothing changed.
+    """
+    low, high = cells.low[k], cells.high[k]
     if low == high:
         return 0.5 * low**2 - 0.5 * ((low - mean) / spread) ** 2 - math.log(spread)
-    other = normal_mass((low - mean) / spread, (high - mean) / spread)
-    return math.log(max(other, MIN_PROBABILITY) / normal_mass(low, high))
+    mass = normal_mass((low - mean) / spread, (high - mean) / spread)
+    return math.log(max(mass, MIN_PROBABILITY) / cells.chances[k])
 
 
 @kernel
@@ -297,143 +241,146 @@ def normal_mass(low: float, high: float) -> float:
     return 0.5 * (math.erfc(-high * math.sqrt(0.5)) - math.erfc(-low * math.sqrt(0.5)))
 
 
+class Past(NamedTuple):
+    """Earlier scores of one mechanism or, with (R, N) in front, of all."""
+
+    reference: FloatArray  # (capacity,) the first scores, sorted
+    born: IntArray  # (capacity,) the rounds they came in
+    # (capacity + 1,) numbers of later scores: below the first, between two, above the last
+    later: IntArray
+    recent: FloatArray  # (RECENT_SCORES,) the last scores, a ring
+    rounds: IntArray  # (RECENT_SCORES,) those they came in
+    seen: IntArray  # () number of all
+
+
 class PastScores(HasState):
-    """Scores by their rank among earlier ones: standard normal whatever the noise's distribution.
+    """Scores by their rank among all earlier ones of the same mechanism since its last change.
 
-    Until something changes, scores of all mechanisms are taken to have about the same distribution,
-    which is unknown. The rank of a new score among M earlier ones is then uniform on 0 .. M and
-    independent of all earlier ranks (sequential ranks). A rank r is read as a standard normal score
-    between the quantiles r / (M + 1) and (r + 1) / (M + 1). The outermost cells reach to infinity:
-    a single score is never worth more than about log M nats, and few scores are worth little.
+    While scores are exchangeable, a new one is equally likely to lie in each of the M + 1 gaps
+    between M earlier ones, whatever their distribution and whatever the earlier ranks were. So it
+    lies between two of them that have T others in between with probability (T + 1) / (M + 1).
 
-    Only for Gaussian noise the distribution does not depend on how well a mechanism is known. The
-    error of a prediction is the noise plus the error of the weights. With uniform noise it exceeds
-    the range of the noise, and more so if samples are few or values unusual, as they are after a
-    change. So a score is compared with what earlier ones would have been with errors as large as
-    its own (`expected_ranks`), and its rank is the number that is expected below it.
+    An alternative that supposes a change some rounds ago reads a score by the scores before that
+    change: as a standard normal score between the quantiles of its two neighbours among them. The
+    scores since count in T and M alone, so those of a change do not hide it.
 
-    Scores of the mechanism itself weigh more than others, the more of them there are: if a node is
-    regressed on one of its effects and the noise is not Gaussian, its scores have a distribution of
-    their own.
-
-    Rounds are held in a ring, with a score per node that is nan if its mechanism was not tested.
+    The first `MAX_REFERENCE` scores are kept. Later ones are only counted between them, which the
+    probabilities above allow: memory is bounded, and nothing is approximated.
     """
 
-    learned = arrays("_scores", "_regimes", "_rounds")
+    learned = arrays(*(f"_{name}" for name in Past._fields))
 
-    def __init__(self, n_nodes: int) -> None:
-        size = YOUNGEST_ROUNDS + -(-POOL_SCORES // n_nodes)
-        self._scores = np.full((size, n_nodes), np.nan)
-        self._regimes: Interventions = np.zeros((size, n_nodes), dtype=np.uint8)
-        self._rounds: IntArray = np.zeros(size, dtype=np.int64)  # 0: empty
+    def __init__(self, n_nodes: int, n_regimes: int) -> None:
+        shape = (n_regimes, n_nodes)
+        self._reference = np.zeros((*shape, FIRST_CAPACITY))
+        self._born: IntArray = np.zeros((*shape, FIRST_CAPACITY), dtype=np.int64)
+        self._later: IntArray = np.zeros((*shape, FIRST_CAPACITY + 1), dtype=np.int64)
+        self._recent = np.zeros((*shape, RECENT_SCORES))
+        self._rounds: IntArray = np.zeros((*shape, RECENT_SCORES), dtype=np.int64)
+        self._seen: IntArray = np.zeros(shape, dtype=np.int64)
 
-    def cells(
-        self, round_: int, regimes: Interventions, prediction: Prediction
-    ) -> tuple[FloatArray, FloatArray]:
-        """Normal scores between which each score lies, (N,) each; nan for nan."""
+    def take_in(
+        self, round_: int, regimes: Interventions, scores: FloatArray, since: IntArray
+    ) -> Cells:
+        """Cells of new scores, (N,), which then are earlier ones.
+
+        since   (N, alternatives) the first round of the change that each alternative supposes
+        """
         from scipy.special import ndtri
 
-        last = round_ - YOUNGEST_ROUNDS
-        past, owners = old_enough(self._scores, self._regimes, self._rounds, last)
-        below = expected_ranks(
-            past,
-            owners,
-            regimes,
-            prediction.scores,
-            prediction.leverages,
-            prediction.degrees,
-            normal_table(),
-        )
-        total = len(past) + 1.0
-        return ndtri(below / total), ndtri((below + 1.0) / total)
+        capacity = self._reference.shape[2]
+        if capacity < MAX_REFERENCE and self._seen.max() == capacity:
+            more = ((0, 0), (0, 0), (0, min(capacity, MAX_REFERENCE - capacity)))
+            self._reference, self._born = np.pad(self._reference, more), np.pad(self._born, more)
+            self._later = np.pad(self._later, more)
+        # Equal scores are put in a random order, which keeps ranks exact. The stream is seeded.
+        score = np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
+        score += TIE_BREAKER * (1.0 + np.abs(score)) * stream(0, "ties", round_).random(len(score))
+        past = Past(*(getattr(self, attribute) for attribute in self.learned))
+        low, high, chances = find_cells(past, round_, regimes, score, since)
+        return Cells(ndtri(low), ndtri(high), chances)
 
-    def add(self, round_: int, regimes: Interventions, scores: FloatArray) -> None:
-        row = round_ % len(self._rounds)
-        self._scores[row], self._regimes[row], self._rounds[row] = scores, regimes, round_
-
-    def forget(self, regime: int, node: int, *, since: int) -> None:
-        """Drop a mechanism's scores from a round on: they had another distribution."""
-        rows = (self._rounds >= since) & (self._regimes[:, node] == regime)
-        self._scores[rows, node] = np.nan
+    def forget(self, regime: int, node: int) -> None:
+        """Scores from before a change have another distribution."""
+        for held in (self._later, self._rounds, self._seen):
+            held[regime, node] = 0
 
 
 @kernel
-def old_enough(
-    past: FloatArray, regimes: Interventions, rounds: IntArray, last: int
-) -> tuple[FloatArray, IntArray]:
-    """All scores of rounds up to the last one that is compared with, and of which mechanism."""
-    n = past.shape[1]
-    found, owners = np.empty(past.size), np.empty(past.size, np.int64)
-    total = 0
-    for row in range(len(rounds)):
-        if 0 < rounds[row] <= last:
-            for node in range(n):
-                if past[row, node] == past[row, node]:
-                    found[total] = min(max(past[row, node], -LARGEST_SCORE), LARGEST_SCORE)
-                    owners[total] = regimes[row, node] * n + node
-                    total += 1
-    return found[:total], owners[:total]
-
-
-@kernel
-def excess_kurtosis(scores: FloatArray) -> float:
-    """Kurtosis beyond that of a normal distribution, from 0 to MAX_EXCESS_KURTOSIS."""
-    squares = fourths = 0.0
-    for score in scores:
-        squares += score**2
-        fourths += score**4
-    if squares == 0.0:
-        return 0.0
-    return min(max(len(scores) * fourths / squares**2 - 3.0, 0.0), MAX_EXCESS_KURTOSIS)
-
-
-@cache
-def normal_table() -> FloatArray:
-    """The standard normal distribution function from -REACH to REACH, 0 and 1 beyond."""
-    from scipy.special import ndtr  # not by the module: studies that never learn import it too
-
-    table = ndtr(np.linspace(-REACH, REACH, 2049))
-    table = (table - table[0]) / (table[-1] - table[0])
-    return np.append(table, 1.0)  # the interpolation at REACH reads one more
-
-
-@kernel
-def expected_ranks(
-    past: FloatArray,  # (M,)
-    owners: IntArray,  # (M,), mechanisms as regime * N + node
+def find_cells(
+    all_past: Past,
+    round_: int,
     regimes: Interventions,  # (N,)
     scores: FloatArray,  # (N,)
-    leverages: FloatArray,  # (N,)
-    degrees: FloatArray,  # (N,), of freedom
-    normal: FloatArray,  # (2050,), as `normal_table` makes it
-) -> FloatArray:
-    """How many past scores are expected below each score, (N,); nan for nan.
+    since: IntArray,  # (N, alternatives)
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Quantiles between which scores lie and the chances of that, (N, alternatives) each.
 
-    A past score u would have been (u (1 + a) + b) / sqrt(1 + h) if weights and scale had been as
-    poorly known as those of the new score. b has variance h, the leverage. a has the variance by
-    which noise of this kurtosis makes an estimated scale less certain than Gaussian noise does.
+    The scores are then added to the past.
     """
-    below = np.zeros(len(scores))
-    excess = excess_kurtosis(past)
-    more = len(past) / OWN_SCORES  # extra weight of a score of the same mechanism
-    steps = 0.5 * (len(normal) - 2) / REACH
-    for i in range(len(scores)):
-        if scores[i] != scores[i]:
-            below[i] = np.nan
+    low = np.full(since.shape, np.nan)
+    high, chances = low.copy(), low.copy()
+    for node in range(len(scores)):
+        score, m = scores[node], regimes[node]
+        if math.isnan(score):
             continue
-        leverage = min(max(leverages[i], MIN_LEVERAGE), MAX_LEVERAGE)
-        relative = 0.25 * excess / degrees[i]
-        score = scores[i] * math.sqrt(1.0 + leverage)
-        own = regimes[i] * len(scores) + i
-        total = 0.0
-        for m in range(len(past)):
-            value = past[m]
-            z = (score - value) / math.sqrt(leverage + relative * value * value)
-            place = (min(max(z, -REACH), REACH) + REACH) * steps
-            k = int(place)
-            weight = 1.0 + more * (owners[m] == own)
-            total += weight
-            below[i] += weight * (normal[k] + (place - k) * (normal[k + 1] - normal[k]))
-        if total > 0.0:
-            below[i] = below[i] / total * len(past)  # in this order never above len(past)
-    return below
+        past = Past(
+            all_past.reference[m, node],
+            all_past.born[m, node],
+            all_past.later[m, node],
+            all_past.recent[m, node],
+            all_past.rounds[m, node],
+            all_past.seen[m, node : node + 1],
+        )
+        seen = past.seen[0]
+        n = min(seen, len(past.reference))
+        place = np.searchsorted(past.reference[:n], score)
+        below = place + past.later[:place].sum()
+        for k in range(since.shape[1]):
+            low[node, k], high[node, k], chances[node, k] = cell(
+                past, score, place, below, since[node, k]
+            )
+        if n < len(past.reference):
+            past.reference[place + 1 : n + 1] = past.reference[place:n].copy()
+            past.born[place + 1 : n + 1] = past.born[place:n].copy()
+            past.reference[place], past.born[place] = score, round_
+        else:
+            past.later[place] += 1
+        past.recent[seen % RECENT_SCORES], past.rounds[seen % RECENT_SCORES] = score, round_
+        past.seen[0] += 1
+    return low, high, chances
+
+
+@kernel
+def cell(
+    past: Past,  # of one mechanism
+    score: float,
+    place: int,  # of the score in the reference
+    below: int,  # earlier scores below that place
+    since: int,
+) -> tuple[float, float, float]:
+    """Quantiles of the score's neighbours from before the round `since`, and its chance."""
+    seen = past.seen[0]
+    n = min(seen, len(past.reference))
+    if seen >= RECENT_SCORES:
+        since = max(since, past.rounds[seen % RECENT_SCORES])
+    left, right, inside = place, place, past.later[place]
+    while left > 0 and past.born[left - 1] >= since:
+        left -= 1
+        inside += 1 + past.later[left]
+        below -= 1 + past.later[left]
+    while right < n and past.born[right] >= since:
+        right += 1
+        inside += 1 + past.later[right]
+    young = young_below = young_inside = 0
+    for i in range(min(seen, RECENT_SCORES)):
+        if past.rounds[i] >= since:
+            young += 1
+            if left > 0 and past.recent[i] <= past.reference[left - 1]:
+                young_below += 1
+            elif right == n or past.recent[i] < past.reference[right]:
+                young_inside += 1
+    old = seen - young + 1.0
+    low = below - young_below
+    # One division: the quantile of the outermost cell must not be above one by rounding.
+    return low / old, (low + inside - young_inside + 1.0) / old, (inside + 1.0) / (seen + 1.0)

@@ -51,11 +51,10 @@ def predictive_score(
     values: FloatArray,  # (N,) of the new round
     noise_mean: float,  # nan: intercept
     known_variance: float,  # nan: estimated
-) -> tuple[float, float, float, float]:
+) -> tuple[float, float]:
     """Normal score of the node's value, nan where there are too few samples for that.
 
-    Then the standard deviation it is predicted with, the part of its square that errors of the
-    weights add (leverage, in units of the noise), and the degrees of freedom.
+    Then the standard deviation it is predicted with.
     """
     with_intercept = math.isnan(noise_mean)
     regressors = regressors_of(predictors, with_intercept)
@@ -63,7 +62,7 @@ def predictive_score(
     degrees = gram[-1, -1] - size
     # no score at all is better than one that promises too much: false alarms are counted
     if degrees < MIN_DEGREES:
-        return math.nan, 1.0, 0.0, degrees
+        return math.nan, 1.0
     mean = 0.0 if with_intercept else noise_mean
     equations = normal_equations(gram, node, regressors, mean, RIDGE, RIDGE)
     cholesky(equations, size, RIDGE, RIDGE)
@@ -80,12 +79,12 @@ def predictive_score(
     error = values[node] - prediction
     if not math.isnan(known_variance):
         std = math.sqrt(known_variance * (1.0 + leverage))
-        return error / std, std, leverage, math.inf
+        return error / std, std
     # The regressors explained every sample exactly, up to rounding: there is no scale to judge by.
     if not squares > 0.0:
-        return math.nan, 1.0, 0.0, degrees
+        return math.nan, 1.0
     std = math.sqrt(squares / degrees * (1.0 + leverage))
-    return normal_score(error / std, degrees), std, leverage, degrees
+    return normal_score(error / std, degrees), std
 
 
 @kernel
@@ -97,17 +96,14 @@ def predictive_scores(
     values: FloatArray,  # (N,)
     noise_mean: FloatArray,  # (R, N)
     known_variance: FloatArray,  # (R, N)
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Of the mechanisms a round was played with, (N,) each: scores (nan: not tested), scales,
-    leverages and degrees of freedom.
-    """
+) -> tuple[FloatArray, FloatArray]:
+    """Of the mechanisms a round was played with, (N,) each: scores (nan: not tested) and scales."""
     n = len(values)
     scores, stds = np.full(n, np.nan), np.ones(n)
-    leverages, degrees = np.zeros(n), np.full(n, np.inf)
     for node in range(n):
         if tested[node]:
             regime = regimes[node]
-            scores[node], stds[node], leverages[node], degrees[node] = predictive_score(
+            scores[node], stds[node] = predictive_score(
                 gram[regime, node],
                 node,
                 predictors[node],
@@ -115,4 +111,4 @@ def predictive_scores(
                 noise_mean[regime, node],
                 known_variance[regime, node],
             )
-    return scores, stds, leverages, degrees
+    return scores, stds

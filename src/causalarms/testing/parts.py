@@ -101,7 +101,7 @@ class SystemView(DatasetView):
         weights = model.played(intervention)
         errors = values - values @ weights - model.intercept[intervention, nodes]
         predictors = np.ascontiguousarray((weights != 0).T)
-        return Prediction.by_known_weights(errors / std, std, predictors)
+        return Prediction(errors / std, std, predictors)
 
 
 def known_weights(sem: LinearSEM) -> MechanismWeights:

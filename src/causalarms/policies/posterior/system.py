@@ -409,7 +409,7 @@ class PredictiveView(View):
 
     def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
         scale = self._units.scale
-        scores, stds, leverages, degrees = predictive_scores(
+        scores, stds = predictive_scores(
             self._moments.in_units(self._units).gram,
             self._predictors,
             self._tested,
@@ -418,4 +418,4 @@ class PredictiveView(View):
             self._noise_mean / scale,
             (self._noise_std / scale) ** 2,
         )
-        return Prediction(scores, stds, self._predictors, leverages, degrees)
+        return Prediction(scores, stds, self._predictors)
