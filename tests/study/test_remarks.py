@@ -64,7 +64,7 @@ def test_a_factor_may_act_on_more_than_was_told() -> None:
     assert (found[0].factor, found[0].node, found[0].probability) == ("pump", "yield", 0.97)
     assert remarks(made(settings, EDGES | {("pump", "yield"): 0.9})) == []
     sure = remarks(made(settings, EDGES | {("pump", "yield"): 0.999}))
-    assert sure[0].text.endswith("(probability over 0.99)")
+    assert sure[0].text.endswith("(probability > 0.99)")
 
 
 def test_what_nobody_told_is_no_surprise() -> None:
