@@ -258,7 +258,7 @@ def test_a_trial_is_compared_with_the_last_of_its_worker(
     study.abandon(study.ask(worker="bench"))  # was not carried out
     trial = study.ask(worker="bench")
     assert trial.before is not None
-    assert (trial.before.trial, trial.before.levels["burner"]) == (mine.number, "full")
+    assert (trial.before.number, trial.before.levels["burner"]) == (mine.number, "full")
     page = open_page(server.address)
     label = f"as in trial {mine.number} of bench:"
     kept = page.locator("#next .kept")

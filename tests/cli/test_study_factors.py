@@ -48,7 +48,7 @@ def test_a_study_in_levels(tmp_path: Path) -> None:
     assert "catalyst none, heat on, speed 20.5 (asked: " in executed_first
     found = json.loads(done("predict", path, "--switch", "catalyst=new", "--json"))
     assert found["levels"] == {"catalyst": "new", "heat": "off", "speed": 10}
-    assert "switch" in done("best", path)
+    assert done("best", path).startswith("set catalyst ")
     done("show", path)
     done("report", path, "--out", tmp_path / "r.html")
     wrong = run("study", "predict", path, "--switch", "catalyst=odd")
@@ -151,7 +151,7 @@ def test_a_trial_names_every_factor_and_what_changes(tmp_path: Path) -> None:
     what = ",".join(f"{factor}={level}" for factor, level in executed.items())
     done("tell", path, "0", "flow=1", "yield=2", "--executed", what)
     second = json.loads(done("ask", path, "--json"))
-    assert second["before"] == {"trial": 0, "worker": "main", "levels": executed}
+    assert second["before"] == {"number": 0, "worker": "main", "levels": executed}
     changed = [
         f"{factor} {executed[factor]} -> {level}"
         for factor, level in second["levels"].items()
@@ -163,8 +163,8 @@ def test_a_trial_names_every_factor_and_what_changes(tmp_path: Path) -> None:
         if executed[factor] == level
     ]
     assert changed
-    assert kept
-    words = f"{', '.join(changed)}; as in trial 0: {', '.join(kept)}"
+    same = f"as in trial 0: {', '.join(kept)}"
+    words = "; ".join([", ".join(changed), *[same] * bool(kept)])
     assert done("ask", path).splitlines()[0] == f"trial 1: {words}"
     assert f"pending trial 1 of main: {words}" in done("show", path)
     assert words in done("history", path)

@@ -43,7 +43,7 @@ class Numbers(StudyRecord, frozen=True):
 class Before(StudyRecord, frozen=True):
     """The trial that was carried out before another one, and the levels it was executed at."""
 
-    trial: int
+    number: int  # not `trial`: programs find the number of a trial by that name
     worker: str
     levels: dict[str, Level]
 
@@ -67,8 +67,8 @@ def in_words(
     was = before.levels
     changed = [f"{n} {was[n]} -> {level}" for n, level in levels.items() if was[n] != level]
     same = [f"{name} {level}" for name, level in levels.items() if was[name] == level]
-    of = "" if follows == (before.trial + 1, before.worker) else f" of {before.worker}"
-    kept = f"as in trial {before.trial}{of}: {', '.join(same)}"
+    of = "" if follows == (before.number + 1, before.worker) else f" of {before.worker}"
+    kept = f"as in trial {before.number}{of}: {', '.join(same)}"
     return "; ".join([", ".join(changed)] * bool(changed) + [kept] * bool(same))
 
 

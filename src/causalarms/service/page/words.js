@@ -31,12 +31,12 @@ export function settingOf({ levels, before, trial, worker }, factors) {
   const was = (f) => entryOf(before.levels, f.name);
   const changes = factors.filter((f) => was(f) !== levels[f.name]);
   const same = factors.filter((f) => was(f) === levels[f.name]);
-  const direct = trial === before.trial + 1 && worker === before.worker;
+  const direct = trial === before.number + 1 && worker === before.worker;
   return listed(
     changes.map((f) => html`${name(f.name)} ${name(was(f))} → <b>${name(levels[f.name])}</b>`),
     same.map((f) => html`${name(f.name)} ${name(levels[f.name])}`),
     html`${changes.length ? "" : "nothing changes; "}as in trial
-    ${before.trial}${direct ? "" : html` of ${name(before.worker)}`}:`,
+    ${before.number}${direct ? "" : html` of ${name(before.worker)}`}:`,
   );
 }
 
