@@ -265,7 +265,8 @@ def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
             n for n, bit in zip(study.nodes, record.intervention, strict=True) if bit
         ] == executed
     line = run("study", "history", file).out.splitlines()[1]
-    assert f"(asked: {', '.join(asked) or 'nothing (all natural)'})" in line
+    words = [f"{node} {'on' if node in asked else 'off'}" for node in NODES.split(",")]
+    assert f"(asked: {', '.join(words)})" in line
     assert as_json("history", file)[0]["not_as_asked"] == NODES.replace(",", ";")
     assert "It was executed otherwise" in run("study", "explain", file, 0).out
     assert run("study", "correct", file, 0, *values, "--executed", "").code == 0

@@ -28,13 +28,15 @@ from causalarms.study.study import Study
 
 # A coating line: what is measured (%, mPa s, um, gloss units), and what an operator sets.
 NODES = ("humidity", "viscosity", "thickness", "gloss")
-FACTORS = {
+FACTORS: dict[str, dict[str, Any]] = {
     "catalyst": {"levels": ["A", "B", "C"]},
     "pump": {"levels": ["normal", "high"]},
     "oven": {"levels": [160, 180, 200]},  # degrees C
     "speed": {"range": [0.3, 0.6], "step": 0.1},  # m/s
 }
-COSTS = {"catalyst": {"C": 1.5}}  # gloss units that it must bring to be worth its price
+COSTS: dict[str, Any] = {
+    "catalyst": {"C": 1.5}
+}  # gloss units that it must bring to be worth its price
 PLAYER = "line 1"
 FIRST_ROUNDS = 40  # played at once, so that there is something to see
 PAUSE_SECONDS = 1.0  # between later rounds
