@@ -51,7 +51,7 @@ def test_ask_and_tell(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert trial["trial"] == 0
     assert set(trial["intervention"]) == set(NODES.split(","))
     assert as_json("ask", file) == trial
-    assert run("study", "ask", file).out.startswith("trial 0: switch ")
+    assert run("study", "ask", file).out.startswith("trial 0: feed ")
     told = run("study", "tell", file, 0, "feed=1", "heat=-2.5e0", "yield=3")
     assert (told.code, told.out) == (0, "trial 0: told\n")
     assert as_json("ask", file, "-n", 2, "--worker", "b")[1]["trial"] == 2
@@ -108,11 +108,11 @@ def test_exit_codes(file: Path, tmp_path: Path) -> None:
 
 def test_what_is_known(executed: Path) -> None:
     shown = run("study", "show", executed).out
-    for word in ("90 told", "reward  ", "best    switch", "edge    "):
+    for word in ("90 told", "reward  ", "best    feed ", "edge    "):
         assert word in shown
     best = as_json("best", executed)
     assert 0 <= best["probability"] <= 1
-    assert "switch" in run("study", "best", executed).out
+    assert "set feed " in run("study", "best", executed).out
     assert as_json("graph", executed)["edges"]
     assert "parent" in run("study", "graph", executed).out
     assert as_json("alarms", executed) == []

@@ -34,9 +34,7 @@ FACTORS: dict[str, dict[str, Any]] = {
     "oven": {"levels": [160, 180, 200]},  # degrees C
     "speed": {"range": [0.3, 0.6], "step": 0.1},  # m/s
 }
-COSTS: dict[str, Any] = {
-    "catalyst": {"C": 1.5}
-}  # gloss units that it must bring to be worth its price
+COSTS: dict[str, Any] = {"catalyst": {"C": 1.5}}  # gloss that it must bring to be worth it
 PLAYER = "line 1"
 FIRST_ROUNDS = 40  # played at once, so that there is something to see
 PAUSE_SECONDS = 1.0  # between later rounds
