@@ -1,9 +1,9 @@
 """Pictures of the live page, for people to look at: docs/images/page-*.png.
 
 `python benchmarks/serve_screenshots.py [--out docs/images] [--studies FOLDER]`
-A plant of 12 quantities in physical units and 7 switches (`process_plants.py`), of which one
-mechanism changes halfway, after 5, 60 and 300 results; each on a desk in light and dark, and on a
-phone of 360 pixels. Needs the extras [serve] and [test], and chromium.
+A plant of 12 quantities in physical units and 7 factors of two levels (`process_plants.py`), of
+which one mechanism changes halfway, after 5, 60 and 300 results; each on a desk in light and dark,
+and on a phone of 360 pixels. Needs the extras [serve] and [test], and chromium.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ FLAGS = [
 FREQUENT, RARE = 180, 75  # colours in a file: those of flat areas, and those unlike any of them
 
 
+# What the operator of the plant calls its switches, and their two positions.
+FACTORS: dict[str, list[str | int]] = {
+    "feed": ["south", "north"], "pump": ["normal", "high"], "catalyst": ["A", "B"],
+    "jacket": [60, 80], "stirrer": ["disc", "anchor"], "valve": ["open", "throttled"],
+    "cooling": ["normal", "strong"],
+}  # fmt: skip
+
+
 class View(NamedTuple):
     width: int
     height: int  # of the picture at most
@@ -58,7 +66,10 @@ def make_studies(folder: Path) -> list[Path]:
         path,
         nodes=plant.nodes,
         reward=plant.reward,
-        factors={switch.name: {"acts_on": switch.acts_on} for switch in plant.switches},
+        factors={
+            name: {"levels": levels, "acts_on": switch.acts_on, "effect": "free"}
+            for (name, levels), switch in zip(FACTORS.items(), plant.switches, strict=True)
+        },
         changes=True,
         seed=1,
     )
@@ -79,7 +90,7 @@ def make_studies(folder: Path) -> list[Path]:
 
 def play(study: Study, plant: Plant) -> None:
     trial = study.ask(worker="line 1")
-    on = [trial.levels[switch.name] == "on" for switch in plant.switches]
+    on = [trial.levels[name] == levels[1] for name, levels in FACTORS.items()]
     if trial.number % 23 == 7:
         study.fail(trial, "the pump stopped")
         play(study, plant)
@@ -111,6 +122,7 @@ def photograph(browser: Browser, address: str, out: Path, name: str) -> None:
         context = browser.new_context(
             viewport={"width": view.width, "height": 900}, color_scheme=view.scheme
         )
+        context.add_init_script("localStorage.setItem('causalarms:worker', 'line 1')")
         page = context.new_page()
         page.goto(address)
         page.get_by_text("live", exact=True).wait_for()

@@ -151,5 +151,9 @@ class FarValueWarning(CausalArmsWarning):
     """A value of a study lies far outside all others; it is kept, and may be a typing error."""
 
 
+class AlarmWarning(CausalArmsWarning):
+    """A mechanism of a study seems to have changed, and nobody has acknowledged the alarm."""
+
+
 class LearningWarning(CausalArmsWarning):
     """A round is kept in the log of a study and left out of learning."""

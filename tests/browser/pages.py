@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ FLAGS = [
     "--no-sandbox", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run", "--host-resolver-rules=MAP elsewhere.test 127.0.0.1",
 ]  # fmt: skip
+WORKER = "bench"  # whose browser it is, unless a test says otherwise
 PATIENCE = 30_000  # milliseconds; far more than is needed, for machines that do much else
 
 
@@ -72,8 +74,11 @@ class Opener:
 
         expect(field).to_be_focused(timeout=PATIENCE)
 
-    def context(self, **how: Any) -> Any:
+    def context(self, *, worker: str = WORKER, **how: Any) -> Any:
+        """A browser of its own, of this `worker`."""
         self._contexts.append(self._browser.new_context(**how))
+        name = f"localStorage.setItem('causalarms:worker', {json.dumps(worker)})"
+        self._contexts[-1].add_init_script(f"try {{ {name}; }} catch {{}}")
         return self._contexts[-1]
 
     def close(self) -> None:

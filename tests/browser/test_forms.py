@@ -50,11 +50,16 @@ def test_asking_and_telling_need_no_mouse(server: PageServer, study: Study, open
     page.keyboard.press("Enter")
     page.locator("#tell").wait_for()
     open_page.wait_for_focus(page.locator("[name=tell-0]"))
-    for text in ("1,5", "", "-2.5e1"):
+    for number, text in enumerate(("1,5", "", "-2.5e1")):
+        open_page.wait_for_focus(page.locator(f"[name=tell-{number}]"))
         page.keyboard.type(text)
-        page.keyboard.press("Tab")
-    page.keyboard.press("Shift+Tab")
+        if number < 2:
+            page.keyboard.press("Enter")
     asked = len(rows(study)) - 1
+    assert study.ledger().trials[asked].state == "asked"
+    page.keyboard.press("Enter")  # from the last field to the button
+    open_page.wait_for_focus(page.get_by_role("button", name="Tell the result"))
+    assert study.ledger().trials[asked].state == "asked"
     page.keyboard.press("Enter")
     # the next one is asked for at once, and the cursor is in its first field
     page.get_by_text(f"Trial {asked + 1} ·").wait_for()
@@ -120,8 +125,9 @@ def test_what_is_typed_survives_events_and_a_reload(
     page.get_by_text(f"Trial {mine.number} has been ended by somebody else").wait_for()
     assert page.locator("#tell").get_by_label("heat").input_value() == "12.5"
     page.get_by_role("button", name="Discard what I typed").click()
-    page.get_by_text(f"Trial {others[1].number} ·").wait_for()
-    assert page.locator("#tell").get_by_label("heat").input_value() == ""
+    page.get_by_text("No trial of yours is waiting for a result.").wait_for()
+    assert page.locator("#tell").count() == 0
+    study.abandon(others[1])
 
 
 def test_who_is_second_is_told_so(server: PageServer, study: Study, open_page: Any) -> None:
@@ -154,7 +160,8 @@ def test_a_result_is_corrected_from_the_table(
     assert dialog.get_by_label("flow").input_value() == "2"
     dialog.get_by_label("yield").fill("3.0")
     dialog.get_by_label("Reason").fill("comma")
-    dialog.get_by_label("yield").press("Enter")
+    dialog.get_by_label("yield").press("Enter")  # from the last field to the button
+    page.keyboard.press("Enter")
     dialog.wait_for(state="hidden")
     record = study.ledger().trials[int(trial)]
     assert (record.values, record.reason, record.corrected) == ((1.0, 2.0, 3.0), "comma", True)
@@ -219,3 +226,89 @@ def test_what_is_chosen_within_one_frame_is_all_kept(
     page.get_by_role("button", name="Ask for the next trial").wait_for()
     played = study.settings.named.levels(study.ledger().trials[int(trial)].intervention)
     assert all(played[factor] != asked for factor, asked in trial.levels.items())
+
+
+def test_a_setting_names_every_factor_and_marks_what_changes(
+    server: PageServer, study: Study, open_page: Any
+) -> None:
+    first = study.ask(worker="bench")
+    study.tell(first, [1.0, 2.0, 3.0], {"burner": "low", "valve": "on"})
+    second = study.ask(worker="bench")
+    page = open_page(server.address)
+    page.get_by_text(f"Trial {second.number} ·").wait_for()
+    was = {"burner": "low", "valve": "on"}
+    for said in (page.locator("#next .lead"), page.locator("#trials tbody tr").first):
+        words = " ".join(said.inner_text().split())
+        for factor, level in second.levels.items():
+            changes = was[factor] != level
+            named = f"{factor} {was[factor]} → {level}" if changes else f"{factor} {level}"
+            assert named in words
+        assert (f"as in trial {first.number}:" in words) == (second.words.count("->") < 2)
+    # the words of the library say the same
+    assert all(f"{factor} " in second.words for factor in FACTORS)
+
+
+def test_a_trial_is_compared_with_the_last_of_its_worker(
+    server: PageServer, study: Study, open_page: Any
+) -> None:
+    mine = study.ask(worker="bench")
+    study.tell(mine, [1.0, 2.0, 3.0], {"burner": "full", "valve": "on"})
+    for _ in range(2):
+        study.tell(study.ask(worker="others"), [1.0, 2.0, 3.0], {"burner": "low", "valve": "off"})
+    study.abandon(study.ask(worker="bench"))  # was not carried out
+    trial = study.ask(worker="bench")
+    assert trial.before is not None
+    assert (trial.before.number, trial.before.levels["burner"]) == (mine.number, "full")
+    page = open_page(server.address)
+    label = f"as in trial {mine.number} of bench:"
+    kept = page.locator("#next .kept")
+    if trial.words.count("->") < 2:
+        assert label in trial.words
+        kept.get_by_text(label).wait_for()
+
+
+def test_a_result_without_the_reward_asks_first(
+    server: PageServer, study: Study, open_page: Any
+) -> None:
+    trial = study.ask(worker="bench")
+    page = open_page(server.address)
+    page.get_by_label("then ask for the next").uncheck()
+    fill(page, heat="1", flow="2")
+    for _ in range(2):  # to say it again is not to mean it
+        page.get_by_role("button", name="Tell the result").click()
+        page.get_by_text("Nothing is typed at yield, the aim.").wait_for()
+        open_page.wait_for_focus(page.locator("[name=tell-2]"))
+        assert study.ledger().trials[int(trial)].state == "asked"
+    fill(page, **{"yield": "3"})
+    page.get_by_text("Nothing is typed at yield").wait_for(state="hidden")
+    fill(page, **{"yield": ""})
+    page.get_by_role("button", name="Tell the result").click()
+    page.get_by_role("button", name="Tell the others without yield").click()
+    page.get_by_role("button", name="Ask for the next trial").wait_for()
+    assert study.ledger().trials[int(trial)].values == (1.0, 2.0, None)
+    row = page.locator("#trials").get_by_role("row", name=f"{trial.number} told")
+    row.get_by_role("button", name="Correct").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Store the correction").click()
+    dialog.get_by_role("button", name="Tell the others without yield").wait_for()
+    assert not study.ledger().trials[int(trial)].corrected
+
+
+def test_a_trial_of_somebody_else_is_never_in_the_form_unless_it_is_chosen(
+    server: PageServer, study: Study, open_page: Any
+) -> None:
+    others = study.ask(worker="rig 2")
+    page = open_page(server.address)
+    page.get_by_text("No trial of yours is waiting for a result.").wait_for()
+    assert page.locator("#tell").count() == 0
+    page.get_by_role("button", name=f"Tell Trial {others.number} of rig 2").click()
+    page.get_by_text("This is a trial of rig 2, not of yours.").wait_for()
+    page.get_by_role("button", name="Back to my own").click()
+    page.locator("#tell").wait_for(state="detached")
+    page.get_by_role("button", name=f"Tell Trial {others.number} of rig 2").click()
+    fill(page, heat="1", flow="2", **{"yield": "3"})
+    page.get_by_role("button", name="Tell the result").click()
+    # telling for somebody else does not ask for a trial of one's own
+    page.get_by_role("button", name="Ask for the next trial").wait_for()
+    assert study.ledger().trials[int(others)].state == "told"
+    assert len(rows(study)) == others.number + 1

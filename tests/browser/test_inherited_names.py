@@ -73,13 +73,13 @@ def test_names_that_objects_inherit_are_only_names(server: PageServer, open_page
     titles = [text.partition(":")[0] for text in picture.locator("title").all_text_contents()]
     assert {*NODES} <= {*titles}
     what_if = page.locator("#what-if")
-    what_if.get_by_role("button", name="Nothing switched").click()
-    what_if.get_by_text("Leave everything as it is.").wait_for()
+    what_if.get_by_role("button", name="Every factor at its first level").click()
+    what_if.get_by_text("every factor at its first level:").wait_for()
     assert [s.input_value() for s in what_if.locator("select").all()] == [
         "constructor", "off", "off", "off"
     ]  # fmt: skip
     what_if.locator("[name=what-if-3]").select_option("on")
-    what_if.get_by_text("Switch on constructor; leave the rest.").wait_for()
+    what_if.get_by_text("constructor on").wait_for()
     names = what_if.locator("tbody th").all_text_contents()
     assert [name.strip() for name in names] == NODES
     assert not any("NaN" in text for text in what_if.locator("tbody td").all_text_contents())

@@ -77,8 +77,8 @@ def test_nothing_is_in_the_way_of_anybody(
 
 
 def test_hostile_text_stays_text(hostile: PageServer, open_page: Any) -> None:
-    page = open_page(hostile.address)
-    page.get_by_text("Why this one?").click()
+    page = open_page(hostile.address, worker=HOSTILE)
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("dialog").get_by_role("heading", name="Why this one").wait_for()
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="hidden")
@@ -133,6 +133,7 @@ def test_an_alarm_is_shown_and_marked_as_seen(hostile: PageServer, open_page: An
     alarm = {
         "alarm": 0, "trial": 40, "regime": "natural", "node": NODES[1], "changed_after": 31,
         "statistic": 9.0, "threshold": 8.0, "acknowledged": False, "note": "",
+        "checks_left": 0, "text": f"{NODES[1]} seems to have changed after trial 31",
     }  # fmt: skip
     marked = {"alarm": 0, "round": 41, "trial": 40, "node": NODES[1], "acknowledged": False}
     sent: list[Any] = []
@@ -153,8 +154,9 @@ def test_an_alarm_is_shown_and_marked_as_seen(hostile: PageServer, open_page: An
     context.route("**/api/v1/alarms/0/acknowledgement", acknowledge)
     page = open_page(hostile.address, context=context)
     page.locator("#rewards .alarm-mark").wait_for(state="attached")
-    page.get_by_text("seems to have changed after trial 31; noticed at trial 40").wait_for()
-    page.get_by_role("button", name="I have seen it").click()
+    section = page.locator("#rewards")
+    section.get_by_text(f"{NODES[1]} seems to have changed after trial 31").wait_for()
+    section.get_by_role("button", name="I have seen it").click()
     page.get_by_role("dialog").get_by_label("Note").fill("new pump")
     page.get_by_role("button", name="Mark as seen").click()
     page.get_by_text("Seen: new pump.").wait_for()

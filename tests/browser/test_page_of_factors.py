@@ -88,7 +88,7 @@ def test_the_graph_of_one_setting(server: PageServer, open_page: Any) -> None:
     page.locator("#graph figcaption").get_by_text("load=1.0, pump on").wait_for()
     assert page.locator("#graph figure").count() == 1
     page.locator("#graph").get_by_label("the setting of What if").check(force=True)
-    page.get_by_role("button", name="Nothing switched").click()
+    page.get_by_role("button", name="Every factor at its first level").click()
     page.locator("#graph figcaption").get_by_text("every factor at its first level").wait_for()
 
 

@@ -18,6 +18,7 @@ import pytest
 from command import run
 
 from causalarms.cli import serve
+from causalarms.errors import StudyError
 from causalarms.extras import EXTRAS
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import TokenFile
@@ -191,8 +192,16 @@ def test_the_demonstration_plays_itself(tmp_path: Path) -> None:
     with served(path) as site:
         serve.play_demo(f"http://127.0.0.1:{site.port}/")
         until(lambda: site("GET", "best").json["found"] is not None)
-    before, after = (serve.system(serve.CHANGE_AFTER_ROUNDS + k) for k in (-1, 0))
-    assert (before.noise_mean != after.noise_mean).any()
+    levels = {"catalyst": "A", "pump": "normal", "oven": 160, "speed": 0.3}
+    before, after = (
+        [serve.measure(serve.CHANGE_AFTER_ROUNDS + k, levels)[1] for k in rounds]
+        for rounds in (range(-20, 0), range(20))
+    )
+    assert min(after) > max(before)
+    other = tmp_path / "other.db"
+    Study.create(other, ["a", "b"], "b").close()
+    with pytest.raises(StudyError, match="another study"):
+        serve.create_demo(other)
 
 
 def test_it_runs_until_it_is_told_to_end(study: Path) -> None:

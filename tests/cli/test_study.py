@@ -51,7 +51,7 @@ def test_ask_and_tell(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert trial["trial"] == 0
     assert set(trial["intervention"]) == set(NODES.split(","))
     assert as_json("ask", file) == trial
-    assert run("study", "ask", file).out.startswith("trial 0: switch ")
+    assert run("study", "ask", file).out.startswith("trial 0: feed ")
     told = run("study", "tell", file, 0, "feed=1", "heat=-2.5e0", "yield=3")
     assert (told.code, told.out) == (0, "trial 0: told\n")
     assert as_json("ask", file, "-n", 2, "--worker", "b")[1]["trial"] == 2
@@ -108,11 +108,11 @@ def test_exit_codes(file: Path, tmp_path: Path) -> None:
 
 def test_what_is_known(executed: Path) -> None:
     shown = run("study", "show", executed).out
-    for word in ("90 told", "reward  ", "best    switch", "edge    "):
+    for word in ("90 told", "reward  ", "best    feed ", "edge    "):
         assert word in shown
     best = as_json("best", executed)
     assert 0 <= best["probability"] <= 1
-    assert "switch" in run("study", "best", executed).out
+    assert "set feed " in run("study", "best", executed).out
     assert as_json("graph", executed)["edges"]
     assert "parent" in run("study", "graph", executed).out
     assert as_json("alarms", executed) == []
@@ -265,7 +265,8 @@ def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
             n for n, bit in zip(study.nodes, record.intervention, strict=True) if bit
         ] == executed
     line = run("study", "history", file).out.splitlines()[1]
-    assert f"(asked: {', '.join(asked) or 'nothing (all natural)'})" in line
+    words = [f"{node} {'on' if node in asked else 'off'}" for node in NODES.split(",")]
+    assert f"(asked: {', '.join(words)})" in line
     assert as_json("history", file)[0]["not_as_asked"] == NODES.replace(",", ";")
     assert "It was executed otherwise" in run("study", "explain", file, 0).out
     assert run("study", "correct", file, 0, *values, "--executed", "").code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +44,11 @@ def test_a_study_in_levels(tmp_path: Path) -> None:
         assert study.settings.named.set_regimes[[1, 3], 2].all()
         for number in range(1, 12):
             study.tell(study.ask(), [number % 3, number % 5, -number % 4, number % 7])
-    assert "catalyst=none, heat, speed=20.5" in done("history", path)
+    executed_first = done("history", path).splitlines()[1]
+    assert "catalyst none, heat on, speed 20.5 (asked: " in executed_first
     found = json.loads(done("predict", path, "--switch", "catalyst=new", "--json"))
     assert found["levels"] == {"catalyst": "new", "heat": "off", "speed": 10}
-    assert "switch" in done("best", path)
+    assert done("best", path).startswith("set catalyst ")
     done("show", path)
     done("report", path, "--out", tmp_path / "r.html")
     wrong = run("study", "predict", path, "--switch", "catalyst=odd")
@@ -133,3 +135,93 @@ def test_remarks_are_shown(tmp_path: Path) -> None:
     assert f"remark: {question}" in done("best", path)
     assert f"remark  {question}" in done("show", path)
     assert json.loads(done("show", path, "--json"))["best"]["remarks"][0]["node"] == "weather"
+
+
+def test_a_trial_names_every_factor_and_what_changes(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    done(
+        "create", path, "--nodes", "flow,yield", "--reward", "yield",
+        "--factor", "catalyst=A,B,C", "--factor", "pump=normal,high", "--factor", "oven=160,180",
+    )  # fmt: skip
+    first = json.loads(done("ask", path, "--json"))
+    everything = ", ".join(f"{factor} {level}" for factor, level in first["levels"].items())
+    assert first["before"] is None
+    assert done("ask", path).splitlines()[0] == f"trial 0: {everything}"
+    executed = {"catalyst": "A", "pump": "high", "oven": 180}
+    what = ",".join(f"{factor}={level}" for factor, level in executed.items())
+    done("tell", path, "0", "flow=1", "yield=2", "--executed", what)
+    second = json.loads(done("ask", path, "--json"))
+    assert second["before"] == {"number": 0, "worker": "main", "levels": executed}
+    changed = [
+        f"{factor} {executed[factor]} -> {level}"
+        for factor, level in second["levels"].items()
+        if executed[factor] != level
+    ]
+    kept = [
+        f"{factor} {level}"
+        for factor, level in second["levels"].items()
+        if executed[factor] == level
+    ]
+    assert changed
+    same = f"as in trial 0: {', '.join(kept)}"
+    words = "; ".join([", ".join(changed), *[same] * bool(kept)])
+    assert done("ask", path).splitlines()[0] == f"trial 1: {words}"
+    assert f"pending trial 1 of main: {words}" in done("show", path)
+    assert words in done("history", path)
+    assert f"trial 1 (asked): {words}" in done("explain", path, "1")
+
+
+def test_an_alarm_is_a_line_until_it_is_acknowledged(alarmed: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(alarmed, tmp_path / "s.db"))
+    words = "results are of check trials: they are random on purpose, to find what else changed"
+    asked = json.loads(done("ask", path, "--worker", "bench", "--json"))
+    for command in (
+        ("show", path),
+        ("ask", path, "--worker", "bench"),
+        ("tell", path, asked["trial"], "flow=3", "yield=3"),
+    ):
+        (line,) = [line for line in done(*command).splitlines() if line.startswith("ALARM 0: ")]
+        assert "flow seems to have changed after trial" in line
+        assert words in line
+        assert "causalarms study acknowledge FILE 0" in line
+    asked = json.loads(done("ask", path, "--worker", "bench", "--json"))
+    told = json.loads(done("tell", path, asked["trial"], "flow=3", "yield=3", "--json"))
+    assert [alarm["alarm"] for alarm in told["alarms"]] == [0]
+    done("acknowledge", path, "0")
+    assert "ALARM" not in done("ask", path, "--worker", "bench") + done("show", path)
+    assert "(acknowledged)" in done("show", path)
+
+
+def test_best_says_what_each_factor_is_worth_and_how_often_its_rivals_were_tried(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.db"
+    factors = {"catalyst": {"levels": ["A", "C"]}, "pump": {"levels": ["normal", "high"]}}
+    with Study.create(
+        path, ["flow", "yield"], "yield", factors=factors, costs={"catalyst": 1.0}, seed=2
+    ) as study:
+        rng = np.random.default_rng(0)
+        for _ in range(40):
+            trial = study.ask()
+            both = (trial.levels["catalyst"] == "C") + (trial.levels["pump"] == "high")
+            flow = 2.0 * both + 0.3 * rng.normal()
+            study.tell(trial, [flow, flow + 0.3 * rng.normal()])
+        best = study.best()
+        ledger = study.ledger()
+        assert best.levels == {"catalyst": "C", "pump": "high"}
+        worth = {back.factor: back for back in best.taken_back}
+        # the cost is taken off what the catalyst gives, and only there
+        assert abs(worth["catalyst"].lost - 1.0) < 0.5
+        assert abs(worth["pump"].lost - 2.0) < 0.5
+        named = study.settings.named
+        played = [named.levels(record.intervention) for record in ledger.with_values()]
+        assert best.tried == played.count(best.levels)
+        assert [rival.tried for rival in best.rivals] == [
+            played.count(rival.levels) for rival in best.rivals
+        ]
+        assert "of the last 20 results are of this setting; its leading rivals were" in best.stayed
+    words = done("best", path)
+    assert "catalyst C -> A" in words
+    assert f"leading rivals; the best was tried {best.tried} times:" in words
+    assert f"tried   {best.tried} times; its leading rivals:" in done("show", path)
+    assert f"remark  {best.stayed}" in done("show", path)

@@ -91,7 +91,6 @@ def test_regimes_are_called_by_their_levels() -> None:
     assert factors.regime_name(3, 0) == "natural"
     assert factors.regime_name(0, 2) == "catalyst=none"
     assert factors.regime_name(1, 5) == "catalyst=new, stirring=40"
-    assert factors.words((1, 4, 1, 0)) == ["catalyst=new", "heat", "stirring=20.5"]
     assert factors.switched((1, 3, 0, 0)) == ["catalyst"]
     elsewhere = named({"boost": {"acts_on": ["rate"]}})
     assert elsewhere.regime_name(0, 1) == "boost on"

@@ -39,26 +39,22 @@ def looked(request: pytest.FixtureRequest) -> tuple[Study, Views]:
     return study, compute_views(study, Layout(), {})
 
 
-def test_gains_lead_from_all_natural_to_the_best(looked: tuple[Study, Views]) -> None:
+def test_what_a_factor_is_worth_is_lost_if_it_alone_is_taken_back(
+    looked: tuple[Study, Views],
+) -> None:
     study, views = looked
     best, wanted = views.best, study.best()
     assert best.found is not None
     assert (best.found.levels, best.reward, best.low) == (wanted.levels, wanted.reward, wanted.low)
-    natural = study.predict([{}])[0]["expected"][study.settings.reward]
-    assert (best.natural, best.natural_low) == (natural["mean"], natural["low"])
-    assert best.natural is not None
-    assert [gain.factor for gain in best.gains] != []
-    assert {gain.factor for gain in best.gains} == set(best.found.switch)
-    total = best.natural + sum(gain.gain or 0.0 for gain in best.gains)
-    assert total == pytest.approx(wanted.reward)
-    first = [
-        study.predict([{name: best.found.levels[name]}])[0]["expected"][study.settings.reward]
-        for name in best.found.switch
-    ]
-    sign = study.settings.sign
-    assert sign * (best.gains[0].reward or 0.0) == pytest.approx(
-        max(sign * numbers["mean"] for numbers in first)
+    assert sorted(back.factor for back in best.taken_back) == sorted(best.found.switch) != []
+    assert [back.lost for back in best.taken_back] == sorted(
+        (back.lost for back in best.taken_back), reverse=True
     )
+    for back in best.taken_back:
+        without = best.found.levels | {back.factor: back.first}
+        mean = study.predict([without])[0]["expected"][study.settings.reward]["mean"]
+        assert back.lost == pytest.approx(study.settings.sign * (wanted.reward - mean))
+        assert back.low < back.lost < back.high
 
 
 def test_the_graph_has_every_edge_with_its_probability(looked: tuple[Study, Views]) -> None:

@@ -192,7 +192,8 @@ def test_explain_names_prediction_edges_teaching_and_rival() -> None:
         study.explain(150)
 
 
-@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")  # the world changes
+@pytest.mark.filterwarnings("ignore::causalarms.errors.AlarmWarning")  # the world changes
+@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")
 def test_alarms_name_the_trial_and_can_be_acknowledged() -> None:
     study = Study.create(None, policy="csl-ucb-cd", **WORLD)  # type: ignore[arg-type]
     play(study, 250, SEM)

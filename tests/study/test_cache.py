@@ -113,7 +113,8 @@ def test_going_on_from_it_is_going_on(policy: str, folder: Path, tmp_path: Path)
         assert study.verify(replay=True).ok
 
 
-@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")  # the world changes
+@pytest.mark.filterwarnings("ignore::causalarms.errors.AlarmWarning")  # the world changes
+@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")
 def test_also_after_alarms(folder: Path, tmp_path: Path) -> None:
     settings = SETTINGS | TOLD | {"policy": "csl-ucb-cd", "horizon": 600}
     changed = SEM.replace(noise_mean=np.full(3, 30.0))

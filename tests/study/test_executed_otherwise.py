@@ -116,9 +116,8 @@ def test_history_and_explanation_show_it() -> None:
     found = study.explain(1)
     assert found["switch"] == trial.switch
     assert found["executed"] == [node for node in NODES if node not in trial.switch]
-    assert (
-        f"executed otherwise: {', '.join(found['executed']) or 'nothing'} switched" in found["text"]
-    )
+    words = ", ".join(f"{node} {'on' if node in found['executed'] else 'off'}" for node in NODES)
+    assert f"executed otherwise: {words}." in found["text"]
     first = study.explain(0)
     assert first["executed"] == first["switch"]
     assert "otherwise" not in first["text"]

@@ -50,7 +50,8 @@ def test_a_reopened_study_asks_what_it_would_have_asked(policy: str, tmp_path: P
 
 
 @pytest.mark.parametrize("idle", [[], ["feed"]])
-@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")  # the world changes
+@pytest.mark.filterwarnings("ignore::causalarms.errors.AlarmWarning")  # the world changes
+@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")
 def test_probes_asked_side_by_side_are_pairs_of_opposites(idle: list[str]) -> None:
     study = Study.create(
         None,

@@ -14,7 +14,7 @@ from causalarms.study.records import Best, Interval, MissingValues, Prediction, 
 from causalarms.study.suspects import NOT_SEEN, Seen, suspect
 
 RECORDS: list[StudyRecord] = [
-    Trial(3, {"heat": 1}, "main", "explore", None, {"heat": "on"}, ["heat"], "it is new"),
+    Trial(3, {"heat": 1}, "main", "explore", None, {"heat": "on"}, ["heat"], "new", None),
     Prediction({"heat": "on"}, {"heat": 1}, {"heat": Interval(1.0, math.nan, math.nan)}),
     suspect(3, "heat", 1000.0, Seen(0.0, 9.5), learned=True),
     suspect(3, "heat", 1000.0, NOT_SEEN, learned=False),

@@ -46,7 +46,7 @@ STUDY_COMMANDS = {
     "best": ("study_commands", "Show the best intervention known and how sure that is."),
     "predict": ("study_commands", "Show the expected values under an intervention."),
     "effects": ("study_commands", "Show what every factor does."),
-    "graph": ("study_commands", "Show the learned edges."),
+    "graph": ("study_files", "Show the learned edges."),
     "alarms": ("study_commands", "Show mechanisms that seem to have changed."),
     "explain": ("study_commands", "Say why a trial was suggested."),
     "history": ("study_commands", "Show all trials."),

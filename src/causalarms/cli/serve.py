@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
-import numpy as np
 
 from causalarms.cli.options import JSON, PATH
 from causalarms.cli.study_options import TOKEN
@@ -21,19 +21,24 @@ from causalarms.cli.terminal import emit, print_json, print_table, say, waiting
 from causalarms.errors import ClosedTrialError, LearningWarning, StudyError
 from causalarms.extras import require_extra
 from causalarms.rng import stream
-from causalarms.sem.ensembles import random_sem
-from causalarms.sem.linear_sem import LinearSEM
 from causalarms.service.remote import RemoteStudy
 from causalarms.service.tokens import Role, TokenFile
 from causalarms.study.sqlite import SqliteStore
 from causalarms.study.study import Study
 
-NODES = ("feed", "heat", "stirring", "pressure", "purity", "yield")
-PLAYER = "the player"
+# A coating line: what is measured (%, mPa s, um, gloss units), and what an operator sets.
+NODES = ("humidity", "viscosity", "thickness", "gloss")
+FACTORS: dict[str, dict[str, Any]] = {
+    "catalyst": {"levels": ["A", "B", "C"]},
+    "pump": {"levels": ["normal", "high"]},
+    "oven": {"levels": [160, 180, 200]},  # degrees C
+    "speed": {"range": [0.3, 0.6], "step": 0.1},  # m/s
+}
+COSTS: dict[str, Any] = {"catalyst": {"C": 1.5}}  # gloss that it must bring to be worth it
+PLAYER = "line 1"
 FIRST_ROUNDS = 40  # played at once, so that there is something to see
 PAUSE_SECONDS = 1.0  # between later rounds
-CHANGE_AFTER_ROUNDS = 120  # then one mechanism is replaced
-CHANGED_NODE = 1
+CHANGE_AFTER_ROUNDS = 120  # then a new batch of lacquer is thicker
 
 
 @click.command()
@@ -174,9 +179,16 @@ def serve_token(
 
 def create_demo(path: Path) -> None:
     """Create the study that plays itself, unless it exists; then it continues."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Study.create(path, NODES, "yield", changes=True, seed=1).close()
+    if path.exists():
+        with Study.open(path, read_only=True) as study:
+            if study.nodes != NODES:
+                raise StudyError(f"{path} is another study: name a new file for --demo")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Study.create(
+        path, NODES, "gloss", factors=FACTORS, costs=COSTS, context=["humidity"], changes=True,
+        seed=1,
+    ).close()  # fmt: skip
 
 
 def play_demo(url: str) -> None:
@@ -185,18 +197,23 @@ def play_demo(url: str) -> None:
     threading.Thread(target=_play, args=(url, token), name="player", daemon=True).start()
 
 
-def system(number: int) -> LinearSEM:
-    """The unknown system at a trial."""
-    sem = random_sem(len(NODES), seed=11).replace(nodes=NODES, reward="yield")
-    if number < CHANGE_AFTER_ROUNDS:
-        return sem
-    mean = np.array(sem.noise_mean, dtype=float)
-    mean[..., CHANGED_NODE] += 4.0
-    return sem.replace(noise_mean=mean)
+def measure(number: int, levels: Mapping[str, Any]) -> list[float]:
+    """What the line gives in a trial, one value per node."""
+    # A stream per trial: a demo that is continued meets the noise it would have met.
+    noise = stream(3, "noise", number).normal(0.0, [5.0, 3.0, 0.8, 0.9])
+    humidity = 45.0 + noise[0]
+    viscosity = 220.0 - 0.4 * (levels["oven"] - 160) + noise[1]
+    viscosity += {"A": 0.0, "B": -12.0, "C": -20.0}[levels["catalyst"]]
+    viscosity += 25.0 if number >= CHANGE_AFTER_ROUNDS else 0.0
+    thickness = 30.0 + 0.05 * (viscosity - 200) - 20.0 * (levels["speed"] - 0.3) + noise[2]
+    thickness += 8.0 if levels["pump"] == "high" else 0.0
+    gloss = 70.0 - 0.15 * (viscosity - 200) + 0.4 * (thickness - 30) + noise[3]
+    gloss -= 0.05 * (humidity - 45)
+    return [humidity, viscosity, thickness, gloss]
 
 
 class Player(RemoteStudy):
-    """A client without warnings about typing errors: nobody types here."""
+    """A client without warnings: nobody types here, and alarms are on the page."""
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
         pass
@@ -210,10 +227,7 @@ def _play(url: str, token: str | None) -> None:
             while True:
                 trial = study.ask(worker=PLAYER)
                 wait.wait(PAUSE_SECONDS if trial.number >= FIRST_ROUNDS else 0.0)
-                a = np.array([list(trial.intervention.values())], dtype=np.uint8)
-                # A stream per trial: a demo that is continued meets the noise it would have met.
-                noise = stream(3, "noise", trial.number)
                 with suppress(ClosedTrialError):  # somebody else told it on the page
-                    study.tell(trial, system(trial.number).sample(a, noise)[0])
+                    study.tell(trial, measure(trial.number, trial.levels))
     except StudyError:  # the service has ended
         return

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from causalarms.cli.options import FORCE, PATH
 from causalarms.cli.study_options import (
     StudyPlace,
-    inputs_of,
     levels,
+    new_alarms,
     open_study,
     pairs_or_json,
+    say_alarms,
     study_command,
-    what_to_set,
     worker_of,
 )
-from causalarms.cli.terminal import emit, print_json, print_table, say
+from causalarms.cli.terminal import emit, print_json, print_table, say, sparkline
 from causalarms.errors import StudyError
 from causalarms.files import shown_number, shown_probability
 
 if TYPE_CHECKING:
-    from causalarms.sem.factors import NamedFactors
     from causalarms.study import Study, Trial
-    from causalarms.study.ledger import Record
+    from causalarms.study.ledger import Ledger, Record
+    from causalarms.study.records import Before
 
-BARS = "▁▂▃▄▅▆▇█"
-MAX_BARS = 60
 SHOWN_EDGES = 8
 LIKELY = 0.5  # above it, a change of how a node answers its causes is told
 REASON = click.option("--reason", default="", show_default=False, help="Why, in words.")
@@ -60,15 +56,16 @@ def ask(
     """Ask for the next intervention; a worker with a pending trial gets that one again."""
     with open_study(file) as study:
         given = study.ask(count, worker_of(study, file, worker), context=_today(context))
-        named = study.settings.named
+        found = [] if as_json else new_alarms(study)
     trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:
         # As the library returns it: one trial for one, a list for several.
         print_json(given)
         return
     for trial in trials:
-        words = what_to_set(named, trial.intervention.values())
-        say(f"trial {trial.number}: switch {words}  ({trial.reason})")
+        say(f"trial {trial.number}: {trial.words}")
+        say(f"  {trial.reason}: {trial.why or 'the policy does not say why'}")
+    say_alarms(found)
 
 
 def _today(context: tuple[str, ...]) -> dict[str, Any] | None:
@@ -86,7 +83,13 @@ def tell(
     given = pairs_or_json(values)
     with open_study(file) as study:
         messages = study.tell(trial, given, levels(executed))
-    _done(trial, "told", as_json, messages)
+        # Said before anything is learned from it: the result is safe, whatever comes now.
+        if not as_json:
+            _done(trial, "told", as_json, messages)
+        found = new_alarms(study)
+    if as_json:
+        _done(trial, "told", as_json, messages, alarms=found)
+    say_alarms([] if as_json else found)
 
 
 @study_command
@@ -157,11 +160,11 @@ def acknowledge(file: StudyPlace, alarm: int, text: str, as_json: bool) -> None:
 def show(file: StudyPlace, as_json: bool) -> None:
     """Show the reward so far, the best intervention, learned edges and alarms."""
     with open_study(file, read_only=True) as study:
-        record, named = summary(study), study.settings.named
+        record = summary(study)
     if as_json:
         print_json(record)
     else:
-        _print_screen(record, named)
+        _print_screen(record)
 
 
 @study_command
@@ -173,9 +176,10 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    say(f"switch {what_to_set(settings.named, found.intervention.values())}")
+    say(f"set {found.words}")
     reward, interval = _with_interval(found.reward, found.low, found.high, "95 % interval ")
-    say(f"{settings.reward} {reward}{interval}, from {found.basis}")
+    cost = f"; its cost, {shown_number(found.cost)}, is not taken off" if found.cost > 0 else ""
+    say(f"{settings.reward} {reward}{interval}, from {found.basis}{cost}")
     if found.probability == found.probability:
         loss = shown_number(found.expected_loss, found.expected_loss)
         say(
@@ -184,6 +188,32 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
         )
     for remark in found.remarks:
         say(f"remark: {remark.text}")
+    if found.stayed:
+        say(f"remark: {found.stayed}")
+    if found.taken_back:
+        say("\nwhat is lost per round if one factor is taken back, costs included:")
+        rows = [
+            [f"{b.factor} {b.level} -> {b.first}", *_interval(b.lost, b.low, b.high)]
+            for b in found.taken_back
+        ]
+        print_table(["factor", "lost", "low", "high"], rows)
+    if found.rivals:
+        say(f"\nleading rivals; the best was tried {found.tried} times:")
+        lines = [
+            [
+                _instead(rival.levels, found.levels),
+                shown_number(rival.reward, found.high - found.low),
+                shown_probability(rival.better),
+                str(rival.tried),
+            ]
+            for rival in found.rivals
+        ]
+        print_table(["setting", settings.reward, "better with", "tried"], lines)
+
+
+def _instead(levels: dict[str, Any], best: dict[str, Any]) -> str:
+    """Where a setting differs from the best."""
+    return ", ".join(f"{n} {best[n]} -> {x}" for n, x in levels.items() if best[n] != x)
 
 
 @study_command
@@ -235,15 +265,14 @@ def effects(file: StudyPlace, as_json: bool) -> None:
                 say(f"{effect['factor']} also {how}")
     say()
     lines = [
-        [effect["factor"], level, *_interval(total), *_interval(effect["direct"][level])]
+        [effect["factor"], level, *_interval(**total), *_interval(**effect["direct"][level])]
         for effect in found
         for level, total in effect["reward"].items()
     ]
     print_table(["factor", "level", settings.reward, "low", "high", "direct", "low", "high"], lines)
 
 
-def _interval(given: dict[str, float]) -> list[str]:
-    mean, low, high = (given[name] for name in ("mean", "low", "high"))
+def _interval(mean: float, low: float, high: float) -> list[str]:
     span = high - low
     return [shown_number(mean, span, sign=True), shown_number(low, span), shown_number(high, span)]
 
@@ -255,53 +284,6 @@ def _with_interval(mean: float, low: float, high: float, words: str = "") -> tup
         return shown_number(mean), ""
     shown = f"{shown_number(low, span)} to {shown_number(high, span)}"
     return shown_number(mean, span), f" ({words}{shown})"
-
-
-@study_command
-@click.option(
-    "--out",
-    "path",
-    type=PATH,
-    help="File to write the graph to: .json, .csv, .graphml or .dot.",
-)
-@click.option(
-    "--switch",
-    metavar="A,B=LEVEL,...",
-    help="Factors that are on, or their levels ('' for none): the graph of this one setting.",
-)
-@FORCE
-def graph(
-    file: StudyPlace, path: Path | None, switch: str | None, force: bool, as_json: bool
-) -> None:
-    """Show the learned edges of every regime, or of one setting."""
-    from causalarms.study.report import edges, unknown
-
-    with open_study(file, read_only=True) as study:
-        found, named = study.graph(levels(switch)), study.settings.named
-        reward = study.settings.reward
-    if path is not None:
-        found.save(path, inputs=inputs_of(file), force=force)
-    if as_json:
-        without = [{"regime": r, "node": node} for r, node in found.unknown()]
-        print_json({"nodes": found.nodes, "edges": edges(found, named), "unknown": without})
-        return
-    rows = [
-        [
-            e["when"],
-            e["parent"],
-            e["child"],
-            shown_number(e["weight"], e["standard_error"], sign=True),
-            shown_number(e["standard_error"], e["standard_error"]),
-            shown_probability(e["probability"]),
-            shown_number(e["reward_effect"], abs(e["reward_effect"]), sign=True),
-        ]
-        for e in edges(found, named)
-    ]
-    moves = f"moves {reward} by"
-    print_table(["when", "parent", "child", "weight", "+-", "probability", moves], rows)
-    if found.unknown():
-        few = unknown(found, named)
-        say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
 
 
 @study_command
@@ -323,12 +305,13 @@ def alarms(file: StudyPlace, as_json: bool) -> None:
 def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     """Say why a TRIAL was suggested."""
     with open_study(file, read_only=True) as study:
-        found, named = study.explain(trial), study.settings.named
+        found, ledger = study.explain(trial), study.ledger()
     if as_json:
         print_json(found)
         return
-    words = what_to_set(named, named.intervention(found["levels"]))
-    say(f"trial {trial} ({found['state']}): switch {words}")
+    record = ledger.trial(trial)
+    words = in_words(found["levels"], ledger.before(record), (trial, record.worker))
+    say(f"trial {trial} ({found['state']}): {words}")
     say(found["text"])
     if found.get("edges"):
         say("edges that carry most of the expected reward:")
@@ -364,21 +347,23 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
             str(r.number),
             r.state,
             r.worker,
-            _switched(r, settings.named),
+            _executed(r, ledger),
             shown_number(r.values[settings.reward_index] if r.values else None),
             r.done_at or r.asked_at,
             r.reason,
         ]
         for r in ledger.trials[-(last or 0) :]
     ]
-    print_table(["trial", "state", "worker", "switched", settings.reward, "at", "remark"], lines)
+    print_table(["trial", "state", "worker", "set", settings.reward, "at", "remark"], lines)
 
 
-def _done(trial: int, state: str, as_json: bool, warnings: Sequence[str] = ()) -> None:
+def _done(
+    trial: int, state: str, as_json: bool, warnings: Sequence[str] = (), **more: object
+) -> None:
     # On standard error: what a script reads from standard output stays the same.
     for message in () if as_json else warnings:
         say(f"warning: {message}", err=True)
-    record = {"trial": trial, "state": state, "warnings": list(warnings)}
+    record = {"trial": trial, "state": state, "warnings": list(warnings), **more}
     emit(as_json, record, f"trial {trial}: {state}")
 
 
@@ -422,6 +407,7 @@ def summary(study: Study) -> dict[str, Any]:
                 "worker": ledger.trials[n].worker,
                 "switch": settings.named.switched(ledger.trials[n].intervention),
                 "levels": settings.named.levels(ledger.trials[n].intervention),
+                "before": ledger.before(ledger.trials[n]),
             }
             for n in ledger.pending
         ],
@@ -431,23 +417,7 @@ def summary(study: Study) -> dict[str, Any]:
     }
 
 
-def sparkline(values: list[float]) -> str:
-    """Averages of equal blocks as bars.
-
-    >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7])
-    '▁▂▃▄▅▆▇█'
-    """
-    import numpy as np
-
-    blocks = np.array_split(np.asarray(values, dtype=float), min(MAX_BARS, len(values)))
-    means = np.array([block.mean() for block in blocks])
-    span = means.max() - means.min()
-    scaled = np.zeros(len(means)) if span == 0 else (means - means.min()) / span
-    # The largest mean has level 1, which is past the last bar.
-    return "".join(BARS[min(int(level * len(BARS)), len(BARS) - 1)] for level in scaled)
-
-
-def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
+def _print_screen(record: dict[str, Any]) -> None:
     counts = ", ".join(f"{n} {state}" for state, n in record["trials"].items()) or "no trial yet"
     say(f"{len(record['nodes'])} nodes, {record['direction']} {record['reward']}; {counts}")
     if record["context"]:
@@ -459,18 +429,20 @@ def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
         chance = best.probability
         sure = "" if chance != chance else f", best with probability {shown_probability(chance)}"
         reward, interval = _with_interval(best.reward, best.low, best.high)
-        words = what_to_set(named, best.intervention.values())
-        say(f"best    switch {words}: {reward}{interval}{sure}")
+        say(f"best    {best.words}: {reward}{interval}{sure}")
         for remark in best.remarks:
             say(f"remark  {remark.text}")
+        if best.rivals:
+            rivals = [f"{_instead(r.levels, best.levels)}: {r.tried}" for r in best.rivals]
+            say(f"tried   {best.tried} times; its leading rivals: {'; '.join(rivals)}")
+        if best.stayed:
+            say(f"remark  {best.stayed}")
     for edge in record["edges"][:SHOWN_EDGES]:
         weight = shown_number(edge["weight"], edge["standard_error"], sign=True)
         say(f"edge    {edge['parent']} -> {edge['child']} ({edge['when']}) {weight}")
     if len(record["edges"]) > SHOWN_EDGES:
         say(f"        and {len(record['edges']) - SHOWN_EDGES} more: causalarms study graph")
-    for alarm in record["alarms"]:
-        seen = "acknowledged" if alarm["acknowledged"] else "NEW"
-        say(f"alarm   {alarm['node']} ({alarm['regime']}) at trial {alarm['trial']}: {seen}")
+    say_alarms(record["alarms"])
     for far in record["far_values"]:
         say(
             f"far     {far.node} = {shown_number(far.value)} in trial {far.trial}, others "
@@ -481,14 +453,23 @@ def _print_screen(record: dict[str, Any], named: NamedFactors) -> None:
     for out in record["left_out"]:
         say(f"left out {out.message}")
     for trial in record["pending"]:
-        words = what_to_set(named, named.intervention(trial["levels"]))
-        say(f"pending trial {trial['trial']} of {trial['worker']}: switch {words}")
+        follows = trial["trial"], trial["worker"]
+        words = in_words(trial["levels"], trial["before"], follows)
+        say(f"pending trial {trial['trial']} of {trial['worker']}: {words}")
     if record["problem"]:
         say(f"problem {record['problem']}")
 
 
-def _switched(record: Record, named: NamedFactors) -> str:
+def in_words(levels: dict[str, Any], before: Before | None, follows: tuple[int, str]) -> str:
+    from causalarms.study.records import in_words
+
+    return in_words(levels, before, follows)
+
+
+def _executed(record: Record, ledger: Ledger) -> str:
+    levels, before = ledger.settings.named.levels, ledger.before(record)
     executed, asked = (
-        what_to_set(named, regimes) for regimes in (record.intervention, record.asked_intervention)
+        in_words(levels(row), before, (record.number, record.worker))
+        for row in (record.intervention, record.asked_intervention)
     )
     return executed if executed == asked else f"{executed} (asked: {asked})"

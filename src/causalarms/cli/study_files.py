@@ -1,4 +1,4 @@
-"""Commands that make, move, check and save the file of a study."""
+"""Commands that make, move, check and save the file of a study, or write what it has learned."""
 
 from __future__ import annotations
 
@@ -29,13 +29,25 @@ from causalarms.cli.study_options import (
     open_study,
     pairs_or_json,
     study_command,
-    what_to_set,
     with_set_levels,
 )
-from causalarms.cli.terminal import collected_warnings, emit, print_data
+from causalarms.cli.terminal import (
+    collected_warnings,
+    emit,
+    print_data,
+    print_json,
+    print_table,
+    say,
+)
 from causalarms.errors import StudyError
 from causalarms.extras import require_extra
-from causalarms.files import printable, refuse_output, shown_number, write_output
+from causalarms.files import (
+    printable,
+    refuse_output,
+    shown_number,
+    shown_probability,
+    write_output,
+)
 from causalarms.tables.write import columns_text
 
 
@@ -357,10 +369,58 @@ def simulate_on(
     emit(
         as_json,
         {"rounds": rounds, "best": best, "true_reward_of_best": expected},
-        f"{rounds} rounds; best: switch {what_to_set(settings.named, best.intervention.values())}, "
+        f"{rounds} rounds; best: {best.words}, "
         f"predicted {shown_number(best.reward, best.high - best.low)}, "
         f"true {shown_number(expected, best.high - best.low)}",
     )
+
+
+@study_command
+@click.option(
+    "--out",
+    "path",
+    type=PATH,
+    help="File to write the graph to: .json, .csv, .graphml or .dot.",
+)
+@click.option(
+    "--switch",
+    metavar="A,B=LEVEL,...",
+    help="Factors that are on, or their levels ('' for none): the graph of this one setting.",
+)
+@FORCE
+def graph(
+    file: StudyPlace, path: Path | None, switch: str | None, force: bool, as_json: bool
+) -> None:
+    """Show the learned edges of every regime, or of one setting."""
+    from causalarms.study.report import edges as edges_of
+    from causalarms.study.report import unknown
+
+    with open_study(file, read_only=True) as study:
+        found, named = study.graph(levels(switch)), study.settings.named
+        reward = study.settings.reward
+    if path is not None:
+        found.save(path, inputs=inputs_of(file), force=force)
+    if as_json:
+        without = [{"regime": r, "node": node} for r, node in found.unknown()]
+        print_json({"nodes": found.nodes, "edges": edges_of(found, named), "unknown": without})
+        return
+    rows = [
+        [
+            e["when"],
+            e["parent"],
+            e["child"],
+            shown_number(e["weight"], e["standard_error"], sign=True),
+            shown_number(e["standard_error"], e["standard_error"]),
+            shown_probability(e["probability"]),
+            shown_number(e["reward_effect"], abs(e["reward_effect"]), sign=True),
+        ]
+        for e in edges_of(found, named)
+    ]
+    moves = f"moves {reward} by"
+    print_table(["when", "parent", "child", "weight", "+-", "probability", moves], rows)
+    if found.unknown():
+        few = unknown(found, named)
+        say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
 
 
 def _costs(given: tuple[str, ...]) -> dict[str, Any]:

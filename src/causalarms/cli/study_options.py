@@ -18,13 +18,12 @@ from urllib.parse import urlsplit
 import click
 
 from causalarms.cli.options import JSON, names
-from causalarms.cli.terminal import compiling_shown
-from causalarms.errors import FarValueWarning, LearningWarning, StudyError
+from causalarms.cli.terminal import compiling_shown, say
+from causalarms.errors import AlarmWarning, FarValueWarning, LearningWarning, StudyError
 from causalarms.files import parse_json
 from causalarms.limits import STANDARD_INPUT_BYTES
 
 if TYPE_CHECKING:
-    from causalarms.sem.factors import NamedFactors
     from causalarms.study import Study
 
 TOKEN = "CAUSALARMS_TOKEN"  # in the environment: arguments of commands are seen by all users
@@ -80,8 +79,8 @@ def open_study(place: StudyPlace, *, read_only: bool = False) -> Iterator[Study]
         opened = RemoteStudy(place.url, os.environ.get(TOKEN))
     with opened as study, compiling_shown(), warnings.catch_warnings():
         # What a study warns of, its methods return as well: the commands print that.
-        warnings.simplefilter("ignore", FarValueWarning)
-        warnings.simplefilter("ignore", LearningWarning)
+        for kind in (AlarmWarning, FarValueWarning, LearningWarning):
+            warnings.simplefilter("ignore", kind)
         yield study
 
 
@@ -162,9 +161,23 @@ def json_object(text: str) -> dict[str, Any]:
     return record
 
 
-def what_to_set(named: NamedFactors, regimes: Iterable[int]) -> str:
-    """The factors to set at their levels; of a switch without its level."""
-    return ", ".join(named.words(list(regimes))) or "nothing (all natural)"
+def new_alarms(study: Study) -> list[dict[str, Any]]:
+    """That nobody has acknowledged; none if they cannot be known: what was done is done."""
+    try:
+        return study.new_alarms()
+    except StudyError:
+        return []
+
+
+def say_alarms(found: Iterable[dict[str, Any]]) -> None:
+    from causalarms.study.records import Alarm
+
+    for alarm in (Alarm(**given) for given in found):
+        if alarm.acknowledged:
+            say(f"alarm {alarm.alarm}: {alarm.text} (acknowledged)")
+        else:
+            seen = f"causalarms study acknowledge FILE {alarm.alarm}"
+            say(f"ALARM {alarm.alarm}: {alarm.text} ({seen})")
 
 
 def levels(text: str | None) -> dict[str, Any] | None:

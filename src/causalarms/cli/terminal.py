@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from causalarms.simulation.monte_carlo import OnResult
 
 QUIET_SECONDS = 1.0  # of compiling before anything is said about it
+BARS = "▁▂▃▄▅▆▇█"
+MAX_BARS = 60
 CLEAR_LINE = "\r\x1b[K"
 
 
@@ -176,3 +178,19 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def sparkline(values: list[float]) -> str:
+    """Averages of equal blocks as bars.
+
+    >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7])
+    '▁▂▃▄▅▆▇█'
+    """
+    import numpy as np
+
+    blocks = np.array_split(np.asarray(values, dtype=float), min(MAX_BARS, len(values)))
+    means = np.array([block.mean() for block in blocks])
+    span = means.max() - means.min()
+    scaled = np.zeros(len(means)) if span == 0 else (means - means.min()) / span
+    # The largest mean has level 1, which is past the last bar.
+    return "".join(BARS[min(int(level * len(BARS)), len(BARS) - 1)] for level in scaled)

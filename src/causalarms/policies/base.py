@@ -254,6 +254,11 @@ class Policy(ABC):
         return []
 
     @property
+    def checks_left(self) -> int:
+        """Random rounds still to be told that look for more changes after an alarm."""
+        return 0
+
+    @property
     def has_model(self) -> bool:
         """Whether there ever is a belief about the whole system."""
         return type(self).make_belief is not Policy.make_belief

@@ -289,15 +289,6 @@ class NamedFactors:
         found = self.numbers_of(intervention) or [0] * len(self.factors)
         return [name for name, level in zip(self.names, found, strict=True) if level]
 
-    def words(self, intervention: Sequence[int]) -> list[str]:
-        """As `switched`, with the level if it is not just on."""
-        levels = self.levels(intervention)
-        return [
-            f.name if f.is_switch else f"{f.name}={levels[f.name]}"
-            for f in self.factors
-            if levels[f.name] != f.levels[0]
-        ]
-
     def regime_name(self, node: int, regime: int) -> str:
         """What a regime of a node is called: natural, intervened, or the levels that give it."""
         given_by = self._given_by(node, regime)

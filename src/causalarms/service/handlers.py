@@ -127,7 +127,6 @@ async def get_trial(service: Service, call: Call) -> Answer:
             **{name: getattr(row, name) for name in records.ExecutedTrial.__struct_fields__},
             intervention=dict(zip(settings.named.system_nodes, record.intervention, strict=True)),
             predicted_width=asked.get("width"),
-            why=str(asked.get("why", "")),
             age_seconds=_age(record.asked_at) if record.state == PENDING else None,
             corrections=[
                 records.Correction(
@@ -214,7 +213,8 @@ async def ask(service: Service, call: Call) -> Answer:
         records.AskedTrial(**msgspec.structs.asdict(trial), asked_at=known[trial.number].asked_at)
         for trial in trials
     ]
-    return Answer(records.Asked(asked, number))
+    alarms = [alarm for alarm in service.alarms() if not alarm.acknowledged]
+    return Answer(records.Asked(asked, alarms, number))
 
 
 async def put_result(service: Service, call: Call) -> Answer:

@@ -7,7 +7,6 @@ computed.
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
@@ -17,6 +16,7 @@ from causalarms.sem.factor import Level
 from causalarms.service.tokens import Role
 from causalarms.study.records import (
     Alarm,
+    Before,
     Certainty,
     Check,
     Effect,
@@ -85,25 +85,10 @@ class BestLevels(Struct):
     intervention: dict[str, int]  # node -> regime
 
 
-class Gain(Struct):
-    """What one more factor adds to those before it, in the order that gains most first."""
-
-    factor: str
-    level: Level
-    gain: Number  # of the expected reward
-    reward: Number  # with this factor and those before it
-    low: Number
-    high: Number
-
-
 class Best(Certainty, frozen=True, kw_only=True):
     as_of: int
     found: BestLevels | None = None  # none: too early, and `why` says so
     why: str = ""
-    natural: Number = math.nan  # expected reward with every factor at its first level
-    natural_low: Number = math.nan
-    natural_high: Number = math.nan
-    gains: list[Gain] = field(default_factory=list)
 
 
 class GraphNode(Struct):
@@ -161,9 +146,11 @@ class ExecutedTrial(Struct, kw_only=True):
     levels: dict[str, Level]  # as executed
     switch: list[str]
     asked_levels: dict[str, Level] | None  # if executed otherwise than asked
+    before: Before | None  # the trial it follows, if there is one
     values: Values | None
     predicted: float | None
     reason: str  # explore, exploit, or "" of rounds nobody asked for
+    why: str  # why this one, in words
     remark: str  # said when it failed, was abandoned or corrected; the source of imported rounds
     corrected: bool
     asked_at: str
@@ -202,7 +189,6 @@ class Correction(Struct):
 class Trial(ExecutedTrial, kw_only=True):
     intervention: dict[str, int]  # node -> regime
     predicted_width: float | None
-    why: str  # why this one, in words
     age_seconds: float | None  # of a pending trial
     corrections: list[Correction]
     notes: list[Note]
@@ -297,6 +283,7 @@ class Asked(Struct):
     """The pending trials of the worker: those of before first, then new ones."""
 
     trials: list[AskedTrial]
+    alarms: list[Alarm]  # that nobody has acknowledged
     head: int
 
 

@@ -36,7 +36,7 @@ from causalarms.study.inputs import (
 from causalarms.study.ledger import TrialRequest
 from causalarms.study.log import Event, encode
 from causalarms.study.reader import trial_number
-from causalarms.study.records import Best, Certainty, Explanation, SuspectValue, Trial
+from causalarms.study.records import Alarm, Best, Certainty, Explanation, SuspectValue, Trial
 from causalarms.study.store import Entry, Store
 from causalarms.study.study import DEFAULT_WORKER, Study
 
@@ -98,7 +98,9 @@ class RemoteStudy(Study):
         # Pending trials come first, so each request asks for a larger total, not for more on top.
         for count in [*range(TRIALS_PER_ANSWER, n, TRIALS_PER_ANSWER), n]:
             wanted = records.AskRequest(worker, count, known)
-            trials = self._wire.send("POST", "/trials", _Asked, wanted).body.trials
+            found = self._wire.send("POST", "/trials", _Asked, wanted).body
+        trials = found.trials
+        self._warn_of_alarms(found.alarms)
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -274,6 +276,7 @@ class _Asked(msgspec.Struct):
     """`records.Asked` as the library returns its trials."""
 
     trials: list[Trial]
+    alarms: list[Alarm]
 
 
 class RemoteStore(Store):

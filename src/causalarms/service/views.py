@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,7 +17,6 @@ from causalarms.graphs.graph import Graph
 from causalarms.models.belief import edge_weights
 from causalarms.pictures.layout import layered_layout
 from causalarms.posterior.roots import root_names
-from causalarms.sem.factor import Level
 from causalarms.service import records
 from causalarms.study import Study, report
 from causalarms.study.effects import effects, reward_effects, with_roots
@@ -86,38 +85,11 @@ def best_view(beliefs: Beliefs, as_of: int) -> records.Best:
         found = report.best(beliefs)
     except TooEarlyError as error:
         return records.Best(as_of=as_of, why=str(error))
-    gains = {} if beliefs.belief is None else _gains(beliefs, found.levels, found.switch)
     return records.Best(
         as_of=as_of,
         found=records.BestLevels(found.levels, found.switch, found.intervention),
         **{name: getattr(found, name) for name in Certainty.__struct_fields__},
-        **gains,
     )
-
-
-def _gains(beliefs: Beliefs, levels: dict[str, Level], switch: list[str]) -> dict[str, Any]:
-    """From all first levels to the best, one factor at a time, the largest gain first."""
-    reward, named = beliefs.settings.reward_index, beliefs.settings.named
-    left, chosen, gains = list(switch), dict[str, Level](), list[records.Gain]()
-
-    def expected(rows: list[dict[str, Level]]) -> list[tuple[float, float, float]]:
-        bits = np.array([named.intervention(row) for row in rows], dtype=np.uint8)
-        numbers = [part[:, reward].tolist() for part in beliefs.expected(bits)]
-        return list(zip(*numbers, strict=True))
-
-    natural = expected([{}])[0]
-    now = natural[0]
-    while left:
-        tried = expected([chosen | {name: levels[name]} for name in left])
-        at = int(np.argmax([beliefs.to_maximise(mean) for mean, _, _ in tried]))
-        mean, low, high = tried[at]
-        name = left.pop(at)
-        chosen[name] = levels[name]
-        gains.append(records.Gain(name, levels[name], mean - now, mean, low, high))
-        now = mean
-    return dict(zip(("natural", "natural_low", "natural_high"), natural, strict=True)) | {
-        "gains": gains
-    }
 
 
 def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
@@ -335,9 +307,11 @@ def trial_row(snapshot: LogSnapshot, views: Views, record: Record) -> records.Tr
         levels=named.levels(record.intervention),
         switch=named.switched(record.intervention),
         asked_levels=named.levels(record.asked_intervention) if otherwise else None,
+        before=snapshot.ledger.before(record),
         values=values_of(snapshot, record),
         predicted=record.asked.get("mean"),
         reason=str(record.asked.get("reason", "")),
+        why=str(record.asked.get("why", "")),
         remark=record.reason,
         corrected=record.corrected,
         notes=snapshot.notes_of[record.number],

@@ -26,6 +26,7 @@ from causalarms.study.records import (
     RunnerUp,
     Samples,
     Uncertainty,
+    in_words,
 )
 from causalarms.study.report import Beliefs, believe
 from causalarms.study.suspects import left_out
@@ -56,8 +57,8 @@ def explain_by(
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
     text += [f"{remark}." for remark in remarks]
     if bits != record.intervention:
-        words = settings.named.words(record.intervention)
-        text.append(f"It was executed otherwise: {', '.join(words) or 'nothing'} switched.")
+        words = in_words(settings.named.levels(record.intervention))
+        text.append(f"It was executed otherwise: {words}.")
     if record.n_missing:
         lacking = [
             node for node, x in zip(settings.nodes, record.values or (), strict=True) if x is None
@@ -142,11 +143,15 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
     rival = _rival(beliefs, a[0])
     if rival is not None:
         regimes = rival.tolist()
-        words = settings.named.words(regimes)
         value = float(beliefs.expected(rival[None])[0][0, reward])
-        found["runner_up"] = RunnerUp(settings.named.switched(regimes), value)
-        rival_text = ", ".join(words) or "nothing switched"
-        text.append(f"The nearest rival ({rival_text}) has {shown_number(value, span)}.")
+        levels = settings.named.levels(regimes)
+        found["runner_up"] = RunnerUp(levels, settings.named.switched(regimes), value)
+        tried = int((beliefs.regimes == rival).all(axis=1).sum())
+        often = f"{tried} time{'' if tried == 1 else 's'}"
+        text.append(
+            f"The nearest rival ({in_words(levels)}), tried {often} before, has "
+            f"{shown_number(value, span)}."
+        )
     return found
 
 

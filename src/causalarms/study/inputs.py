@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
+import warnings
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +40,7 @@ from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import rounds_of
 
 Values = list[float | None]
+PACKAGE = Path(__file__).parents[1]
 
 
 class PastRounds(NamedTuple):
@@ -315,6 +319,19 @@ def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
     # The tables are the large part; the few other entries are encoded when the event is written.
     encoded = {name: canonical_rows(data[name]) for name in ("interventions", "values")}
     return Import(data | key_entry(key, data, encoded), encoded)
+
+
+def warn_the_caller(message: str, kind: type[Warning]) -> None:
+    """A warning at the line outside this package that called it, and never an error.
+
+    With warnings as errors a call must not fail after its event was written: whoever called would
+    take what is on the disk for lost. What is warned of is returned or shown elsewhere, too.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    with suppress(kind):
+        warnings.warn(message, kind, stacklevel=level)
 
 
 def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[Warning]]]:

@@ -39,7 +39,7 @@ from causalarms.study.settings import MASKS, Settings, refusals
 KEEP_AFTER_SECONDS = 0.2  # of learning that reopening would have to repeat
 KEEP_AFTER_ROUNDS = 500
 DRAWS_OF_A_REASON = 100  # enough to rank spreads; below a millisecond
-MAX_REMEMBERED = 100  # settings of which `learns_from_gaps` is known
+MAX_REMEMBERED = 100  # settings whose policy's traits are known
 
 
 DEFAULT_POLICY = "posterior"
@@ -326,18 +326,27 @@ def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> Stud
 
 def learns_from_gaps(settings: Settings) -> bool:
     """Whether the policy learns from results with missing values; one that is missing does not."""
-    if settings.digest not in _learns_from_gaps:
+    return _traits_of(settings)[0]
+
+
+def watches(settings: Settings) -> bool:
+    """Whether the policy looks for changes of mechanisms; one that is missing does not."""
+    return _traits_of(settings)[1]
+
+
+def _traits_of(settings: Settings) -> tuple[bool, bool]:
+    if settings.digest not in _traits:
         try:
-            found = policy_of(settings).learns_from_gaps
+            policy = policy_of(settings)
         except StudyError:
-            return False
-        if len(_learns_from_gaps) >= MAX_REMEMBERED:
-            _learns_from_gaps.clear()
-        _learns_from_gaps[settings.digest] = found
-    return _learns_from_gaps[settings.digest]
+            return False, False
+        if len(_traits) >= MAX_REMEMBERED:
+            _traits.clear()
+        _traits[settings.digest] = policy.learns_from_gaps, policy.watches
+    return _traits[settings.digest]
 
 
-_learns_from_gaps: dict[str, bool] = {}  # by digest: building a policy may take a second
+_traits: dict[str, tuple[bool, bool]] = {}  # by digest: building a policy may take a second
 
 
 def executed(record: Record) -> Interventions:

@@ -24,7 +24,7 @@ from causalarms.errors import (
 from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.study import log as kinds
 from causalarms.study.log import Event, Keys, as_text, record_key
-from causalarms.study.records import Note
+from causalarms.study.records import Before, Note
 from causalarms.study.settings import FORMAT, Settings
 
 PENDING = kinds.ASKED
@@ -180,6 +180,26 @@ class Ledger:
     def learnable(self, gaps: bool) -> list[Record]:
         """The trials a policy learns from, in the order it does; `gaps` as above."""
         return [r for r in self.with_values() if r.learnable(gaps)]
+
+    def before(self, record: Record) -> Before | None:
+        """What the worker of a trial carried out before it; if nothing, what anybody did.
+
+        Workers may be machines of their own, so that of the same worker comes first. What nobody
+        asked for was carried out some other time, and an abandoned trial was not carried out.
+        """
+        found: Record | None = None
+        for number in range(record.number - 1 if record.asked else -1, -1, -1):
+            other = self.trials[number]
+            if not other.asked or other.state == kinds.ABANDONED:
+                continue
+            if other.worker == record.worker:
+                found = other
+                break
+            found = found or other
+        if found is None:
+            return None
+        levels = self.settings.named.levels(found.intervention)
+        return Before(found.number, found.worker, levels)
 
     def check_open(self, number: int) -> Record:
         """The pending trial with this number, or an error that says what it is instead."""

@@ -16,7 +16,7 @@ from causalarms.study import cache, exchange, repair, report
 from causalarms.study.effects import effects
 from causalarms.study.explain import explain, rounds_known
 from causalarms.study.inputs import as_context, as_intervention, as_interventions
-from causalarms.study.learner import StudyPolicy, policy_of
+from causalarms.study.learner import StudyPolicy, policy_of, watches
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Clock, Log, now
 from causalarms.study.records import Best, SuspectValue, Trial
@@ -210,6 +210,15 @@ class Reader:
             snapshot = self._snapshot_now()
             found = report.alarms(snapshot.ledger, self._follow(snapshot).policy)
         return [alarm.as_dict() for alarm in found]
+
+    def new_alarms(self) -> list[dict[str, Any]]:
+        """Those of `alarms` that nobody has acknowledged.
+
+        A study that does not watch for changes has none, and learns nothing to say so.
+        """
+        if not watches(self.settings):
+            return []
+        return [alarm for alarm in self.alarms() if not alarm["acknowledged"]]
 
     def suspects(self) -> list[SuspectValue]:
         """Values that may be typing errors: trial, node, value, why, and if they are learned from.

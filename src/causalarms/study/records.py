@@ -7,6 +7,7 @@ nobody can know is nan in Python and null in JSON.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -39,6 +40,38 @@ class Numbers(StudyRecord, frozen=True):
                 msgspec.structs.force_setattr(self, name, math.nan)
 
 
+class Before(StudyRecord, frozen=True):
+    """The trial that was carried out before another one, and the levels it was executed at."""
+
+    number: int  # not `trial`: programs find the number of a trial by that name
+    worker: str
+    levels: dict[str, Level]
+
+
+def in_words(
+    levels: Mapping[str, Level], before: Before | None = None, follows: tuple[int, str] = (0, "")
+) -> str:
+    """The level of every factor, those first that change from the trial `before`.
+
+    `follows` is the number and the worker of the trial itself: who else's trial it is compared
+    with, and whether there were others since, must be seen.
+
+    >>> before = Before(11, "rig 1", {"oven": 180, "pump": "on", "catalyst": "A"})
+    >>> in_words({"oven": 180, "pump": "off", "catalyst": "C"}, before, (12, "rig 1"))
+    'pump on -> off, catalyst A -> C; as in trial 11: oven 180'
+    >>> in_words({"oven": 180, "pump": "off"})
+    'oven 180, pump off'
+    """
+    if before is None:
+        return ", ".join(f"{name} {level}" for name, level in levels.items())
+    was = before.levels
+    changed = [f"{n} {was[n]} -> {level}" for n, level in levels.items() if was[n] != level]
+    same = [f"{name} {level}" for name, level in levels.items() if was[name] == level]
+    of = "" if follows == (before.number + 1, before.worker) else f" of {before.worker}"
+    kept = f"as in trial {before.number}{of}: {', '.join(same)}"
+    return "; ".join([", ".join(changed)] * bool(changed) + [kept] * bool(same))
+
+
 class Trial(StudyRecord, frozen=True):
     """An intervention to carry out; tell what was measured under its `number`."""
 
@@ -50,9 +83,15 @@ class Trial(StudyRecord, frozen=True):
     levels: dict[str, Level]  # factor -> level
     switch: list[str]  # factors that are not at their first level
     why: str  # why this one, in words
+    before: Before | None  # the trial it follows, if there is one
 
     def __int__(self) -> int:
         return self.number
+
+    @property
+    def words(self) -> str:
+        """The level of every factor, those first that change from the trial before."""
+        return in_words(self.levels, self.before, (self.number, self.worker))
 
 
 class Interval(Numbers, frozen=True):
@@ -88,6 +127,30 @@ class Prediction(StudyRecord, frozen=True):
     expected: dict[str, Interval]  # of every node
 
 
+class TakenBack(Numbers, frozen=True):
+    """What is lost per round, net of costs, if one factor of the best returns to its first level.
+
+    All others stay as they are in the best intervention.
+    """
+
+    factor: str
+    level: Level  # in the best intervention
+    first: Level
+    lost: Number  # of the reward; below 0 it would be gained
+    low: Number  # 95 %
+    high: Number
+    allowed: bool  # whether the constraints allow what is left
+
+
+class Rival(Numbers, frozen=True):
+    """A setting that may be better than the best."""
+
+    levels: dict[str, Level]
+    reward: Number  # expected, before costs
+    better: Number  # probability that it is better than the best, net of costs
+    tried: int  # rounds so far
+
+
 class Certainty(StudyRecord, frozen=True):
     """What the best intervention gives, and how sure that is."""
 
@@ -99,6 +162,10 @@ class Certainty(StudyRecord, frozen=True):
     expected_loss: Number = math.nan  # net reward per round forgone by playing it for ever
     basis: str = ""  # from what it is known
     remarks: list[Remark] = field(default_factory=list)
+    tried: int = 0  # rounds of the best intervention so far
+    stayed: str = ""  # if it was played nearly always of late: how much its rivals were, in words
+    rivals: list[Rival] = field(default_factory=list)  # the leading ones
+    taken_back: list[TakenBack] = field(default_factory=list)  # the largest loss first
 
 
 class Best(Certainty, frozen=True, kw_only=True):
@@ -107,6 +174,11 @@ class Best(Certainty, frozen=True, kw_only=True):
     intervention: dict[str, int]  # node -> regime
     levels: dict[str, Level]  # factor -> level
     switch: list[str]  # factors that are not at their first level
+
+    @property
+    def words(self) -> str:
+        """The level of every factor."""
+        return in_words(self.levels)
 
 
 class Alarm(StudyRecord, frozen=True):
@@ -121,6 +193,8 @@ class Alarm(StudyRecord, frozen=True):
     threshold: Number
     acknowledged: bool
     note: str
+    checks_left: int  # random trials to come that look for others that changed with it
+    text: str  # all of this in words
 
 
 class SuspectValue(Numbers, frozen=True):
@@ -204,6 +278,7 @@ class DoubtfulMechanism(Numbers, frozen=True):
 
 
 class RunnerUp(Numbers, frozen=True):
+    levels: dict[str, Level]
     switch: list[str]
     mean: Number
 

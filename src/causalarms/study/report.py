@@ -36,7 +36,16 @@ from causalarms.sem.regimes import regime_names
 from causalarms.study.effects import graph_with_roots, remarks, reward_effects
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
-from causalarms.study.records import Alarm, Best, Check, Interval, MissingValues, Prediction
+from causalarms.study.records import (
+    Alarm,
+    Best,
+    Check,
+    Interval,
+    MissingValues,
+    Prediction,
+    Rival,
+)
+from causalarms.study.rivals import RIVALS, next_to, rivals_of, taken_back
 from causalarms.study.settings import Settings
 from causalarms.study.suspects import far_values
 from causalarms.tables.read import PlainTable
@@ -187,6 +196,8 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         expected_loss=found.expected_loss,
         basis=f"{len(beliefs.values)} rounds, {basis}",
         remarks=remarks(beliefs),
+        taken_back=taken_back(beliefs, beliefs.belief, found.intervention),
+        **next_to(beliefs, found.intervention, rivals_of(beliefs, beliefs.belief, found)),
     )
 
 
@@ -212,6 +223,11 @@ def _best_average(beliefs: Beliefs) -> Best:
     allowed = settings.constraints
     net = np.where(allowed.allows(arms), beliefs.to_maximise(means) - allowed.cost(arms), -np.inf)
     top = int(np.argmax(net))
+    others = np.argsort(-net, kind="stable")[1 : 1 + RIVALS]
+    rivals = [
+        Rival(settings.named.levels(arms[k].tolist()), float(means[k]), math.nan, int(counts[k]))
+        for k in others[np.isfinite(net[others])]
+    ]
     error = math.nan
     if counts[top] > 1:
         spread = float(reward[which == top].std(ddof=1))
@@ -225,6 +241,7 @@ def _best_average(beliefs: Beliefs) -> Best:
         high=float(means[top] + error),
         cost=float(allowed.cost(arms[top : top + 1])[0]),
         basis=f"the average of {counts[top]} round(s): {beliefs.why_nothing}",
+        **next_to(beliefs, arms[top], rivals),
     )
 
 
@@ -298,22 +315,47 @@ def frame(ledger: Ledger) -> Any:
 
 def alarms(ledger: Ledger, policy: Policy) -> list[Alarm]:
     """The policy's alarms with the trial that raised each."""
-    named, learned = ledger.settings.named, ledger.learnable(policy.learns_from_gaps)
-    return [
-        Alarm(
-            alarm=number,
-            trial=learned[alarm.round - 1].number,
-            # A detector that watches the whole graph names no node.
-            regime="all" if alarm.node < 0 else named.regime_name(alarm.node, alarm.regime),
-            node="all" if alarm.node < 0 else named.nodes[alarm.node],
-            changed_after=_after(learned, alarm.change_point),
-            statistic=float(alarm.statistic),
-            threshold=float(alarm.threshold),
-            acknowledged=number in ledger.acknowledged,
-            note=ledger.acknowledged.get(number, ""),
+    named, learned, found = ledger.settings.named, ledger.learnable(policy.learns_from_gaps), []
+    for number, alarm in enumerate(policy.alarms):
+        # A detector that watches the whole graph names no node.
+        regime = "all" if alarm.node < 0 else named.regime_name(alarm.node, alarm.regime)
+        node = "all" if alarm.node < 0 else named.nodes[alarm.node]
+        trial, since = learned[alarm.round - 1].number, _after(learned, alarm.change_point)
+        checks = policy.checks_left if number == len(policy.alarms) - 1 else 0
+        where = "the system" if alarm.node < 0 else node
+        where += f" ({regime})" if alarm.node >= 0 and named.regimes[alarm.node] > 1 else ""
+        text = f"{where} seems to have changed"
+        text += "" if since is None else f" after trial {since}"
+        found.append(
+            Alarm(
+                alarm=number,
+                trial=trial,
+                regime=regime,
+                node=node,
+                changed_after=since,
+                statistic=float(alarm.statistic),
+                threshold=float(alarm.threshold),
+                acknowledged=number in ledger.acknowledged,
+                note=ledger.acknowledged.get(number, ""),
+                checks_left=checks,
+                text=f"{text}, noticed at trial {trial}{checks_in_words(checks)}",
+            )
         )
-        for number, alarm in enumerate(policy.alarms)
-    ]
+    return found
+
+
+def checks_in_words(count: int) -> str:
+    """
+    >>> checks_in_words(1)
+    '; the next result is of a check trial: it is random on purpose, to find what else changed'
+    """
+    if not count:
+        return ""
+    if count == 1:
+        whose = "result is of a check trial: it is"
+    else:
+        whose = f"{count} results are of check trials: they are"
+    return f"; the next {whose} random on purpose, to find what else changed"
 
 
 def _after(learned: list[Record], point: int) -> int | None:

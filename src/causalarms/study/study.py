@@ -7,14 +7,13 @@ Several processes may do both at once: a study object never trusts what it read 
 
 from __future__ import annotations
 
-import sys
 import time
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from causalarms.errors import (
+    AlarmWarning,
     CorruptStudyError,
     LearningWarning,
     NoResultError,
@@ -37,12 +36,13 @@ from causalarms.study.inputs import (
     deviation,
     prepare_import,
     remarks,
+    warn_the_caller,
 )
 from causalarms.study.learner import can_shift, chosen_policy, refuse_what_cannot_run
 from causalarms.study.ledger import Record, TrialRequest
 from causalarms.study.log import Clock, already_done, as_text, key_entry, now
 from causalarms.study.reader import Reader, trial_number
-from causalarms.study.records import Trial
+from causalarms.study.records import Alarm, Trial
 from causalarms.study.settings import (
     FORMAT,
     Settings,
@@ -53,7 +53,6 @@ from causalarms.study.settings import (
 from causalarms.study.sqlite import SqliteStore
 from causalarms.study.store import MemoryStore
 
-PACKAGE = Path(__file__).parents[1]
 DEFAULT_WORKER = "main"  # who asks without a name
 SLICE_SECONDS = 0.2  # of learning or choosing before others get their turn
 MAX_UNLOCKED_ATTEMPTS = 3  # in which others wrote meanwhile
@@ -75,6 +74,7 @@ class Study(Reader):
     """
 
     _collisions = 0  # turns of asking in which others wrote, less those in which nobody did
+    _alarms_said = 0  # that were warned of, or acknowledged before
     _backlog = 0  # results that were not yet learned from after the last turn
 
     @classmethod
@@ -191,7 +191,8 @@ class Study(Reader):
         first when it asks again. A worker has at most `limits.MAX_PENDING_TRIALS` pending trials.
 
         `context` are today's values of nodes that are context, {node: value}, where they are known
-        before the trial: what is best may depend on them.
+        before the trial: what is best may depend on them. Asking warns of an alarm (AlarmWarning)
+        that nobody has acknowledged, once.
         """
         given = {} if context is None else as_context(context, self.settings)
         trials = self._ask([TrialRequest(worker, n, given)])[0]
@@ -404,6 +405,10 @@ class Study(Reader):
     def _ask(self, requests: Sequence[TrialRequest]) -> list[list[Trial]]:
         while not self.ask_turn(requests):
             time.sleep(TURN_SECONDS)
+        with self.learning():
+            learner = self._learner
+            if learner is not None and len(learner.policy.alarms) > self._alarms_said:
+                self._warn_of_alarms(Alarm(**alarm) for alarm in self.alarms())
         return [self.trials_of(request) for request in requests]
 
     def _ask_some(self, requests: Sequence[TrialRequest]) -> None:
@@ -466,6 +471,14 @@ class Study(Reader):
             self._warn(message, kind)
         return [message for message, _ in found]
 
+    def _warn_of_alarms(self, alarms: Iterable[Alarm]) -> None:
+        """Of each that nobody has acknowledged, once."""
+        for alarm in alarms:
+            if alarm.alarm >= self._alarms_said:
+                self._alarms_said = alarm.alarm + 1
+                if not alarm.acknowledged:
+                    self._warn(f"alarm {alarm.alarm}: {alarm.text}", AlarmWarning)
+
     def _write(self, kind: str, data: dict[str, Any]) -> None:
         with self._lock, self._log.writing():
             self._log.write(kind, data)
@@ -480,11 +493,8 @@ class Study(Reader):
             self.settings.named.levels(record.intervention),
             self.settings.named.switched(record.intervention),
             str(record.asked.get("why", "")),
+            self._ledger.before(record),
         )
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
-        """What the user should know of a result that was kept, at the line of the user."""
-        level, frame = 1, sys._getframe()
-        while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
-            level, frame = level + 1, frame.f_back
-        warnings.warn(message, kind, stacklevel=level)
+        warn_the_caller(message, kind)

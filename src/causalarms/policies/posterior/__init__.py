@@ -152,6 +152,10 @@ class PosteriorPolicy(Policy):
         outliers = self._system.rounds.outliers
         return [] if outliers is None else outliers.left_out
 
+    @property
+    def checks_left(self) -> int:
+        return self._probes_left
+
     def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
         return self._system.belief(rng, draws, self._starts.copy())
 

@@ -5,7 +5,7 @@ import { contextToday, refresh } from "./refresh.js";
 import { change, get, randomHex, remember, say, state, write } from "./store.js";
 import { entryOf, typed } from "./words.js";
 
-const EMPTY = { values: {}, executed: null, reason: "", problem: "", wrong: [] };
+const EMPTY = { values: {}, executed: null, reason: "", problem: "", wrong: [], asks: false };
 
 export const UNSENT = "The server does not answer. What you typed is kept: try again.";
 
@@ -88,11 +88,16 @@ export async function ask() {
   }
 }
 
-export async function tell(trial) {
+// `sure`: the person was asked about a result without the reward, and means it.
+export async function tell(trial, sure = false) {
   const draft = draftOf(trial);
   const read = readValues(draft.values, state.study.nodes);
   if (read.problem) {
-    edit(trial, { problem: read.problem, wrong: read.wrong });
+    edit(trial, { problem: read.problem, wrong: read.wrong, asks: false });
+    return false;
+  }
+  if (read.values[state.study.reward] === null && !sure) {
+    edit(trial, { problem: "", wrong: [], asks: true });
     return false;
   }
   const result = { state: "told", values: read.values };
@@ -112,7 +117,7 @@ export async function end(trial, result) {
     return true;
   } catch (problem) {
     if (problem.status === undefined) throw problem;
-    edit(trial, { problem: inWords(problem, trial), wrong: [] });
+    edit(trial, { problem: inWords(problem, trial), wrong: [], asks: false });
     if (problem.status === 409) await refresh();
     return false;
   }

@@ -1,7 +1,7 @@
 // The page: sections from top to bottom, drawn again whenever the state changes.
 
 import { html, nothing, render } from "./vendor/lit-html.js";
-import { dismiss, mayWrite } from "./actions.js";
+import { dismiss, mayWrite, openDialog } from "./actions.js";
 import { best } from "./best.js";
 import { checks, correctTrial, farSentence } from "./checks.js";
 import { effects } from "./effects.js";
@@ -26,7 +26,7 @@ function page() {
   const writes = mayWrite();
   return html`${head()} ${gone()}
     <main id="content" tabindex="-1">
-      ${notices()}
+      ${alarms()} ${notices()}
       <div class="top ${writes ? "" : "is-single"}">
         ${writes ? nextTrial() : nothing} ${best()}
       </div>
@@ -44,6 +44,24 @@ function gone() {
   return html`<p class="banner" role="alert">
     The server does not answer. What is shown may be old; what you typed is kept. Trying again.
   </p>`;
+}
+
+// Until somebody has acknowledged them, for everybody: the study knows who has seen an alarm, and
+// another browser would ask again.
+function alarms() {
+  const found = state.alarms?.alarms.filter((alarm) => !alarm.acknowledged) ?? [];
+  return found.map(
+    (alarm) => html`<div class="banner is-alarm" role="alert">
+      <p><b>Alarm:</b> <bdi>${alarm.text}.</bdi></p>
+      <div class="row">
+        ${mayWrite("operator")
+          ? html`<button @click=${() => openDialog("acknowledge", { alarm })}>
+              I have seen it
+            </button>`
+          : "It stays here until an operator acknowledges it."}
+      </div>
+    </div>`,
+  );
 }
 
 function notices() {

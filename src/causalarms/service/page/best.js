@@ -1,18 +1,18 @@
 // The best setting so far: what it gives, how sure that is, what stopping now would cost.
 
-import { html, nothing, svg } from "./vendor/lit-html.js";
+import { html, nothing } from "./vendor/lit-html.js";
 import { contextFields } from "./forms.js";
 import { contextToday, knowsToday, updating } from "./refresh.js";
 import { state } from "./store.js";
 import {
   capital,
+  count,
   interval,
   known,
   name,
-  part,
   percent,
   roughly,
-  sentence,
+  setting,
   shown,
   signed,
 } from "./words.js";
@@ -42,7 +42,7 @@ function tooEarly(view) {
 function found(view, study) {
   const width = known(view.low) && known(view.high) ? view.high - view.low : null;
   return html`${today(study)}
-    <p class="lead">${sentence(view.found.levels, study.factors)}</p>
+    <p class="lead">${setting(view.found.levels, study.factors)}</p>
     <dl class="figures">
       <div>
         <dt>Expected ${study.reward}</dt>
@@ -76,7 +76,7 @@ function found(view, study) {
       </div>
     </dl>
     ${view.remarks.map(({ text }) => html`<p class="remark"><bdi>${text}</bdi></p>`)}
-    ${gains(view, study)}
+    ${takenBack(view, study)} ${rivals(view, study)}
     <p class="hint">From ${view.basis}.</p>
     ${study.context.length && !state.frozen
       ? html`<details class="quiet">
@@ -95,49 +95,32 @@ function today({ context }) {
   return html`<p class="eyebrow">Today, with ${words}</p>`;
 }
 
-function gains(view, study) {
-  if (!known(view.natural) || !view.gains.length) return nothing;
-  const levels = [view.natural, ...view.gains.map((g) => g.reward)].filter(known);
-  const low = Math.min(...levels);
-  const high = Math.max(...levels);
-  const place = (x) => (high > low ? 4 + (92 * (x - low)) / (high - low) : 50);
-  const span = Math.max(high - low, 0) / 8 || null;
-  const steps = view.gains.map((gain, i) => ({
-    ...gain,
-    before: i ? view.gains[i - 1].reward : view.natural,
-    factor: study.factors.find((f) => f.name === gain.factor),
-  }));
-  return html`<h3>Where the gain comes from</h3>
-    <div class="scroll" tabindex="0" role="region" aria-label="Gains, switch by switch">
-      <table class="gains">
+// What each factor is worth in this setting: all others stay as they are.
+function takenBack({ taken_back: found }, study) {
+  if (!found.length) return nothing;
+  return html`<h3>What each factor is worth</h3>
+    <div class="scroll" tabindex="0" role="region" aria-label="What is lost if a factor is taken back">
+      <table class="worth">
         <caption class="hint">
-          ${study.reward} with everything left as it is, then with one switch after the other.
+          ${study.reward} lost per round if this one factor is taken back to its first level and all
+          others stay; costs are counted. With its 95 % interval.
         </caption>
         <thead>
           <tr>
-            <th scope="col">Setting</th>
-            <th scope="col" class="number">Gain</th>
-            <th scope="col" class="number">${study.reward}</th>
-            <td class="bar-cell"></td>
+            <th scope="col">Taken back</th>
+            <th scope="col" class="number">Lost per round</th>
+            <th scope="col" class="number">95 % interval</th>
           </tr>
         </thead>
         <tbody>
-          <tr>
-            <th scope="row">nothing switched</th>
-            <td></td>
-            <td class="number">${shown(view.natural, span)}</td>
-            <td class="bar-cell">${bar(place(view.natural), place(view.natural))}</td>
-          </tr>
-          ${steps.map(
-            (step) => html`<tr>
-              <th scope="row">and ${part(step.factor, step.level)}</th>
-              <td class="number">${signed(step.gain, span)}</td>
-              <td class="number">${shown(step.reward, span)}</td>
-              <td class="bar-cell">
-                ${known(step.reward) && known(step.before)
-                  ? bar(place(step.before), place(step.reward))
-                  : nothing}
-              </td>
+          ${found.map(
+            (back) => html`<tr>
+              <th scope="row">
+                ${name(back.factor)} ${name(back.level)} → ${name(back.first)}
+                ${back.allowed ? nothing : html`<small>not allowed here</small>`}
+              </th>
+              <td class="number">${signed(back.lost, back.high - back.low)}</td>
+              <td class="number">${interval(back.low, back.high)}</td>
             </tr>`,
           )}
         </tbody>
@@ -145,8 +128,40 @@ function gains(view, study) {
     </div>`;
 }
 
-function bar(from, to) {
-  return html`<svg class="bar" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">
-    ${svg`<rect x=${Math.min(from, to)} width=${Math.max(Math.abs(to - from), 0.8)} y="2" height="8" />`}
-  </svg>`;
+function rivals({ found: { levels }, rivals: list, tried, stayed, low, high }, study) {
+  if (!list.length) return nothing;
+  const span = known(low) && known(high) ? high - low : null;
+  const differs = (rival) => study.factors.filter((f) => rival.levels[f.name] !== levels[f.name]);
+  return html`<h3>Its leading rivals</h3>
+    ${stayed ? html`<p class="remark">${capital(stayed)}.</p>` : nothing}
+    <div class="scroll" tabindex="0" role="region" aria-label="Its leading rivals">
+      <table class="rivals">
+        <caption class="hint">
+          This setting was tried ${count(tried, "time")}. Other settings, by what differs from it.
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">Instead</th>
+            <th scope="col" class="number">${study.reward}</th>
+            <th scope="col" class="number">Is better with</th>
+            <th scope="col" class="number">Tried</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${list.map(
+            (rival) => html`<tr>
+              <th scope="row">
+                ${differs(rival).map(
+                  (f, i) => html`${i ? ", " : ""}${name(f.name)} ${name(levels[f.name])} →
+                  ${name(rival.levels[f.name])}`,
+                )}
+              </th>
+              <td class="number">${shown(rival.reward, span)}</td>
+              <td class="number">${percent(rival.better)}</td>
+              <td class="number">${count(rival.tried, "time")}</td>
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>`;
 }

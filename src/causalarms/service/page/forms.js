@@ -5,7 +5,7 @@ import { mayWrite } from "./actions.js";
 import * as act from "./actions.js";
 import { state } from "./store.js";
 import { about, correct } from "./trials.js";
-import { entryOf, name, sentence } from "./words.js";
+import { entryOf, name, settingOf } from "./words.js";
 
 export function dialogs() {
   const { dialog } = state;
@@ -43,18 +43,19 @@ const textField = (label, name) => html`<label class="field wide">
 </label>`;
 
 function correction(dialog) {
-  const { row, values, wrong, executed } = dialog;
-  return html`<form novalidate @submit=${sendCorrection}>
+  const { row, values, wrong, executed, asks } = dialog;
+  return html`<form novalidate @submit=${sendCorrection} @keydown=${onEnter}>
     ${frame(
       `Correct trial ${row.trial}`,
       html`<p class="hint">
           The first result stays in the log; from now on the new one is learned from.
         </p>
-        <div class="fields">
+        <div class="fields result">
           ${valueFields("correct", { values, wrong }, (texts) =>
-            act.editDialog({ values: texts, wrong: [], problem: "" }),
+            act.editDialog({ values: texts, wrong: [], problem: "", asks: false }),
           )}
         </div>
+        ${asksForReward(asks, (event) => sendCorrection(event, true))}
         <details ?open=${executed !== null}>
           <summary>What was set is wrong, too</summary>
           <div class="fields">
@@ -70,12 +71,16 @@ function correction(dialog) {
   </form>`;
 }
 
-function sendCorrection(event) {
+function sendCorrection(event, sure = false) {
   event.preventDefault();
   const { row, values: texts, reason, executed } = state.dialog;
   const read = act.readValues(texts, state.study.nodes);
   if (read.problem) {
     act.editDialog({ problem: read.problem, wrong: read.wrong });
+    return;
+  }
+  if (read.values[state.study.reward] === null && !sure) {
+    act.editDialog({ problem: "", asks: true });
     return;
   }
   const body = { values: read.values, reason };
@@ -95,7 +100,7 @@ function ending({ row, reason }) {
       `Trial ${row.trial} is ${outcome}.`);
   return frame(
     `Trial ${row.trial} without a result`,
-    html`<p>${sentence(row.levels, state.study.factors)}</p>
+    html`<p>${settingOf(row, state.study.factors)}</p>
       <p class="hint">
         Failed: it was carried out and gave nothing. Abandoned: it will not be carried out.
       </p>
@@ -155,6 +160,7 @@ export function valueFields(form, draft, onValues) {
         name="${form}-${i}"
         inputmode=${neverNegative(node) ? "decimal" : "text"}
         autocomplete="off"
+        enterkeyhint="next"
         aria-invalid=${wrong}
         aria-describedby=${wrong ? `${form}-problem` : nothing}
         .value=${entryOf(draft.values, node) ?? ""}
@@ -162,6 +168,27 @@ export function valueFields(form, draft, onValues) {
       />
     </label>`;
   });
+}
+
+// Enter goes to the next field, and from the last one to the button: a result that is half typed is
+// never sent. For the whole form, since a browser sends it on Enter in any of its fields.
+export function onEnter(event) {
+  const { key, target, isComposing, currentTarget: form } = event;
+  if (key !== "Enter" || isComposing || target.tagName !== "INPUT") return;
+  event.preventDefault();
+  const fields = [...form.querySelectorAll(".result input")];
+  const at = fields.indexOf(target);
+  if (at >= 0) (fields[at + 1] ?? form.querySelector("button.primary")).focus();
+}
+
+// A result without the reward teaches little of what the study is for, and may be a slip.
+export function asksForReward(asks, send) {
+  const { reward } = state.study;
+  if (!asks) return nothing;
+  return html`<div class="problem" role="alert">
+    <p>Nothing is typed at <b>${name(reward)}</b>, the aim. Was it not measured?</p>
+    <button type="button" @click=${send}>Tell the others without ${name(reward)}</button>
+  </div>`;
 }
 
 // Today's values of the context, the same everywhere on the page.

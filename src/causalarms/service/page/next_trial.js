@@ -4,10 +4,10 @@
 import { html, nothing } from "./vendor/lit-html.js";
 import { mine, myName } from "./actions.js";
 import * as act from "./actions.js";
-import { contextFields, factorFields, valueFields } from "./forms.js";
+import { asksForReward, contextFields, factorFields, onEnter, valueFields } from "./forms.js";
 import { knowsToday } from "./refresh.js";
 import { change, state } from "./store.js";
-import { ageOf, brief, known, sentence, shown } from "./words.js";
+import { ageOf, capital, known, name, settingOf, shown } from "./words.js";
 
 const MAX_LISTED = 20; // waiting trials
 
@@ -19,6 +19,7 @@ export function nextTrial() {
   </section>`;
 }
 
+// A trial of this person, or one of somebody else that this person chose from a list.
 function current() {
   const { card } = state;
   const open = mine();
@@ -27,14 +28,16 @@ function current() {
     if (still) return { row: still, closed: false };
     if (act.isDirty(act.draftOf(card.trial))) return { row: card, closed: true };
   }
-  const row = open.find((r) => r.worker === myName()) ?? open[0];
+  const row = open.find(isMine);
   return row ? { row, closed: false } : null;
 }
+
+const isMine = (row) => row.worker === myName();
 
 function nobodyWaits() {
   const { asking, askProblem, study } = state;
   return html`<p class="lead">
-      ${study.trials ? "No trial is waiting for a result." : "Nothing has been tried yet."}
+      ${study.trials ? "No trial of yours is waiting for a result." : "Nothing has been tried yet."}
     </p>
     <p>
       Ask, and the study chooses the setting to try next: one that promises a good
@@ -57,14 +60,22 @@ function trialCard({ row, closed }) {
   return html`<p class="eyebrow">
       Trial ${row.trial} · ${row.worker || "nobody"} · asked ${ageOf(row)}
     </p>
-    <p class="lead">${sentence(row.levels, study.factors)}</p>
+    ${isMine(row) ? nothing : notMine(row)}
+    <p class="lead">${settingOf(row, study.factors)}</p>
     ${why(row)} ${closed ? closedElsewhere(row) : nothing}
-    <form id="tell" novalidate @submit=${(event) => submit(event, row)}>
+    <form
+      id="tell"
+      novalidate
+      @submit=${(event) => submit(event, row)}
+      @keydown=${onEnter}
+    >
       <fieldset>
         <legend>What was measured</legend>
-        <p class="hint">Leave empty what was not measured. Enter sends.</p>
-        <div class="fields">
-          ${valueFields("tell", draft, (values) => type(row, { values, problem: "", wrong: [] }))}
+        <p class="hint">Leave empty what was not measured. Enter goes to the next field.</p>
+        <div class="fields result">
+          ${valueFields("tell", draft, (values) =>
+            type(row, { values, problem: "", wrong: [], asks: false }),
+          )}
         </div>
       </fieldset>
       <details ?open=${draft.executed !== null}>
@@ -84,18 +95,21 @@ function trialCard({ row, closed }) {
       ${draft.problem
         ? html`<p class="problem" id="tell-problem" role="alert">${problemOf(draft)}</p>`
         : nothing}
+      ${asksForReward(draft.asks, (event) => submit(event, row, true))}
       <div class="row">
         <button class="primary" type="submit">Tell the result</button>
-        <label class="check">
-          <input
-            type="checkbox"
-            .checked=${state.choice.thenNext}
-            @change=${(event) => act.choose({ thenNext: event.target.checked })}
-          />
-          then ask for the next
-        </label>
+        ${isMine(row)
+          ? html`<label class="check">
+              <input
+                type="checkbox"
+                .checked=${state.choice.thenNext}
+                @change=${(event) => act.choose({ thenNext: event.target.checked })}
+              />
+              then ask for the next
+            </label>`
+          : nothing}
       </div>
-      ${state.study.context.length && state.choice.thenNext
+      ${state.study.context.length && state.choice.thenNext && isMine(row)
         ? html`<details class="quiet" ?open=${knowsToday()}>
             <summary>Context of the next trial</summary>
             ${contextFields("next-context")}
@@ -127,19 +141,27 @@ function problemOf({ problem }) {
   return back ? "The server is back: tell the result again." : problem;
 }
 
+function notMine(row) {
+  return html`<p class="problem">
+    This is a trial of <b>${name(row.worker)}</b>, not of yours.
+    <button type="button" @click=${() => act.showTrial(null)}>Back to my own</button>
+  </p>`;
+}
+
 function why(row) {
-  const says = row.reason === "explore" ? "to learn more" : "for its reward and what it teaches";
+  const general = row.reason === "explore" ? "to learn more" : "for its reward and what it teaches";
+  const says = row.why ? `${capital(row.why)}.` : `Chosen ${general}.`;
   const expects = known(row.predicted)
     ? html` Expected ${state.study.reward}: <b>${shown(row.predicted)}</b>.`
     : nothing;
   return html`<p class="hint">
-    Chosen ${says}.${expects}
+    <bdi>${says}</bdi>${expects}
     <button
       type="button"
       class="link"
       @click=${() => act.openDetails(row.trial)}
     >
-      Why this one?
+      More
     </button>
   </p>`;
 }
@@ -154,20 +176,23 @@ function closedElsewhere(row) {
 
 function others(now) {
   const rest = mine().filter((row) => row.trial !== now?.row.trial);
+  const label = (row) => (isMine(row) ? `Trial ${row.trial}` : `Trial ${row.trial} of ${row.worker}`);
   return html`${rest.length
     ? html`<h3>Also waiting for a result</h3>
         <ul class="waiting">
           ${rest.slice(0, MAX_LISTED).map(
             (row) => html`<li>
-              <button class="link" @click=${() => act.showTrial(row)}>Trial ${row.trial}</button>
-              <span>${brief(row.levels, state.study.factors)}</span>
-              <span class="hint">${row.worker}, ${ageOf(row)}</span>
+              <button class="link" @click=${() => act.showTrial(row)}>
+                Tell <bdi>${label(row)}</bdi>
+              </button>
+              <span>${settingOf(row, state.study.factors)}</span>
+              <span class="hint">asked ${ageOf(row)}</span>
             </li>`,
           )}
         </ul>
         ${rest.length > MAX_LISTED ? html`<p class="hint">and ${rest.length - MAX_LISTED} more</p>` : nothing}`
     : nothing}
-  ${now === null || now.row.worker === myName() ? nothing : another()}`;
+  ${now === null || isMine(now.row) ? nothing : another()}`;
 }
 
 // The trial in the card is somebody else's.
@@ -205,6 +230,7 @@ function rename(input) {
   if (name === "") input.value = state.worker;
   else {
     change({ worker: name });
+    if (!act.isDirty(act.draftOf(state.card?.trial))) act.showTrial(null);
     try {
       localStorage.setItem("causalarms:worker", name);
     } catch {
@@ -223,20 +249,24 @@ function letGo(row) {
   act.showTrial(null);
 }
 
-async function submit(event, row) {
+async function submit(event, row, sure = false) {
   event.preventDefault();
-  const form = event.target;
-  if (await act.tell(row.trial)) await afterwards();
-  else requestAnimationFrame(() => form.querySelector("[aria-invalid=true]")?.focus());
+  const form = document.getElementById("tell");
+  if (await act.tell(row.trial, sure)) await afterwards(row);
+  else {
+    const missing = act.draftOf(row.trial).asks ? ".is-reward input" : "[aria-invalid=true]";
+    requestAnimationFrame(() => form.querySelector(missing)?.focus());
+  }
 }
 
 async function finish(row, outcome) {
   const { reason } = act.draftOf(row.trial);
-  if (await act.end(row.trial, { state: outcome, reason })) await afterwards();
+  if (await act.end(row.trial, { state: outcome, reason })) await afterwards(row);
 }
 
-async function afterwards() {
-  if (state.choice.thenNext && !mine().some((row) => row.worker === myName())) await act.ask();
+// A trial of my own is not asked for by telling the result of somebody else's.
+async function afterwards(row) {
+  if (state.choice.thenNext && isMine(row) && !mine().some(isMine)) await act.ask();
   focusNext();
 }
 

@@ -139,10 +139,7 @@ function alarms() {
       ${view.alarms.map(
         (alarm) => html`<li class=${alarm.acknowledged ? "is-seen" : ""}>
           <span>
-            <b>${alarm.node}</b> (${alarm.regime}) seems to have changed${alarm.changed_after === null
-              ? ""
-              : ` after trial ${alarm.changed_after}`};
-            noticed at trial ${alarm.trial}.
+            <bdi>${alarm.text}.</bdi>
             ${alarm.acknowledged ? html`<em>Seen${alarm.note ? `: ${alarm.note}` : ""}.</em>` : ""}
           </span>
           ${alarm.acknowledged || !mayWrite("operator")

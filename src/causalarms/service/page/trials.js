@@ -7,7 +7,6 @@ import { loadTrials, PAGE } from "./refresh.js";
 import { change, state } from "./store.js";
 import {
   ageOf,
-  brief,
   capital,
   count,
   entryOf,
@@ -17,7 +16,8 @@ import {
   name,
   percent,
   roughly,
-  sentence,
+  setting,
+  settingOf,
   shown,
 } from "./words.js";
 
@@ -64,9 +64,9 @@ function row(r) {
       ${r.far.length ? html`<small class="warn">far: ${listed(r.far)}</small>` : nothing}
     </td>
     <td role="cell" class="at-setting">
-      ${brief(r.levels, study.factors)}
+      ${settingOf(r, study.factors)}
       ${r.asked_levels
-        ? html`<small>asked: ${brief(r.asked_levels, study.factors)}</small>`
+        ? html`<small>asked: ${setting(r.asked_levels, study.factors)}</small>`
         : nothing}
       ${r.remark ? html`<small><bdi>${r.remark}</bdi></small>` : nothing}
     </td>
@@ -161,9 +161,9 @@ function notes() {
 
 export function about(t, why) {
   const { study } = state;
-  return html`<p class="lead small">${sentence(t.levels, study.factors)}</p>
+  return html`<p class="lead small">${settingOf(t, study.factors)}</p>
     ${t.asked_levels
-      ? html`<p>Asked was: ${sentence(t.asked_levels, study.factors)}</p>`
+      ? html`<p>Asked was: ${setting(t.asked_levels, study.factors)}</p>`
       : nothing}
     <p class="hint">
       ${[
@@ -188,7 +188,7 @@ export function about(t, why) {
             ${t.corrections.map(
               (c) => html`<li>
                 <span class="hint">${moment(c.at)}</span> ${study.reward} was
-                ${shown(entryOf(c.values, study.reward))}, ${brief(c.levels, study.factors)}.
+                ${shown(entryOf(c.values, study.reward))}, ${setting(c.levels, study.factors)}
                 <bdi>${c.reason}</bdi>
               </li>`,
             )}
@@ -233,14 +233,8 @@ function explained(why) {
       : html`<p>There was no model yet when it was chosen.</p>`}
     ${rival && known(rival.mean)
       ? html`<p>
-          Of all other settings, the best was to switch
-          ${rival.switch.length
-            ? factors.filter((f) => rival.switch.includes(f.name)).map((f, i) => [
-                i ? ", " : "",
-                name(f.name),
-              ])
-            : "nothing"}:
-          ${shown(rival.mean, width)}.
+          The best of all other settings was expected to give ${shown(rival.mean, width)}:
+          ${setting(rival.levels, factors)}
         </p>`
       : nothing}
     ${mechanisms?.length

@@ -1,11 +1,11 @@
-// Choose levels and see the expected value of every quantity, next to everything left as it is.
+// Choose levels and see the expected value of every quantity, next to every factor at its first level.
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
 import { contextFields, factorFields } from "./forms.js";
 import { canPredict, chosenLevels, loadSettingGraph, notYet, predict } from "./refresh.js";
 import { state } from "./store.js";
-import { interval, known, moved, name, sentence, shown, signed } from "./words.js";
+import { interval, known, moved, name, setting, shown, signed } from "./words.js";
 
 let timer = null;
 
@@ -24,9 +24,9 @@ export function whatIf() {
           ${contextFields("what-if-context")}
           <div class="row">
             <button @click=${() => choose({ ...best.found.levels })}>The best so far</button>
-            <button @click=${() => choose({})}>Nothing switched</button>
+            <button @click=${() => choose({})}>Every factor at its first level</button>
           </div>
-          <p class="lead small">${sentence(chosenLevels(), study.factors)}</p>
+          <p class="lead small">${setting(chosenLevels(), study.factors)}</p>
           ${expected()}`}
   </section>`;
 }
@@ -45,8 +45,8 @@ function expected() {
   const same = !moved(chosenLevels(), study.factors).length;
   return html`<table class="what-if" role="table">
       <caption class="hint">
-        Averages over many rounds; with 95 % probability they lie in the interval. Grey: nothing
-        switched. Colour: this setting.
+        Averages over many rounds; with 95 % probability they lie in the interval. Grey: every
+        factor at its first level. Colour: this setting.
       </caption>
       <thead role="rowgroup">
         <tr role="row">
@@ -54,7 +54,7 @@ function expected() {
           <th scope="col" role="columnheader" class="number">Expected</th>
           <th scope="col" role="columnheader" class="number">95 % interval</th>
           <th scope="col" role="columnheader" class="number">
-            ${same ? nothing : "Against nothing switched"}
+            ${same ? nothing : "Against the first levels"}
           </th>
           <td role="cell" class="bar-cell"></td>
         </tr>

@@ -1,11 +1,10 @@
 // What people read: settings in words, numbers, times.
 //
-// "Switch on heat and fan, switch catalyst to new; leave the rest."
+// A setting names the level of every factor. That of a trial has those first that change from the
+// trial before, as the words of the library do (`in_words`): catalyst A → C, pump high → normal.
 
 import { html, nothing } from "./vendor/lit-html.js";
 import { state } from "./store.js";
-
-const isSwitch = (factor) => factor.is_switch;
 
 // An own entry of a table whose keys are names of the user. Never an inherited one: a node may be
 // called `constructor`.
@@ -15,42 +14,45 @@ export const entryOf = (table, name) =>
 export const moved = (levels, factors) =>
   factors.filter((f) => (entryOf(levels, f.name) ?? f.levels[0]) !== f.levels[0]);
 
-export function sentence(levels, factors) {
-  const parts = moved(levels, factors);
-  if (!parts.length) return html`Leave everything as it is.`;
-  const on = parts.filter(isSwitch);
-  const others = parts.filter((f) => !isSwitch(f));
-  const bold = (text) => html`<b>${name(text)}</b>`;
-  const rest = parts.length < factors.length ? "; leave the rest." : ".";
-  return html`Switch ${on.length ? html`on ${joined(on.map((f) => bold(f.name)))}` : nothing}${
-    on.length && others.length ? ", switch " : nothing
-  }${joined(others.map((f) => html`${bold(f.name)} to ${bold(levels[f.name])}`))}${rest}`;
+// Those first that are not at their first level.
+export function setting(levels, factors) {
+  const away = moved(levels, factors);
+  const first = factors.filter((f) => !away.includes(f));
+  return listed(
+    away.map((f) => html`${name(f.name)} <b>${name(levels[f.name])}</b>`),
+    first.map((f) => html`${name(f.name)} ${name(f.levels[0])}`),
+    away.length ? "at the first level:" : "every factor at its first level:",
+  );
 }
 
-const joined = (items) =>
-  items.map((item, i) => [i === 0 ? "" : i === items.length - 1 ? " and " : ", ", item]);
+// What to set in a trial, or what was set: what changes from the trial before comes first.
+export function settingOf({ levels, before, trial, worker }, factors) {
+  if (!before) return setting(levels, factors);
+  const was = (f) => entryOf(before.levels, f.name);
+  const changes = factors.filter((f) => was(f) !== levels[f.name]);
+  const same = factors.filter((f) => was(f) === levels[f.name]);
+  const direct = trial === before.number + 1 && worker === before.worker;
+  return listed(
+    changes.map((f) => html`${name(f.name)} ${name(was(f))} → <b>${name(levels[f.name])}</b>`),
+    same.map((f) => html`${name(f.name)} ${name(levels[f.name])}`),
+    html`${changes.length ? "" : "nothing changes; "}as in trial
+    ${before.number}${direct ? "" : html` of ${name(before.worker)}`}:`,
+  );
+}
+
+function listed(marked, others, label) {
+  const commas = (items) => items.map((item, i) => [i ? ", " : "", item]);
+  return html`${marked.length ? html`<span class="marked">${commas(marked)}</span>` : nothing}${
+    marked.length && others.length ? html`<span class="unseen">; </span>` : nothing
+  }${others.length ? html`<span class="kept">${label} ${commas(others)}</span>` : nothing}`;
+}
 
 // A name of the user: lines may break after underscores and the like, and its direction of writing
-// does not leak.
+// does not leak. A level that is a number stays in one piece.
 export function name(text) {
+  if (typeof text === "number") return html`<span class="unbroken">${text}</span>`;
   const parts = String(text).split(/(?<=[_./-])/);
   return html`<bdi>${parts.map((part, i) => (i ? html`<wbr />${part}` : part))}</bdi>`;
-}
-
-// For a cell of a table.
-export function brief(levels, factors) {
-  const parts = moved(levels, factors);
-  if (!parts.length) return "nothing switched";
-  return parts.map((f, i) => [
-    i ? ", " : "",
-    isSwitch(f) ? name(f.name) : html`${name(f.name)} ${name(levels[f.name])}`,
-  ]);
-}
-
-export function part(factor, level) {
-  return isSwitch(factor)
-    ? html`<b>${name(factor.name)}</b> ${level}`
-    : html`<b>${name(factor.name)}</b> to <b>${name(level)}</b>`;
 }
 
 export function capital(text) {
