@@ -299,7 +299,7 @@ def rounds_with_alarms(
     regimes, predictors = np.zeros(n, dtype=np.uint8), np.tri(n, k=-1, dtype=bool)
     for t, row in enumerate(scores, start=1):
         prediction = Prediction(row, np.ones(n), predictors)
-        for alarm in detector.observe(t, regimes, prediction, rng.standard_normal(n)):
+        for alarm in detector.observe(t, regimes, prediction, np.asarray(rng.standard_normal(n))):
             detector.forget(alarm.regime, alarm.node)
             yield t, alarm
 

@@ -198,8 +198,9 @@ def main_weak() -> None:
             sem = random_sem(n, seed=seed, weights="uniform")
             true, sizes = sem.adjacency[0], np.abs(sem.weights[0])
             for found in learned(sem, 400, seed):
-                pairs = zip(sizes[true], found.adjacency[0][true], strict=True)
-                edges.setdefault(found.method, []).extend(pairs)
+                edges.setdefault(found.method, []).extend(
+                    zip(sizes[true].tolist(), found.adjacency[0][true].tolist(), strict=True)
+                )
     ends = list(pairwise(WEIGHT_ENDS))
     table = Table(title=f"{runs} systems of each size, {len(edges['CSL'])} edges")
     for heading in ("method", *(f"{low:g} - {high:g}" for low, high in ends), "missed"):
