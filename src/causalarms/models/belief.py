@@ -17,17 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
-from causalarms.errors import ModelError
+from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_COMPARED, MAX_TABLE_NODES
+from causalarms.models.failures import MOSTLY
 from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import likely_edges
 from causalarms.posterior.prior import MechanismPrior, kernel_prior
 from causalarms.posterior.sharing import cells_by_regime
 from causalarms.posterior.weights import RandomNumbers, draw_weights
 from causalarms.search.best import best_intervention
-from causalarms.search.constraints import Constraints
+from causalarms.search.constraints import Constraints, Worth
 from causalarms.sem.regimes import (
     Counts,
     existing,
@@ -69,6 +70,7 @@ class Recommendation(NamedTuple):
     probability: float  # fraction of draws in which none is better by more than `tolerance`
     expected_loss: float  # net reward per round forgone by playing it for ever, on average
     draws: int
+    failing: float = math.nan  # probability that a trial of it fails; nan: nothing has failed
 
 
 class Choice(NamedTuple):
@@ -109,13 +111,13 @@ class Belief:
         return rewards_of(self.draws, rows, reward)
 
     def best(
-        self, rows: Interventions, reward: int, cost: FloatArray, *, tolerance: float = 0.0
+        self, rows: Interventions, reward: int, worth: Worth, *, tolerance: float = 0.0
     ) -> Choice:
         """The best of these interventions.
 
         rows        (n, N) interventions
         reward      the node to maximise
-        cost        (n,) of each intervention
+        worth       of each intervention
         tolerance   net reward by which another may be better
 
         Interventions that differ only in nodes without an effect on the reward are ties. Of those
@@ -123,7 +125,7 @@ class Belief:
         chosen.
         """
         rewards = self.rewards(rows, reward)
-        net = rewards - cost
+        net = worth.net(rewards)
         mean, changes = net.mean(axis=0), (rows != 0).sum(axis=1)
         # Draws of the same posterior give interventions without a difference the same mean up to
         # rounding, or a difference of either sign.
@@ -162,26 +164,36 @@ def recommend(
 
     All allowed interventions are compared. If there are too many, those that are best in some draw
     are compared, and then the neighbours of the best until none of them is better.
+    What fails more often than not is not recommended: a TooEarlyError if everything does.
     `tolerance` is the net reward by which another may be better.
     """
     few = allowed.count(MAX_COMPARED) is not None
-    rows = candidates(belief, reward, allowed)
+    rows = _working(candidates(belief, reward, allowed), allowed)
+    if not len(rows):
+        raise TooEarlyError("every setting that is allowed fails more often than not so far")
     while True:
-        cost = allowed.cost(rows)
-        found = belief.best(rows, reward, cost, tolerance=tolerance)
+        worth = allowed.worth(rows)
+        found = belief.best(rows, reward, worth, tolerance=tolerance)
         chosen = rows[found.row]
         known = len(rows)
         if not few:
-            rows = np.unique(np.concatenate([rows, allowed.neighbours(chosen)]), axis=0)
+            near = _working(allowed.neighbours(chosen), allowed)
+            rows = np.unique(np.concatenate([rows, near]), axis=0)
         if len(rows) == known:  # nothing near the best is left to compare it with
             return Recommendation(
                 chosen.copy(),
                 found.reward,
-                float(cost[found.row]),
+                float(worth.cost[found.row]),
                 found.probability,
                 found.expected_loss,
                 belief.n_draws,
+                float(allowed.failing(chosen[None])[0]),
             )
+
+
+def _working(rows: Interventions, allowed: Constraints) -> Interventions:
+    """Those that do not fail more often than not."""
+    return rows if allowed.risk is None else rows[allowed.failing(rows) <= MOSTLY]
 
 
 def belief_given_graph(
@@ -394,12 +406,14 @@ def most_optimistic(
     # the tables hold own regimes only: draws with `by` take the rows, or the search
     if draws.by is None and n_interventions(regimes) <= 2**MAX_TABLE_NODES:
         tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
-        cost: FloatArray | float = 0.0
-        if not allowed.free:  # else the index of a column is that of its intervention
-            arms, cost = allowed_arms(allowed)
+        if allowed.free:  # the index of a column is that of its intervention
+            upper = upper_values(tables, rank)
+            best = int(np.argmax(upper))
+        else:
+            arms, worth = allowed_arms(allowed)
             tables = np.ascontiguousarray(tables[:, arms])
-        upper = upper_values(tables, rank)
-        best = int(np.argmax(upper - cost))
+            upper = upper_values(tables, rank)
+            best = int(np.argmax(worth.net(upper)))
         arm = best if allowed.free else int(arms[best])
         return Optimistic(
             intervention_of(arm, n_nodes, regimes),
@@ -409,7 +423,7 @@ def most_optimistic(
     if allowed.count(MAX_ROWS) is not None:
         return _best_row(draws, reward, rank, allowed, allowed.interventions(MAX_ROWS))
     starts = np.unique(best_of_each(draws, reward, allowed), axis=0)
-    values = upper_values(rewards_of(draws, starts, reward), rank) - allowed.cost(starts)
+    values = allowed.worth(starts).net(upper_values(rewards_of(draws, starts, reward), rank))
     return max(
         (
             _climb(draws, reward, rank, starts[start], allowed)
@@ -417,7 +431,9 @@ def most_optimistic(
             # same way
             for start in np.argsort(-values, kind="stable")[:CLIMBS]
         ),
-        key=lambda found: found.upper - float(allowed.cost(found.intervention[None])[0]),
+        key=lambda found: float(
+            allowed.worth(found.intervention[None]).net(np.array([found.upper]))[0]
+        ),
     )
 
 
@@ -426,7 +442,7 @@ def _best_row(
 ) -> Optimistic:
     rewards = rewards_of(draws, rows, reward)
     upper = upper_values(rewards, rank)
-    best = int(np.argmax(upper - allowed.cost(rows)))
+    best = int(np.argmax(allowed.worth(rows).net(upper)))
     return Optimistic(rows[best].copy(), float(upper[best]), float(rewards[:, best].mean()))
 
 

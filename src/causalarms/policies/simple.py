@@ -170,8 +170,8 @@ class UCB(Policy):
         if self.constraints.free:
             arm = int(np.argmax(self._means + widths))
         else:
-            arms, cost = allowed_arms(self.constraints)
-            arm = int(arms[np.argmax(self._means[arms] + widths[arms] - cost)])
+            arms, worth = allowed_arms(self.constraints)
+            arm = int(arms[np.argmax(worth.net(self._means[arms] + widths[arms]))])
         best = intervention_of(arm, self.n_nodes, self._regimes)
         return Suggestion(best, EXPLOIT, float(self._means[arm]), float(widths[arm]))
 

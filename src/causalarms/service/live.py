@@ -41,7 +41,7 @@ from causalarms.study.store import Entry
 POLL_SECONDS = 0.1  # until what other processes wrote is noticed
 EVENTS_THAT_CHANGE_THE_BELIEF = (
     kinds.CREATED, kinds.TOLD, kinds.IMPORTED, kinds.CORRECTED, kinds.CHANGED, kinds.LOST,
-    kinds.RECOVERED,
+    kinds.RECOVERED, kinds.FAILED,
 )  # fmt: skip
 Found = TypeVar("Found")
 SEND_SECONDS = 10.0  # until a viewer that does not read is disconnected

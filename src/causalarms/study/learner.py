@@ -28,6 +28,7 @@ from causalarms.policies.registry import (
     policy_factory,
     policy_names,
 )
+from causalarms.policies.simple import nearest_allowed
 from causalarms.posterior.roots import chances_of, factor_columns
 from causalarms.rng import stream
 from causalarms.sem.regimes import all_two
@@ -68,7 +69,7 @@ class StudyPolicy:
     def __init__(self, settings: Settings, revision: int = 0) -> None:
         self.problem: Problem | None = None  # of the round learned last
         self._revision = revision
-        self._followed = 0  # how many of the ledger's results are dealt with
+        self._followed = 0  # how many of the trials that ended are dealt with
         self._spent = 0.0  # seconds of learning since the state was kept
         self._unsaved = 0  # rounds since then
         self._start_over(settings, revision)
@@ -79,10 +80,12 @@ class StudyPolicy:
         if ledger.revision != self._revision:
             self._start_over(ledger.settings, ledger.revision)
         began = time.perf_counter()
-        for number in ledger.order[self._followed :]:
+        for number in ledger.ended[self._followed :]:
             record = ledger.trials[number]
             try:
-                if record.learnable(self.policy.learns_from_gaps):
+                if record.failed:
+                    self.policy.fail(executed(record))
+                elif record.learnable(self.policy.learns_from_gaps):
                     self._learn(record)
                 self._followed += 1
             except BaseException:  # Ctrl+C too: the policy may hold half a round
@@ -94,9 +97,9 @@ class StudyPolicy:
         return self.policy
 
     def behind(self, ledger: Ledger) -> int:
-        """How many results `follow` has to deal with."""
+        """How many results and failures `follow` has to deal with."""
         followed = self._followed if ledger.revision == self._revision else 0
-        return len(ledger.order) - followed
+        return len(ledger.ended) - followed
 
     def after(self, ledger: Ledger, rounds: int) -> Policy:
         """The policy after the first so many rounds it learns from."""
@@ -119,7 +122,12 @@ class StudyPolicy:
             given["context"] = {nodes.index(name): x for name, x in context.items()}
         suggestion = self.policy.suggest(rng, pending=pending, **given)
         self._refuse_odd(suggestion)
-        return suggestion
+        allowed = self.policy.constraints
+        if allowed.risk is None or allowed.allows(suggestion.intervention[None])[0]:
+            return suggestion
+        # a plan of its own, or one made before: what mostly fails is not asked
+        nearest = nearest_allowed(suggestion.intervention, allowed, rng)
+        return Suggestion(nearest, EXPLORE, why=Reason("does not fail"))
 
     def _refuse_odd(self, given: Any) -> None:
         """Policies of other packages may err, and an invalid event must never reach the log."""
@@ -372,7 +380,7 @@ def _untaught(settings: Settings) -> Policy:
     mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))
     if mean is not None:
         mean[:, settings.reward_index] *= settings.sign
-    return make_policy(
+    policy = make_policy(
         settings.policy,
         n_nodes=len(named.system_nodes),
         reward=settings.reward_index,
@@ -384,6 +392,9 @@ def _untaught(settings: Settings) -> Policy:
         **columns,
         **settings.policy_settings,
     )
+    if settings.failure_reward is not None:
+        policy.failures.told = settings.sign * settings.failure_reward
+    return policy
 
 
 def _uses_knowledge(policy: str) -> bool:

@@ -74,6 +74,11 @@ class Record:
         """Whether any policy can learn from it."""
         return self.values is not None and None not in self.values
 
+    @property
+    def failed(self) -> bool:
+        """Whether it was carried out and gave no result; one that was withdrawn had given one."""
+        return self.state == kinds.FAILED and not self.corrected
+
     def learnable(self, gaps: bool) -> bool:
         """Whether a policy can learn from it; `gaps`: it can if some values are missing."""
         return self.complete or (gaps and self.measured)
@@ -109,6 +114,7 @@ class Ledger:
         self._format = FORMAT
         self.trials: list[Record] = []
         self.order: list[int] = []  # trials with a result, as results came in
+        self.ended: list[int] = []  # these, and trials that failed
         self.pending: dict[int, None] = {}
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
         self.notes: list[Note] = []
@@ -223,6 +229,10 @@ class Ledger:
         number = self._ended(event, values)
         self.trials[number] = self._executed(self.trials[number], event)
         self.order.append(number)
+        self.ended.append(number)
+
+    def _failed(self, event: Event) -> None:
+        self.ended.append(self._ended(event))
 
     def _ended(self, event: Event, values: Values | None = None) -> int:
         """The kinds of events that end a trial are the states in which they leave it."""
@@ -244,6 +254,7 @@ class Ledger:
             for number, (bits, row) in enumerate(zip(interventions, values, strict=True), begin)
         ]
         self.order += range(begin, len(self.trials))
+        self.ended += range(begin, len(self.trials))
 
     def _corrected(self, event: Event) -> None:
         record = self.trial(event.data["trial"])
@@ -342,7 +353,7 @@ _APPLY: dict[str, Callable[[Ledger, Event], object]] = {
     kinds.CREATED: Ledger._created,
     kinds.ASKED: Ledger._asked,
     kinds.TOLD: Ledger._told,
-    kinds.FAILED: Ledger._ended,
+    kinds.FAILED: Ledger._failed,
     kinds.ABANDONED: Ledger._ended,
     kinds.IMPORTED: Ledger._imported,
     kinds.CORRECTED: Ledger._corrected,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.checks import as_mapping, as_sequence, choice, integer
+from causalarms.checks import as_mapping, as_sequence, choice, integer, number, optional
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean, edge_constraints
 from causalarms.search.constraints import Constraints as NumberedConstraints
@@ -56,6 +56,7 @@ class Settings:
     factors: Any = None  # as `NamedFactors.as_list`; every study has some
     required: tuple[dict[str, Any], ...] = ()  # levels that are set together or not at all
     context: tuple[str, ...] = ()  # nodes that no factor moves, and only context causes
+    failure_reward: float | None = None  # of a failed trial; None: the lowest reward seen
 
     @property
     def n_nodes(self) -> int:
@@ -128,8 +129,11 @@ class Settings:
             dict(group) if isinstance(group, Mapping) else list(group) for group in self.forbidden
         ]
         record["required"] = [dict(group) for group in self.required]
-        if not self.context:  # the settings of a study without context are as they were
+        # the settings of a study that says nothing of these are as they were
+        if not self.context:
             del record["context"]
+        if self.failure_reward is None:
+            del record["failure_reward"]
         return record
 
     @classmethod
@@ -228,6 +232,7 @@ def _checked(given: Settings) -> Settings:
         noise_mean=None if mean is None else mean.tolist(),
         knowledge=_checked_knowledge(given.knowledge, nodes),
         context=_checked_context(given.context, nodes, reward, named),
+        failure_reward=optional(number, "failure_reward", given.failure_reward),
     )
     # Levels that set a node take edges away, so this is asked of the settings as a whole.
     _ = settings.known_edges  # refuses knowledge that contradicts itself

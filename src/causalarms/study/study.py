@@ -97,6 +97,7 @@ class Study(Reader):
         changes: bool = False,
         knowledge: Mapping[str, Any] | None = None,
         context: Sequence[str] = (),
+        failure_reward: float | None = None,
         clock: Clock = now,
     ) -> Self:
         """A new study in a new file at `path` (None: in memory).
@@ -127,7 +128,8 @@ class Study(Reader):
         changed is learned again. `knowledge` is what is known of edges: "tiers" (lists of nodes,
         earliest first; no edge goes back), "excluded" and "required" (pairs of parent and child).
         `context` are nodes that no factor moves and that nothing else causes, such as the weather.
-        `clock` gives the time that events carry.
+        `failure_reward` is what a trial that fails is worth, in units of the reward; untold, as
+        little as the worst result so far. `clock` gives the time that events carry.
         """
         policy, policy_settings = chosen_policy(policy, policy_settings, changes=changes)
         limits = checked_limits(constraints)
@@ -141,7 +143,8 @@ class Study(Reader):
                 "policy_settings": policy_settings, "horizon": horizon,
                 "intervenable": intervenable, "costs": {} if costs is None else costs,
                 "noise_mean": noise_mean, "seed": seed, "factors": factors,
-                "knowledge": {} if knowledge is None else knowledge, "context": context, **limits,
+                "knowledge": {} if knowledge is None else knowledge, "context": context,
+                "failure_reward": failure_reward, **limits,
             }
         )  # fmt: skip
         refuse_odd_names(settings)
@@ -349,7 +352,8 @@ class Study(Reader):
         """Go on with other settings; the past is learned again.
 
         `changes` are settings of `create` by name: horizon, policy, policy_settings, intervenable,
-        max_interventions, forbidden, required, costs, noise_mean, knowledge, context.
+        max_interventions, forbidden, required, costs, noise_mean, knowledge, context,
+        failure_reward.
         """
         for name in FROZEN:
             if name in changes:
