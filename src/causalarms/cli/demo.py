@@ -25,6 +25,7 @@ from causalarms.graphs.graph import MARKS as GRAPHS
 from causalarms.graphs.graph import Graph, graph_errors
 from causalarms.models.belief import TIE, Belief, likely_graph
 from causalarms.policies.base import Policy, Suggestion
+from causalarms.search.constraints import Worth
 from causalarms.sem.ensembles import random_sem
 from causalarms.sem.linear_sem import MARK as SYSTEM
 from causalarms.sem.linear_sem import LinearSEM
@@ -222,7 +223,7 @@ def _record(
     """Everything that was found, next to the truth."""
     rows = all_interventions(sem.n_nodes, sem.regimes)
     # No intervention of the demo costs anything.
-    choice = belief.best(rows, sem.reward, np.zeros(len(rows)))
+    choice = belief.best(rows, sem.reward, Worth(np.zeros(len(rows))))
     found, best = rows[choice.row], sem.best_intervention()
     expected = sem.expected_reward(np.stack([found, best])).tolist()
     return {

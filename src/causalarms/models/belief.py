@@ -70,7 +70,7 @@ class Recommendation(NamedTuple):
     probability: float  # fraction of draws in which none is better by more than `tolerance`
     expected_loss: float  # net reward per round forgone by playing it for ever, on average
     draws: int
-    failing: float = math.nan  # probability that a trial of it fails; nan: nothing has failed
+    failing: float | None = None  # probability that a trial of it fails; None: nothing has failed
 
 
 class Choice(NamedTuple):
@@ -187,7 +187,7 @@ def recommend(
                 found.probability,
                 found.expected_loss,
                 belief.n_draws,
-                float(allowed.failing(chosen[None])[0]),
+                None if allowed.risk is None else float(allowed.failing(chosen[None])[0]),
             )
 
 

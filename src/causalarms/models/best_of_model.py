@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import FloatArray, Intervention, Interventions
+from causalarms.arrays import Intervention, Interventions
 from causalarms.errors import DataError, ModelError
 from causalarms.limits import MAX_PATTERN_NODES, MAX_SCORED_NODES
 from causalarms.models.linear import MechanismWeights, Scores, best_score, score_interventions

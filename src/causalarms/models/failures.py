@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from causalarms.arrays import FloatArray, IntArray, Intervention
-from causalarms.errors import ModelError
 from causalarms.limits import MAX_FAILURE_CELLS, MAX_FAILURE_SETS, MAX_FAILURE_SETTINGS
 from causalarms.search.constraints import Constraints, Risk
 from causalarms.search.factors import NOT_SET

@@ -300,10 +300,14 @@ class Policy(ABC):
     def state(self) -> dict[str, Any]:
         """Everything learned, as arrays and scalars."""
         # Alarms as one array: states hold arrays and numbers only. Floats hold integers exactly.
-        return {
-            "n_told": self.n_told,
-            "alarms": np.array(self.alarms, dtype=float).reshape(-1, len(Alarm._fields)),
-        } | nested("failures", self.failures.state()) | self.own_state()
+        return (
+            {
+                "n_told": self.n_told,
+                "alarms": np.array(self.alarms, dtype=float).reshape(-1, len(Alarm._fields)),
+            }
+            | nested("failures", self.failures.state())
+            | self.own_state()
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from an exported `state`, in a policy built with the same arguments."""

@@ -193,7 +193,10 @@ class CSLUCB(Policy):
 
     @property
     def _samples_missing(self) -> bool:
-        return bool((self._data.counts < self.min_samples)[self._exist].any())
+        missing = (self._data.counts < self.min_samples) & self._exist
+        if self.constraints.risk is not None:  # mechanisms of what mostly fails get no more rounds
+            missing &= self.constraints.reached
+        return bool(missing.any())
 
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self.exploring or self._scored is None:

@@ -139,8 +139,8 @@ class LinSEMTS(KnownGraph):
         drawn = self._draw(rng)
         if self.constraints.risk is not None and self.constraints.count(MAX_AT_RISK) is not None:
             # what a setting is worth then is not linear in its levels: they are compared one by one
-            parts = (self._order, self._graph, drawn, self.noise_mean, self.noise_mean)
-            draw = Draws(*(part[None] for part in parts))
+            mean = self.noise_mean[None]
+            draw = Draws(self._order[None], self._graph[None], drawn[None], mean, mean)
             one = most_optimistic(draw, self.reward, 0.5, self.constraints)
             return Suggestion(one.intervention, EXPLOIT, one.mean, why=Reason("draw"))
         best = best_intervention(

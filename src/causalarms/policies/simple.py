@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,13 @@ class Oracle(Policy):
     def constrain(self, constraints: Constraints) -> Self:
         self._best.clear()  # they were the best of all
         return super().constrain(constraints)
+
+    def fail(self, intervention: npt.ArrayLike) -> None:
+        self._best.clear()  # what mostly fails is no more allowed
+        super().fail(intervention)
+
+    def restore_own(self, state: dict[str, Any]) -> None:
+        self._best.clear()
 
     def learn(self, a: Intervention, x: FloatArray) -> None:
         pass

@@ -176,7 +176,9 @@ class Constraints:
     def failing(self, interventions: npt.ArrayLike) -> FloatArray:
         """How likely each of these rows (n, N) fails; nan as long as nothing has failed."""
         levels = self.levels(interventions)
-        return np.full(len(levels), math.nan) if self.risk is None else self.risk.probability(levels)
+        return (
+            np.full(len(levels), math.nan) if self.risk is None else self.risk.probability(levels)
+        )
 
     def interventions(self, most: int = MAX_LISTED) -> Levels:
         """All allowed interventions, (n, N), in lexicographic order of the levels."""
@@ -200,20 +202,22 @@ class Constraints:
 
     def reaches(self, node: int, regime: int) -> bool:
         """Whether some allowed intervention puts the node into this regime."""
-        return self._reached[node][regime]
+        return bool(self.reached[regime, node])
 
-    @cached_property
-    def _reached(self) -> tuple[tuple[bool, ...], ...]:
-        found = []
-        for node, count in enumerate(self.regimes):
-            reached = [False] * count  # the factors may set fewer regimes than there are
-            for regime, setting in enumerate(self.factors.settings(node)):
-                domain = self.rules.domain.copy()
-                for factor, level in setting:
-                    domain[factor] &= np.arange(domain.shape[1]) == level
-                reached[regime] = self.narrowed(domain) is not None
-            found.append(tuple(reached))
-        return tuple(found)
+    @property
+    def reached(self) -> BoolArray:
+        """Which regimes some allowed intervention puts each node into, (R, N)."""
+        if "reached" not in self._lists:
+            # the factors may set fewer regimes than there are
+            found = np.zeros((max(self.regimes), self.n_nodes), dtype=bool)
+            for node in range(self.n_nodes):
+                for regime, setting in enumerate(self.factors.settings(node)):
+                    domain = self.rules.domain.copy()
+                    for factor, level in setting:
+                        domain[factor] &= np.arange(domain.shape[1]) == level
+                    found[regime, node] = self.narrowed(domain) is not None
+            self._lists["reached"] = found
+        return np.asarray(self._lists["reached"])
 
     def priced(self, scale: float) -> Constraints:
         """The same with all costs times this: for rewards in other units."""

@@ -134,10 +134,10 @@ async def get_trial(service: Service, call: Call) -> Answer:
                     event.number,
                     event.at,
                     values_of(snapshot, before),
-                    settings.named.levels(before.intervention),
+                    levels,
                     str(event.data.get("reason", "")),
                 )
-                for event, before in snapshot.corrections.get(record.number, ())
+                for event, before, levels in snapshot.corrections.get(record.number, ())
             ],
             notes=[note for note in snapshot.ledger.notes if note.trial == record.number],
             far=service.views.far.get(record.number, []),

@@ -81,12 +81,8 @@ class StudyPolicy:
             self._start_over(ledger.settings, ledger.revision)
         began = time.perf_counter()
         for number in ledger.ended[self._followed :]:
-            record = ledger.trials[number]
             try:
-                if record.failed:
-                    self.policy.fail(executed(record))
-                elif record.learnable(self.policy.learns_from_gaps):
-                    self._learn(record)
+                self._take(ledger.trials[number])
                 self._followed += 1
             except BaseException:  # Ctrl+C too: the policy may hold half a round
                 self._revision = UNKNOWN_REVISION
@@ -102,11 +98,23 @@ class StudyPolicy:
         return len(ledger.ended) - followed
 
     def after(self, ledger: Ledger, rounds: int) -> Policy:
-        """The policy after the first so many rounds it learns from."""
-        # Rounds are counted as the policy counts them: without those it cannot learn from.
-        for record in ledger.learnable(self.policy.learns_from_gaps)[:rounds]:
-            self._learn(record)
+        """The policy after the first so many rounds it learns from, and failures among them."""
+        for number in ledger.ended:
+            if not rounds:
+                break
+            # Rounds are counted as the policy counts them: without those it cannot learn from.
+            rounds -= self._take(ledger.trials[number])
         return self.policy
+
+    def _take(self, record: Record) -> bool:
+        """A trial that ended; whether there was a result to learn from."""
+        if record.failed:
+            self.policy.fail(executed(record))
+            return False
+        learnable = record.learnable(self.policy.learns_from_gaps)
+        if learnable:
+            self._learn(record)
+        return learnable
 
     def choose(
         self, trial: int, pending: Sequence[Interventions], context: Mapping[str, float] = NOTHING

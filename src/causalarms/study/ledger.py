@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from math import isfinite
 from operator import itemgetter
@@ -22,6 +23,7 @@ from causalarms.errors import (
     shown,
 )
 from causalarms.limits import MAX_PENDING_TRIALS
+from causalarms.sem.factors import NamedFactors
 from causalarms.study import log as kinds
 from causalarms.study.log import Event, Keys, as_text, record_key
 from causalarms.study.records import Note
@@ -278,8 +280,27 @@ class Ledger:
         return replace(record, intervention=self._bits(event.data["executed"]))
 
     def _changed(self, event: Event) -> None:
+        before = self.settings.named
         self._settings = Settings.from_dict(self.settings.as_dict() | event.data["settings"])
+        if "factors" in event.data["settings"]:
+            self._renumber(before, self._settings.named)
         self.revision = event.number
+
+    def _renumber(self, before: NamedFactors, now: NamedFactors) -> None:
+        """The same levels of all trials as regimes of factors that have more levels now."""
+
+        @cache
+        def renumbered(bits: Bits) -> Bits:
+            rows = now.numbers.interventions([before.numbers_of(bits)])
+            return tuple(int(regime) for regime in rows[0])
+
+        for record in self.trials:
+            asked = dict(record.asked)
+            if asked:
+                asked["intervention"] = renumbered(tuple(asked["intervention"]))
+            self.trials[record.number] = replace(
+                record, intervention=renumbered(record.intervention), asked=asked or NOT_ASKED
+            )
 
     def _acknowledged(self, event: Event) -> None:
         self.acknowledged[int(event.data["alarm"])] = str(event.data.get("note", ""))

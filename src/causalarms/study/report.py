@@ -178,9 +178,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
     if beliefs.belief is None:
         return _best_average(beliefs)
     settings = beliefs.settings
-    found = recommend(
-        beliefs.belief, settings.reward_index, beliefs.allowed, tolerance=tolerance
-    )
+    found = recommend(beliefs.belief, settings.reward_index, beliefs.allowed, tolerance=tolerance)
     # Changing the sign of an interval exchanges its ends.
     mean, low, high = (beliefs.to_maximise(float(number)) for number in found.reward)
     basis = (
@@ -196,7 +194,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         cost=found.cost,
         probability=found.probability,
         expected_loss=found.expected_loss,
-        failing=found.failing,
+        failing=math.nan if found.failing is None else found.failing,
         basis=f"{len(beliefs.values)} rounds, {basis}",
         remarks=remarks(beliefs),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +20,7 @@ from causalarms.checks import as_mapping, as_sequence, choice, integer, number, 
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean, edge_constraints
 from causalarms.search.constraints import Constraints as NumberedConstraints
-from causalarms.sem.constraints import NAMES, Constraints, refuse_unreachable
+from causalarms.sem.constraints import NAMES, Constraints, refuse_unreachable, retired_levels
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import as_name, checked_name, node_index, node_names
 from causalarms.study.log import canonical
@@ -87,6 +87,21 @@ class Settings:
     def constraints(self) -> NumberedConstraints:
         """What may be executed."""
         return _limits(self).over(self.named)
+
+    def refuse_unreachable(self, retired: Collection[tuple[int, int]] = ()) -> None:
+        """SettingError for a level that is never allowed; those in `retired` may be there."""
+        movable = self.named.names if self.intervenable is None else self.intervenable
+        refuse_unreachable(self.constraints, self.named, movable, retired)
+
+    def with_levels(self, new: Any) -> list[dict[str, Any]]:
+        """The factors with `new` levels {factor: levels}, which come last: the others keep theirs."""
+        with refusals(self.nodes):
+            factors = self.named.as_list()
+            for name, levels in as_mapping("new_levels", new, "{factor: levels}").items():
+                entry = factors[self.named.factor(name)]
+                more = as_sequence(f"new_levels of {shown(name)}", levels, "a list of levels")
+                entry["levels"] = [*entry["levels"], *more]
+            return factors
 
     @property
     def known_edges(self) -> dict[str, Any]:
@@ -236,9 +251,9 @@ def _checked(given: Settings) -> Settings:
     )
     # Levels that set a node take edges away, so this is asked of the settings as a whole.
     _ = settings.known_edges  # refuses knowledge that contradicts itself
-    # A level that no rule allows is a slip in the rules: better said now than never played.
-    movable = named.names if settings.intervenable is None else settings.intervenable
-    refuse_unreachable(settings.constraints, named, movable)
+    # A level that no rule allows is a slip in the rules: better said now than never played. One that
+    # a rule names alone was retired in a running study; `Study.create` refuses that, too.
+    settings.refuse_unreachable(retired_levels(settings.forbidden, named))
     return settings
 
 

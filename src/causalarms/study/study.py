@@ -47,6 +47,7 @@ from causalarms.study.settings import (
     FORMAT,
     Settings,
     checked_limits,
+    refusals,
     refuse_odd_names,
     switches,
 )
@@ -148,6 +149,8 @@ class Study(Reader):
             }
         )  # fmt: skip
         refuse_odd_names(settings)
+        with refusals(nodes):
+            settings.refuse_unreachable()
         learner = refuse_what_cannot_run(settings, changes=changes)  # before there is a file
         # In memory first: the file is then made with its first event, in one transaction.
         study = cls(MemoryStore(), clock)
@@ -348,8 +351,14 @@ class Study(Reader):
             self._log.write(log.CORRECTED, data | deviation(record, bits))
         return self._warn_of(number)
 
-    def change_settings(self, **changes: Any) -> None:
+    def change_settings(
+        self, *, new_levels: Mapping[str, Sequence[Any]] | None = None, **changes: Any
+    ) -> None:
         """Go on with other settings; the past is learned again.
+
+        `new_levels` {factor: levels} come after those that there are. A level that is forbidden by
+        itself ("forbidden" has {factor: level}) is retired: it is not asked any more, and what was
+        learned with it stays.
 
         `changes` are settings of `create` by name: horizon, policy, policy_settings, intervenable,
         max_interventions, forbidden, required, costs, noise_mean, knowledge, context,
@@ -357,7 +366,8 @@ class Study(Reader):
         """
         for name in FROZEN:
             if name in changes:
-                raise StudyError(f"{name} cannot change: results were measured under it")
+                more = "; new_levels={...} adds levels" if name == "factors" else ""
+                raise StudyError(f"{name} cannot change: results were measured under it{more}")
         if "policy" in changes:
             # As of a new study: defaults of the other policy are not those of this one.
             given = changes.get("policy_settings")
@@ -367,14 +377,27 @@ class Study(Reader):
             with self._lock:
                 self._refresh()
                 before = self.settings
+            if new_levels is not None:
+                changes["factors"] = before.with_levels(new_levels)
             new = Settings.from_dict(before.as_dict() | changes)
+            refuse_odd_names(new)
             # Before it is written: a log with settings that cannot run could not be asked any more.
             refuse_what_cannot_run(new)
-            plain = {name: new.as_dict()[name] for name in changes}
+            plain = {name: getattr(new, name) for name in changes} | {
+                name: value for name, value in new.as_dict().items() if name in changes
+            }
             with self._lock, self._log.writing():
-                if self.settings.digest == before.digest:  # else others changed them meanwhile
-                    self._log.write(log.CHANGED, {"settings": plain})
-                    return
+                if self.settings.digest != before.digest:  # others changed them meanwhile
+                    continue
+                self._log.write(log.CHANGED, {"settings": plain})
+                pending = [self._ledger.trials[number] for number in self._ledger.pending]
+            for record in pending:
+                if not new.constraints.allows([record.intervention])[0]:
+                    self._warn(
+                        f"trial {record.number} is pending with a setting that is not allowed any "
+                        "more: abandon it unless it is under way"
+                    )
+            return
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
         """Write a remark (`text`) into the log, of one `trial` if it is named.

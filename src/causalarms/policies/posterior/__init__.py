@@ -251,14 +251,14 @@ class PosteriorPolicy(Policy):
                 self._next_regimes(played[-1], rng) if played else random_intervention(rng, allowed)
             )
             return Suggestion(first, EXPLORE, why=Reason("first two"))
-        scale = system.scale_of(self.reward)
+        scale, zero = system.scale_of(self.reward), system.in_data(0.0, self.reward)
         arms, worth = (None, None) if allowed.free else allowed_arms(allowed)
         last_alarm = self.alarms[-1].round if self.alarms else 0
         asked = Situation(
             reward=self.reward,
             regimes=self.regimes,
             arms=arms,
-            worth=None if worth is None else worth.in_units(scale, system.in_data(0.0, self.reward)),
+            worth=None if worth is None else worth.in_units(scale, zero),
             pending=_rows(pending, self.n_nodes),
             recent=recent.regimes(RECENT_ROUNDS),
             age=self.n_told - last_alarm + len(pending),
