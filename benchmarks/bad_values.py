@@ -363,6 +363,7 @@ def shown(results: list[dict[str, Any]]) -> Any:
 
 NONE, RANDOM, ABANDONED, LEVEL = KINDS = ("none", "random", "abandoned", "level")
 FAILING_FRACTION = 0.1  # of trials, at random
+LEAST_GAIN = 0.5  # of the best setting over the average one, in standard deviations of the noise
 
 
 class Failing(NamedTuple):
@@ -380,16 +381,18 @@ class Failing(NamedTuple):
 
 def play_failing(seed: int, kind: str, policy: str, nodes: int, trials: int) -> Failing:
     """A study at default settings, of a system whose reward has no switch."""
-    sem = random_sem(nodes, seed=stream(seed, "system"))
-    switches = [node for i, node in enumerate(sem.nodes) if i != sem.reward]
+    rng, unit = stream(seed, "system"), 0.0
+    while unit < LEAST_GAIN:  # else there would be nothing to find
+        sem = random_sem(nodes, seed=rng)
+        switches = [node for i, node in enumerate(sem.nodes) if i != sem.reward]
+        rows = all_interventions(nodes)
+        rows = rows[rows[:, sem.reward] == 0]
+        with_first = rows[:, sem.nodes.index(switches[0])] == 1
+        rewards = sem.expected_reward(rows)
+        # the same systems for all kinds
+        unit = float(rewards[~with_first].max() - rewards[~with_first].mean())
     names = dict(zip(switches, "abcdefghijkl", strict=False))
-    rows = all_interventions(nodes)
-    rows = rows[rows[:, sem.reward] == 0]
-    bad = np.zeros(len(rows), dtype=bool)
-    if kind == LEVEL:
-        bad = rows[:, sem.nodes.index(switches[0])] == 1
-    rewards = sem.expected_reward(rows)
-    unit = float(rewards[~bad].max() - rewards[~bad].mean())
+    best_working = float(rewards[~with_first].max() if kind == LEVEL else rewards.max())
     settings: dict[str, Any] = {} if policy == "default" else {"policy": policy}
     study = Study.create(
         None, nodes=sem.nodes, reward=sem.nodes[sem.reward], seed=seed,
@@ -400,7 +403,7 @@ def play_failing(seed: int, kind: str, policy: str, nodes: int, trials: int) -> 
     for number in range(trials):
         trial = study.ask()
         a = np.array([list(trial.intervention.values())], dtype=np.uint8)
-        regret += float(rewards[~bad].max() - sem.expected_reward(a)[0]) / unit
+        regret += float(best_working - sem.expected_reward(a)[0]) / unit
         fails = trial.levels["a"] == "on" if kind == LEVEL else kind != NONE and lost[number]
         ends.append(bool(fails))
         if fails and kind == ABANDONED:
@@ -414,7 +417,7 @@ def play_failing(seed: int, kind: str, policy: str, nodes: int, trials: int) -> 
     except TooEarlyError:
         return Failing(kind, policy, seed, sum(ends), sum(ends[trials // 2 :]), regret, False, 0.0)
     a = np.array([list(best.intervention.values())], dtype=np.uint8)
-    loss = float(rewards[~bad].max() - sem.expected_reward(a)[0]) / unit
+    loss = float(best_working - sem.expected_reward(a)[0]) / unit
     fails = kind == LEVEL and best.levels["a"] == "on"
     return Failing(kind, policy, seed, sum(ends), sum(ends[trials // 2 :]), regret, fails, loss)
 

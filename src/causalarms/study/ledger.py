@@ -291,7 +291,7 @@ class Ledger:
 
         @cache
         def renumbered(bits: Bits) -> Bits:
-            rows = now.numbers.interventions([before.numbers_of(bits)])
+            rows = now.numbers.interventions([before.numbers_of(bits) or []])
             return tuple(int(regime) for regime in rows[0])
 
         for record in self.trials:

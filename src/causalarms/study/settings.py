@@ -94,7 +94,7 @@ class Settings:
         refuse_unreachable(self.constraints, self.named, movable, retired)
 
     def with_levels(self, new: Any) -> list[dict[str, Any]]:
-        """The factors with `new` levels {factor: levels}, which come last: the others keep theirs."""
+        """The factors with `new` levels {factor: levels}; the others keep their numbers."""
         with refusals(self.nodes):
             factors = self.named.as_list()
             for name, levels in as_mapping("new_levels", new, "{factor: levels}").items():
@@ -251,8 +251,8 @@ def _checked(given: Settings) -> Settings:
     )
     # Levels that set a node take edges away, so this is asked of the settings as a whole.
     _ = settings.known_edges  # refuses knowledge that contradicts itself
-    # A level that no rule allows is a slip in the rules: better said now than never played. One that
-    # a rule names alone was retired in a running study; `Study.create` refuses that, too.
+    # A level that no rule allows is a slip in the rules: better said now than never played. One
+    # that a rule names alone was retired in a running study; `Study.create` refuses that, too.
     settings.refuse_unreachable(retired_levels(settings.forbidden, named))
     return settings
 
