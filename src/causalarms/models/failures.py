@@ -6,8 +6,8 @@ Beta(0.1, 0.4). The evidence of a hypothesis is a product of Beta functions, so 
 over all hypotheses is exact. The empty set says that failures are random. Names, orders and first
 levels of factors do not matter.
 
-What fails more often than not is avoided: levels, pairs of levels and tried settings. Of settings
-that are compared one by one, the probability enters what they are worth (`Worth`).
+What fails nearly always is not tried any more: levels, pairs of levels and tried settings. Of
+settings that are compared one by one, the probability enters what they are worth (`Worth`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ MAX_DECISIVE = 3
 BETA = (0.1, 0.4)
 PRIOR_OF_SIZE = (0.5, 0.25, 0.15, 0.1)  # of 0, 1, ... decisive factors
 NEGLIGIBLE = 1e-6  # a hypothesis less probable than this is left out
-MOSTLY = 0.5  # what fails more often is avoided, and never recommended
+MOSTLY = 0.5  # what fails more often is never recommended
+# What is more likely to fail is not tried any more. At one half, two failures by chance, or together
+# with what really fails, would be enough, and nothing could show any more that they were.
+NEARLY_ALWAYS = 0.8
 
 
 class Hypothesis(NamedTuple):
@@ -50,7 +53,7 @@ class FailureRates:
     >>> rates = FailureRates([2, 2], np.array([[0, 0], [1, 0], [1, 1]]), np.array([[3, 0], [0, 3], \
 [0, 2]]))
     >>> rates.probability(np.array([[0, 1], [1, 0], [1, NOT_SET]])).round(2).tolist()
-    [0.08, 0.93, 0.9]
+    [0.07, 0.91, 0.91]
     """
 
     def __init__(self, sizes: list[int], levels: IntArray, counts: IntArray) -> None:
@@ -93,8 +96,8 @@ class FailureRates:
             found += probability * rate[tuple(rows[:, f] for f in factors)]
         return found
 
-    def mostly(self, failed: IntArray) -> list[dict[int, int]]:
-        """Combinations of levels that fail more often than not, the likeliest first.
+    def nearly_always(self, failed: IntArray) -> list[dict[int, int]]:
+        """Combinations of levels that fail nearly always, the likeliest first.
 
         Levels and pairs of levels of the settings in `failed` (n, F), then these settings, if
         nothing smaller says so.
@@ -119,7 +122,7 @@ class FailureRates:
             avoided += [
                 (float(p), dict(group))
                 for p, group in zip(self.probability(rows), new, strict=True)
-                if p > MOSTLY
+                if p > NEARLY_ALWAYS
             ]
         # sorted is stable: among equals, levels come before pairs
         return [group for _, group in sorted(avoided, key=lambda found: -found[0])]
@@ -184,7 +187,7 @@ class FailureBelief:
         given = (levels != NOT_SET).all(axis=1)  # else by no levels of the factors
         levels, counts = levels[given], counts[given]
         rates = FailureRates(list(allowed.factors.levels), levels, counts)
-        avoided = rates.mostly(levels[counts[:, 1] > 0])
+        avoided = rates.nearly_always(levels[counts[:, 1] > 0])
         if self._avoiding is None or self._avoiding[:2] != (allowed, avoided):
             self._avoiding = allowed, avoided, allowed.avoiding(avoided)
         reward = self.lowest if np.isnan(self.told) else self.told
