@@ -99,7 +99,7 @@ def test_a_new_number_among_others() -> None:
         ({"new_levels": {"catalyst": ["Z"]}}, "level 'Z' is there twice"),
         ({"new_levels": {"catalist": ["W"]}}, "did you mean 'catalyst'"),
         ({"new_levels": {"catalyst": "W"}}, "a list of levels"),
-        ({"new_levels": ["W"]}, "new_levels must be a mapping"),
+        ({"new_levels": ["W"]}, "new_levels must be {factor: levels}"),
         ({"factors": {"heat": {}}}, "new_levels={...} adds levels"),
         ({"forbidden": [{"catalyst": ["X", "Y", "Z"]}]}, "nothing satisfies"),
         # a slip: no rule names the level alone

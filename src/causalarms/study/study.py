@@ -390,9 +390,10 @@ class Study(Reader):
                 if self.settings.digest != before.digest:  # others changed them meanwhile
                     continue
                 self._log.write(log.CHANGED, {"settings": plain})
-                pending = [self._ledger.trials[number] for number in self._ledger.pending]
-            for record in pending:
-                if not new.constraints.allows([record.intervention])[0]:
+            ledger = self.ledger()
+            for record in map(ledger.trial, ledger.pending):
+                allowed = ledger.settings.constraints
+                if not allowed.allows([record.intervention])[0]:
                     self._warn(
                         f"trial {record.number} is pending with a setting that is not allowed any "
                         "more: abandon it unless it is under way"
