@@ -431,9 +431,7 @@ def most_optimistic(
             # same way
             for start in np.argsort(-values, kind="stable")[:CLIMBS]
         ),
-        key=lambda found: float(
-            allowed.worth(found.intervention[None]).net(np.array([found.upper]))[0]
-        ),
+        key=lambda at: float(allowed.worth(at.intervention[None]).net(np.array([at.upper]))[0]),
     )
 
 

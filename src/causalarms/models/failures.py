@@ -30,8 +30,8 @@ BETA = (0.1, 0.4)
 PRIOR_OF_SIZE = (0.5, 0.25, 0.15, 0.1)  # of 0, 1, ... decisive factors
 NEGLIGIBLE = 1e-6  # a hypothesis less probable than this is left out
 MOSTLY = 0.5  # what fails more often is never recommended
-# What is more likely to fail is not tried any more. At one half, two failures by chance, or together
-# with what really fails, would be enough, and nothing could show any more that they were.
+# What is more likely to fail is not tried any more. At one half, two failures by chance, or next to
+# what really fails, would be enough, and nothing could show any more that they were.
 NEARLY_ALWAYS = 0.8
 
 

@@ -317,6 +317,17 @@ def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
     return Import(data | key_entry(key, data, encoded), encoded)
 
 
+def not_allowed(ledger: Ledger) -> list[str]:
+    """What to say of pending trials that the settings do not allow any more."""
+    allowed = ledger.settings.constraints
+    return [
+        f"trial {number} is pending with a setting that is not allowed any more: abandon it unless "
+        "it is under way"
+        for number in ledger.pending
+        if not allowed.allows([ledger.trials[number].intervention])[0]
+    ]
+
+
 def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[Warning]]]:
     """What to say of results that were just written, the first of them as this trial."""
     found: list[tuple[str, type[Warning]]] = []

@@ -29,6 +29,7 @@ FORMAT = 2  # of the `created` event
 DIRECTIONS = ("maximize", "minimize")
 KNOWLEDGE_KINDS = ("tiers", "excluded", "required")
 MASKS = ("allowed", "required")  # settings of a policy that can use knowledge
+FROZEN = ("nodes", "reward", "direction", "seed", "factors")  # results were measured under them
 CONSTRAINTS = ("max_interventions", "forbidden", "required")  # as people give them together
 LIMITS = ("intervenable", *CONSTRAINTS, "costs")  # fields of `Constraints`
 MIN_HORIZON, MAX_HORIZON = 500, 10**9
@@ -93,7 +94,22 @@ class Settings:
         movable = self.named.names if self.intervenable is None else self.intervenable
         refuse_unreachable(self.constraints, self.named, movable, retired)
 
-    def with_levels(self, new: Any) -> list[dict[str, Any]]:
+    def changed(
+        self, changes: Mapping[str, Any], new_levels: Any = None
+    ) -> tuple[Settings, dict[str, Any]]:
+        """These settings with `changes` and new levels of factors, and what an event says of it."""
+        for name in FROZEN:
+            if name in changes:
+                more = "; new_levels={...} adds levels" if name == "factors" else ""
+                raise StudyError(f"{name} cannot change: results were measured under it{more}")
+        if new_levels is not None:
+            changes = {**changes, "factors": self._with_levels(new_levels)}
+        new = Settings.from_dict(self.as_dict() | dict(changes))
+        refuse_odd_names(new)
+        said = new.as_dict()
+        return new, {name: said.get(name, getattr(new, name)) for name in changes}
+
+    def _with_levels(self, new: Any) -> list[dict[str, Any]]:
         """The factors with `new` levels {factor: levels}; the others keep their numbers."""
         with refusals(self.nodes):
             factors = self.named.as_list()

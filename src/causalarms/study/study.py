@@ -35,6 +35,7 @@ from causalarms.study.inputs import (
     as_values,
     checked_rounds,
     deviation,
+    not_allowed,
     prepare_import,
     remarks,
 )
@@ -59,7 +60,6 @@ DEFAULT_WORKER = "main"  # who asks without a name
 SLICE_SECONDS = 0.2  # of learning or choosing before others get their turn
 MAX_UNLOCKED_ATTEMPTS = 3  # in which others wrote meanwhile
 TURN_SECONDS = 0.001  # for other threads to take a lock that was released
-FROZEN = ("nodes", "reward", "direction", "seed", "factors")  # results were measured under them
 
 
 class Study(Reader):
@@ -356,18 +356,12 @@ class Study(Reader):
     ) -> None:
         """Go on with other settings; the past is learned again.
 
-        `new_levels` {factor: levels} come after those that there are. A level that is forbidden by
-        itself ("forbidden" has {factor: level}) is retired: it is not asked any more, and what was
-        learned with it stays.
+        `new_levels` {factor: levels} come after the others. A level that `forbidden` names by itself
+        {factor: level} is retired: it is not asked any more, and what was learned with it stays.
 
         `changes` are settings of `create` by name: horizon, policy, policy_settings, intervenable,
-        max_interventions, forbidden, required, costs, noise_mean, knowledge, context,
-        failure_reward.
+        max_interventions, forbidden, required, costs, noise_mean, knowledge, context, failure_reward.
         """
-        for name in FROZEN:
-            if name in changes:
-                more = "; new_levels={...} adds levels" if name == "factors" else ""
-                raise StudyError(f"{name} cannot change: results were measured under it{more}")
         if "policy" in changes:
             # As of a new study: defaults of the other policy are not those of this one.
             given = changes.get("policy_settings")
@@ -377,28 +371,16 @@ class Study(Reader):
             with self._lock:
                 self._refresh()
                 before = self.settings
-            if new_levels is not None:
-                changes["factors"] = before.with_levels(new_levels)
-            new = Settings.from_dict(before.as_dict() | changes)
-            refuse_odd_names(new)
+            new, plain = before.changed(changes, new_levels)
             # Before it is written: a log with settings that cannot run could not be asked any more.
             refuse_what_cannot_run(new)
-            plain = {name: getattr(new, name) for name in changes} | {
-                name: value for name, value in new.as_dict().items() if name in changes
-            }
             with self._lock, self._log.writing():
                 if self.settings.digest != before.digest:  # others changed them meanwhile
                     continue
                 self._log.write(log.CHANGED, {"settings": plain})
-            ledger = self.ledger()
-            for record in map(ledger.trial, ledger.pending):
-                allowed = ledger.settings.constraints
-                if not allowed.allows([record.intervention])[0]:
-                    self._warn(
-                        f"trial {record.number} is pending with a setting that is not allowed any "
-                        "more: abandon it unless it is under way"
-                    )
-            return
+            break
+        for message in not_allowed(self.ledger()):
+            self._warn(message)
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
         """Write a remark (`text`) into the log, of one `trial` if it is named.
