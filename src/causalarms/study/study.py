@@ -356,11 +356,10 @@ class Study(Reader):
     ) -> None:
         """Go on with other settings; the past is learned again.
 
-        `new_levels` {factor: levels} come after the others. A level that `forbidden` names by itself
-        {factor: level} is retired: it is not asked any more, and what was learned with it stays.
-
         `changes` are settings of `create` by name: horizon, policy, policy_settings, intervenable,
-        max_interventions, forbidden, required, costs, noise_mean, knowledge, context, failure_reward.
+        max_interventions, forbidden, required, costs, noise_mean, knowledge, context and
+        failure_reward. A level that is forbidden by itself {factor: level} is retired: it is not
+        asked any more, and what was learned stays. `new_levels` {factor: levels} come last.
         """
         if "policy" in changes:
             # As of a new study: defaults of the other policy are not those of this one.
