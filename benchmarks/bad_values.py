@@ -470,8 +470,15 @@ def main_failing() -> None:
 
 
 def main() -> None:
-    parts = {"outliers": main_outliers, "far": main_far, "missing": main_missing}
-    run_part(__doc__, parts | {"failing": main_failing})
+    run_part(
+        __doc__,
+        {
+            "outliers": main_outliers,
+            "far": main_far,
+            "missing": main_missing,
+            "failing": main_failing,
+        },
+    )
 
 
 if __name__ == "__main__":
