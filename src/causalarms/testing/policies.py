@@ -31,7 +31,7 @@ CHANGE = 220  # of the world, so that detectors have something to find
 FEW = 30  # rounds that are gone on with after a state was restored
 NOISE_ONLY = 80  # times two rounds of nothing but noise
 DRAWS = 5
-FAILURES = 8  # and twice as many as there were rounds
+FAILURES = 8  # and five times as many as there were rounds
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _does_not_ask_what_mostly_fails(case: PolicyCase) -> None:
     for n_rounds in case.moments(0, 5 / 300, 62 / 300, 1):
         policy, numbers = case.told(n_rounds), _rng()
         node = int(np.flatnonzero(policy.regimes > 1)[0])
-        for _ in range(2 * n_rounds + FAILURES):
+        for _ in range(5 * n_rounds + FAILURES):
             tried = numbers.integers(0, policy.regimes)
             tried[node] = 1
             policy.fail(tried)
