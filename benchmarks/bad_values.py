@@ -1,6 +1,6 @@
-"""Values that are wrong or missing: outliers, typing errors, gaps.
+"""Values that are wrong or missing: outliers, typing errors, gaps; trials that fail.
 
-`python benchmarks/bad_values.py outliers|far|missing [options]`; each has --help.
+`python benchmarks/bad_values.py outliers|far|missing|failing [options]`; each has --help.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from rich.console import Console
 
-from causalarms import LinearSEM, make_policy, random_sem
+from causalarms import LinearSEM, Study, make_policy, random_sem
+from causalarms.errors import TooEarlyError
 from causalarms.models.belief import summary
 from causalarms.policies.base import Policy
 from causalarms.rng import stream
+from causalarms.search.constraints import Worth
 from causalarms.sem.rewards import all_interventions
 from causalarms.study import suspects
 from causalarms.study.suspects import WINDOW, far_from
@@ -251,7 +253,7 @@ def covered(policy: Policy, sem: LinearSEM, rows: Rows, seed: int) -> dict[str, 
     some = stream(seed, "predicted").choice(len(rows), PREDICTIONS, replace=False)
     shown = summary(belief.rewards(rows[some], policy.reward))
     truth = sem.expected_reward(rows[some])
-    best = belief.best(rows, policy.reward, np.zeros(len(rows)))
+    best = belief.best(rows, policy.reward, Worth(np.zeros(len(rows))))
     reward = float(sem.expected_reward(rows[best.row][None])[0])
     return {
         "predict": ((shown.low <= truth) & (truth <= shown.high)).tolist(),
@@ -357,8 +359,126 @@ def shown(results: list[dict[str, Any]]) -> Any:
     return made
 
 
+# -- trials that fail ------------------------------------------------------------------------------
+
+NONE, RANDOM, ABANDONED, LEVEL = KINDS = ("none", "random", "abandoned", "level")
+FAILING_FRACTION = 0.1  # of trials, at random
+LEAST_GAIN = 0.5  # of the best setting over the average one, in standard deviations of the noise
+
+
+class Failing(NamedTuple):
+    """One study; regrets are in units of the best minus the average reward of what works."""
+
+    kind: str
+    policy: str
+    seed: int
+    failed: int  # trials
+    late: int  # of them in the second half
+    regret: float  # of all settings that were asked
+    best_fails: bool  # whether best() recommends what mostly fails
+    best_loss: float
+
+
+def play_failing(seed: int, kind: str, policy: str, nodes: int, trials: int) -> Failing:
+    """A study at default settings, of a system whose reward has no switch."""
+    rng, unit = stream(seed, "system"), 0.0
+    while unit < LEAST_GAIN:  # else there would be nothing to find
+        sem = random_sem(nodes, seed=rng)
+        switches = [node for i, node in enumerate(sem.nodes) if i != sem.reward]
+        rows = all_interventions(nodes)
+        rows = rows[rows[:, sem.reward] == 0]
+        with_first = rows[:, sem.nodes.index(switches[0])] == 1
+        rewards = sem.expected_reward(rows)
+        # the same systems for all kinds
+        unit = float(rewards[~with_first].max() - rewards[~with_first].mean())
+    names = dict(zip(switches, "abcdefghijkl", strict=False))
+    best_working = float(rewards[~with_first].max() if kind == LEVEL else rewards.max())
+    settings: dict[str, Any] = {} if policy == "default" else {"policy": policy}
+    study = Study.create(
+        None, nodes=sem.nodes, reward=sem.nodes[sem.reward], seed=seed,
+        factors={name: {"acts_on": [node], "effect": "free"} for node, name in names.items()},
+        **settings,
+    )  # fmt: skip
+    ends, regret, lost = [], 0.0, stream(seed, "failures").random(trials) < FAILING_FRACTION
+    for number in range(trials):
+        trial = study.ask()
+        a = np.array([list(trial.intervention.values())], dtype=np.uint8)
+        regret += float(best_working - sem.expected_reward(a)[0]) / unit
+        fails = trial.levels["a"] == "on" if kind == LEVEL else kind != NONE and lost[number]
+        ends.append(bool(fails))
+        if fails and kind == ABANDONED:
+            study.abandon(trial)
+        elif fails:
+            study.fail(trial)
+        else:
+            study.tell(trial, sem.sample(a, stream(seed, "noise", number))[0])
+    try:
+        best = study.best()
+    except TooEarlyError:
+        return Failing(kind, policy, seed, sum(ends), sum(ends[trials // 2 :]), regret, False, 0.0)
+    a = np.array([list(best.intervention.values())], dtype=np.uint8)
+    loss = float(best_working - sem.expected_reward(a)[0]) / unit
+    fails = kind == LEVEL and best.levels["a"] == "on"
+    return Failing(kind, policy, seed, sum(ends), sum(ends[trials // 2 :]), regret, fails, loss)
+
+
+def main_failing() -> None:
+    """Trials that fail: how many, what is recommended, and what random failures cost.
+
+    `python benchmarks/bad_values.py failing [--runs 40] [--trials 80] [--first 70000]`.
+    Random systems, every node but the reward with a switch, in a study with default settings.
+    "level": every trial with the first switch on fails. "random": one trial in ten fails, whatever
+    was set; "abandoned": the same trials are abandoned, which costs their results and says nothing
+    about their settings; "none": nothing fails. Paired: the same systems, noise and failures.
+    """
+    parser = argparse.ArgumentParser(
+        description=main_failing.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--trials", type=int, default=80)
+    parser.add_argument("--nodes", type=int, default=5)
+    parser.add_argument("--first", type=int, default=70_000, help="seed of the first system")
+    parser.add_argument("--policy", default="default")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--keep", type=Path, help="a file for one line of JSON per run")
+    given = parser.parse_args()
+    found: dict[str, list[Failing]] = {kind: [] for kind in given.kinds.split(",")}
+    for seed in range(given.first, given.first + given.runs):
+        for kind, runs in found.items():
+            runs.append(play_failing(seed, kind, given.policy, given.nodes, given.trials))
+            if given.keep is not None:
+                with given.keep.open("a") as file:
+                    file.write(json.dumps(runs[-1]._asdict()) + "\n")
+    made = table(
+        f"{given.policy}, {given.runs} systems of {given.nodes} nodes, {given.trials} trials",
+        "failures", "failed", "in the second half", "best() fails", "loss of best()", "regret",
+        "to none", "95 %",
+    )  # fmt: skip
+    for kind, runs in found.items():
+        mine = np.array([run.regret for run in runs])
+        other = np.array([run.regret for run in found.get(NONE, runs)])
+        low, high = ratio_interval(mine, other)
+        comparable = kind not in (NONE, LEVEL)  # else the best setting is another
+        made.add_row(
+            kind, str(sum(run.failed for run in runs)), str(sum(run.late for run in runs)),
+            str(sum(run.best_fails for run in runs)),
+            f"{np.mean([run.best_loss for run in runs]):.3f}", f"{mine.mean():.1f}",
+            f"{mine.mean() / other.mean():.2f}" if comparable else "",
+            f"{low:.2f}-{high:.2f}" if comparable else "",
+        )  # fmt: skip
+    Console(width=140).print(made)
+
+
 def main() -> None:
-    run_part(__doc__, {"outliers": main_outliers, "far": main_far, "missing": main_missing})
+    run_part(
+        __doc__,
+        {
+            "outliers": main_outliers,
+            "far": main_far,
+            "missing": main_missing,
+            "failing": main_failing,
+        },
+    )
 
 
 if __name__ == "__main__":

@@ -19,6 +19,12 @@ MAX_DRAWN_FROM_LIST = 2**16  # allowed ones listed for one random choice: 0.1 s
 MAX_BENT_NODES = 14  # of a simulated world that is not linear: 2^14 means of 10,000 samples, 5 s
 MAX_RATIOS = 2**12  # allowed ones whose information ratios are compared: 100 draws take 1 s
 MAX_COMPARED = 2**14  # allowed ones that `study.best` compares in each of 400 draws: 50 MiB
+MAX_AT_RISK = 2**15  # whose probability of failing is weighed: 0.1 s; of more, what mostly fails
+
+# Failing: 20 factors may decide by threes, 60 by twos, more one by one
+MAX_FAILURE_SETS = 2000  # of factors that may decide whether a trial fails: 20 ms
+MAX_FAILURE_CELLS = 4096  # combinations of levels of such a set
+MAX_FAILURE_SETTINGS = 4096  # the last ones tried, from which is learned what fails
 
 # Nodes
 MAX_NODES = 10_000  # of a system: weights of two regimes take 1.6 GB

@@ -55,6 +55,52 @@ def test_a_study_in_levels(tmp_path: Path) -> None:
     assert (wrong.code, "no level 'odd'" in wrong.err) == (1, True)
 
 
+def test_levels_come_and_go_and_failures_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    done(
+        "create", path, "--nodes", "rate,yield", "--reward", "yield", "--failure-reward", "-5",
+        "--factor", "catalyst=old,new,none", "--factor", "heat", "--forbid", "catalyst=new,heat",
+    )  # fmt: skip
+    with Study.open(path) as study:
+        assert study.settings.failure_reward == -5.0
+        for number in range(24):
+            trial = study.ask()
+            if trial.levels["heat"] == "on":
+                study.fail(trial)
+            else:
+                study.tell(trial, [number % 3, number % 5])
+    assert "a trial of it fails with probability" in done("best", path)
+    assert "a trial of it fails with probability" in done("predict", path, "--switch", "heat")
+    assert "fails with probability" in done("show", path)
+    done("report", path, "--out", tmp_path / "r.html")
+    assert '"failing":0.' in (tmp_path / "r.html").read_text()
+    words = done("change", path, "--retire", "catalyst=none", "--new-level", "catalyst=newer,7")
+    assert words == f"changed new_levels, forbidden of {path}\n"
+    changed = json.loads(
+        done("change", path, "--failure-reward", "-1", "--cost", "heat=2", "--json")
+    )
+    assert changed["settings"]["forbidden"] == [
+        {"catalyst": "new", "heat": "on"}, {"catalyst": "none"}
+    ]  # fmt: skip
+    assert changed["settings"]["factors"][0]["levels"] == ["old", "new", "none", "newer", 7]
+    assert (changed["settings"]["failure_reward"], changed["warnings"]) == (-1.0, [])
+    done(
+        "change",
+        path,
+        "--forbid",
+        "catalyst=7",
+        "--policy",
+        "posterior,refresh=2",
+        "--horizon",
+        "90",
+    )
+    with Study.open(path, read_only=True) as study:
+        assert study.settings.forbidden == ({"catalyst": 7},)
+        assert study.settings.policy_settings["refresh"] == 2
+    for wrong, code in (((), 2), (("--retire", "catalyst=odd"), 1), (("--new-level", "odd=1"), 1)):
+        assert run("study", "change", path, *wrong).code == code
+
+
 def test_wrong_words(tmp_path: Path) -> None:
     common = ("create", tmp_path / "s.db", "--nodes", "a,b,y", "--reward", "y")
     for more, code, message in (

@@ -8,9 +8,10 @@ import pytest
 
 from causalarms.models.belief import Belief, summary
 from causalarms.posterior.base import Draws
+from causalarms.search.constraints import Worth
 
 ROWS = np.array([[1, 1], [1, 0], [0, 1], [0, 0]], dtype=np.uint8)
-FREE = np.zeros(4)
+FREE = Worth(np.zeros(4))
 
 
 class Told(Belief):
@@ -33,7 +34,7 @@ def belief(table: list[list[float]]) -> Told:
 
 def test_of_equally_good_ones_the_one_with_the_fewest_switches_is_named() -> None:
     found = belief([[1.0, 1.0, 0.0, 1.0], [2.0, 2.0, 5.0, 2.0]]).best(
-        ROWS, 1, np.array([0.0, 0.0, 9.0, 0.0])
+        ROWS, 1, Worth(np.array([0.0, 0.0, 9.0, 0.0]))
     )
     assert found.row == 3
     assert found.probability == 1.0
@@ -50,7 +51,7 @@ def test_probability_and_loss_are_averages_over_draws() -> None:
     found = made.best(ROWS, 1, FREE)
     assert (found.row, found.probability, found.expected_loss) == (0, 0.5, 1.0)
     assert made.best(ROWS, 1, FREE, tolerance=2.0).probability == 1.0
-    dear = made.best(ROWS, 1, np.array([2.0, 0.0, 0.0, 0.0]))
+    dear = made.best(ROWS, 1, Worth(np.array([2.0, 0.0, 0.0, 0.0])))
     assert (dear.row, dear.expected_loss) == (2, 0.5)
 
 

@@ -255,11 +255,11 @@ def test_average_weights_and_decisions_after_a_round_are_those_of_listing_all_gr
     score_parent_sets(model.sets, model.regressions, 1.0, outcome, False)
     arms = all_interventions(3, np.array(regimes))
     chosen = (arms.T[:, None, :] == np.arange(3)[None, :, None]).astype(float)
-    cost = np.linspace(0.0, 0.3, len(arms))
+    cost, keep = np.linspace(0.0, 0.3, len(arms)), np.linspace(1.0, 0.5, len(arms))
     learned = Learned(
         model.regressions, model.sets.fraction, model.weights, model.intercept, np.ones(3)
     )
-    decisions = Decisions(np.ascontiguousarray(chosen), cost, 2)
+    decisions = Decisions(np.ascontiguousarray(chosen), keep, cost, 2)
     found = expected_rewards(model, learned, outcome, decisions)
     rewards, logs = [], []
     for o, order in enumerate(orders):
@@ -272,7 +272,7 @@ def test_average_weights_and_decisions_after_a_round_are_those_of_listing_all_gr
         rewards.append(expected_values(weights, intercept, np.array(order), arms)[:, 2])
     share = np.exp(np.array(logs) - np.logaddexp.reduce(logs))
     assert share.max() < 0.99  # else the orders are not tested
-    np.testing.assert_allclose(found + cost, share @ np.array(rewards), atol=0.02)
+    np.testing.assert_allclose((found + cost) / keep, share @ np.array(rewards), atol=0.02)
 
 
 def drawn(
@@ -301,7 +301,7 @@ def test_a_pending_round_counts_as_one_that_was_told() -> None:
     order = [[0, 1, 2]]
     model = model_with(posterior, order, MANY)
     chosen = (arms.T[:, None, :] == np.arange(2)[None, :, None]).astype(float)
-    decisions = Decisions(np.ascontiguousarray(chosen), np.zeros(len(arms)), 2)
+    decisions = Decisions(np.ascontiguousarray(chosen), np.ones(len(arms)), np.zeros(len(arms)), 2)
     pending, candidates = arms[5:6], arms[[0, 3, 6]]
     kept = [array.copy() for array in model.regressions]
     found = losses_after(model, draws, pending, candidates, 1.0, decisions)

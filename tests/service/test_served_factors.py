@@ -23,6 +23,31 @@ FACTORS: dict[str, Any] = {
 }
 
 
+def test_failures_and_new_levels_are_seen_by_who_follows(tmp_path: Path) -> None:
+    with Study.create(tmp_path / "s.db", NODES, "yield", factors=FACTORS, seed=1) as study:
+        tell_some(study, 12)
+        with (
+            served(tmp_path / "s.db") as site,
+            RemoteStudy(f"http://127.0.0.1:{site.port}") as remote,
+        ):
+            assert np.isnan(remote.best().failing)
+            trial = remote.ask(worker="v")
+            remote.fail(trial)
+            best = study.best()
+            assert remote.best() == best
+            assert 0 < best.failing < 1
+            assert remote.predict([{"load": 4}]) == study.predict([{"load": 4}])
+            study.correct(3, [950.0, 1.0, 2.0], "typed wrong")
+            study.change_settings(new_levels={"load": [5]}, forbidden=[{"load": 1}])
+            assert remote.best() == study.best()
+            assert site("GET", "trials/3").json["corrections"][0]["levels"].keys() == {
+                "load",
+                "pump",
+            }
+            assert remote.ask(worker="v").levels["load"] != 1
+            assert next(f["levels"] for f in site("GET", "study").json["factors"]) == [1, 2.5, 4, 5]
+
+
 def tell_some(study: Study, rounds: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(rounds):

@@ -34,6 +34,7 @@ COMMANDS = {  # name -> (module of causalarms.cli, what it is for)
 
 STUDY_COMMANDS = {
     "create": ("study_files", "Begin a study in a new file."),
+    "change": ("study_files", "Go on with other settings: rules, costs, levels, policy."),
     "ask": ("study_commands", "Ask for the next intervention to try."),
     "tell": ("study_commands", "Tell the result of a trial."),
     "fail": ("study_commands", "Say that a trial was carried out and gave no result."),

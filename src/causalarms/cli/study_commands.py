@@ -186,6 +186,8 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
             f"best with probability {shown_probability(found.probability)}, expected loss "
             f"{loss} per round"
         )
+    if found.failing == found.failing:
+        say(f"a trial of it fails with probability {shown_probability(found.failing)}")
     for remark in found.remarks:
         say(f"remark: {remark.text}")
     if found.stayed:
@@ -237,6 +239,8 @@ def predict(file: StudyPlace, switch: str, context: tuple[str, ...], as_json: bo
         for node, e in found["expected"].items()
     ]
     print_table(["node", "expected", "low", "high"], rows)
+    if found["failing"] is not None:
+        say(f"a trial of it fails with probability {shown_probability(found['failing'])}")
 
 
 @study_command
@@ -429,7 +433,9 @@ def _print_screen(record: dict[str, Any]) -> None:
         chance = best.probability
         sure = "" if chance != chance else f", best with probability {shown_probability(chance)}"
         reward, interval = _with_interval(best.reward, best.low, best.high)
-        say(f"best    {best.words}: {reward}{interval}{sure}")
+        fails = best.failing
+        risk = "" if fails != fails else f", fails with probability {shown_probability(fails)}"
+        say(f"best    {best.words}: {reward}{interval}{sure}{risk}")
         for remark in best.remarks:
             say(f"remark  {remark.text}")
         if best.rivals:

@@ -20,6 +20,14 @@ from causalarms.cli.options import (
     with_settings,
 )
 from causalarms.cli.study_options import (
+    COST,
+    FAILURE_REWARD,
+    FORBID,
+    HORIZON,
+    INTERVENABLE,
+    MAX_INTERVENTIONS,
+    POLICY,
+    REQUIRE,
     Address,
     StudyPlace,
     factors,
@@ -58,14 +66,8 @@ from causalarms.tables.write import columns_text
 @click.option(
     "--changes", is_flag=True, help="Watch for mechanisms that change while you experiment."
 )
-@click.option(
-    "--policy",
-    metavar="NAME[,SETTING=VALUE...]",
-    help="Policy that chooses interventions  [default: posterior]",
-)
-@click.option(
-    "--horizon", type=int, help="Number of rounds you expect to run  [default: 100 per node]"
-)
+@POLICY
+@HORIZON
 @click.option(
     "--factor",
     multiple=True,
@@ -84,37 +86,15 @@ from causalarms.tables.write import columns_text
     metavar="FACTOR=LEVEL,...",
     help="Levels that fix the value of the nodes: then nothing else causes them.",
 )
-@click.option(
-    "--intervenable",
-    metavar="A,B,...",
-    help="Nodes or factors that may be switched (default: all).",
-)
-@click.option(
-    "--max-interventions",
-    type=int,
-    help="Largest number of factors that are away from their first level in one trial.",
-)
-@click.option(
-    "--forbid",
-    multiple=True,
-    metavar="A,B=LEVEL,...",
-    help="Factors, or levels of them, that must not be on together; may be repeated.",
-)
-@click.option(
-    "--require",
-    multiple=True,
-    metavar="A=LEVEL,B=LEVEL",
-    help="Levels that are set together or not at all; may be repeated.",
-)
+@INTERVENABLE
+@MAX_INTERVENTIONS
+@FORBID
+@REQUIRE
 @TIERS
 @edges("--exclude-edge", words="Edge that does not exist.")
 @edges("--require-edge", words="Edge that exists.")
-@click.option(
-    "--cost",
-    multiple=True,
-    metavar="FACTOR[:LEVEL]=COST",
-    help="Cost of a level, or of any level but the first, in units of the reward; may be repeated.",
-)
+@COST
+@FAILURE_REWARD
 @click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
 @click.option("--seed", type=int, default=0, help="Seed of all random numbers.")
 def create(
@@ -136,6 +116,7 @@ def create(
     exclude_edge: tuple[str, ...],
     require_edge: tuple[str, ...],
     cost: tuple[str, ...],
+    failure_reward: float | None,
     noise_mean: float | None,
     seed: int,
     as_json: bool,
@@ -145,7 +126,7 @@ def create(
     from causalarms.study import Study
 
     constraints: dict[str, Any] = {
-        "forbidden": [levels(group) if "=" in group else names(group) or [] for group in forbid],
+        "forbidden": _forbidden(forbid),
         "required": [levels(group) for group in require],
     }
     if max_interventions is not None:
@@ -168,6 +149,7 @@ def create(
         changes=changes,
         knowledge=knowledge(tier, exclude_edge, require_edge),
         context=names(context) or (),
+        failure_reward=failure_reward,
     ) as study:
         emit(
             as_json,
@@ -175,6 +157,62 @@ def create(
             f"created {file}: {len(study.nodes)} nodes, reward {reward}",
             *filter(None, [not_compared(study.settings.policy)]),
         )
+
+
+@study_command
+@click.option(
+    "--retire",
+    multiple=True,
+    metavar="FACTOR=LEVEL",
+    help="A level that must not be set any more; may be repeated.",
+)
+@click.option(
+    "--new-level",
+    multiple=True,
+    metavar="FACTOR=LEVEL,...",
+    help="Levels that a factor has from now on as well; may be repeated.",
+)
+@INTERVENABLE
+@MAX_INTERVENTIONS
+@FORBID
+@REQUIRE
+@COST
+@FAILURE_REWARD
+@POLICY
+@HORIZON
+def change(file: StudyPlace, as_json: bool, **given: Any) -> None:
+    """Go on with other settings; what was learned stays.
+
+    What is named replaces what there was, all rules of --forbid those before them. A level is
+    retired besides them.
+    """
+    changes = {
+        name: given[name]
+        for name in ("max_interventions", "failure_reward", "horizon")
+        if given[name] is not None
+    }
+    if given["policy"] is not None:
+        changes["policy"], changes["policy_settings"] = with_settings(given["policy"])
+    if given["intervenable"] is not None:
+        changes["intervenable"] = names(given["intervenable"])
+    if given["require"]:
+        changes["required"] = [levels(group) for group in given["require"]]
+    if given["cost"]:
+        changes["costs"] = _costs(given["cost"])
+    if given["new_level"]:
+        new = factors(given["new_level"]) or {}
+        changes["new_levels"] = {name: entry.get("levels", []) for name, entry in new.items()}
+    messages: list[str] = []
+    with open_study(file_of(file)) as study, collected_warnings(messages, show=not as_json):
+        if given["forbid"] or given["retire"]:
+            before = [] if given["forbid"] else study.settings.as_dict()["forbidden"]
+            retired = [levels(level) for level in given["retire"]]
+            changes["forbidden"] = [*before, *_forbidden(given["forbid"]), *retired]
+        if not changes:
+            raise click.UsageError("say what to change: causalarms study change --help")
+        study.change_settings(**changes)
+        record = {"file": str(file), "settings": study.settings.as_dict(), "warnings": messages}
+    emit(as_json, record, f"changed {', '.join(changes)} of {file}")
 
 
 @study_command
@@ -421,6 +459,11 @@ def graph(
     if found.unknown():
         few = unknown(found, named)
         say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
+
+
+def _forbidden(given: tuple[str, ...]) -> list[Any]:
+    """`A,B` are factors that are not moved together; with a level, levels."""
+    return [levels(group) if "=" in group else names(group) or [] for group in given]
 
 
 def _costs(given: tuple[str, ...]) -> dict[str, Any]:

@@ -28,6 +28,48 @@ if TYPE_CHECKING:
 
 TOKEN = "CAUSALARMS_TOKEN"  # in the environment: arguments of commands are seen by all users
 
+POLICY = click.option(
+    "--policy",
+    metavar="NAME[,SETTING=VALUE...]",
+    help="Policy that chooses interventions  [default: posterior]",
+)
+HORIZON = click.option(
+    "--horizon", type=int, help="Number of rounds you expect to run  [default: 100 per node]"
+)
+INTERVENABLE = click.option(
+    "--intervenable",
+    metavar="A,B,...",
+    help="Nodes or factors that may be switched (default: all).",
+)
+MAX_INTERVENTIONS = click.option(
+    "--max-interventions",
+    type=int,
+    help="Largest number of factors that are away from their first level in one trial.",
+)
+FORBID = click.option(
+    "--forbid",
+    multiple=True,
+    metavar="A,B=LEVEL,...",
+    help="Factors, or levels of them, that must not be on together; may be repeated.",
+)
+REQUIRE = click.option(
+    "--require",
+    multiple=True,
+    metavar="A=LEVEL,B=LEVEL",
+    help="Levels that are set together or not at all; may be repeated.",
+)
+COST = click.option(
+    "--cost",
+    multiple=True,
+    metavar="FACTOR[:LEVEL]=COST",
+    help="Cost of a level, or of any level but the first, in units of the reward; may be repeated.",
+)
+FAILURE_REWARD = click.option(
+    "--failure-reward",
+    type=float,
+    help="What a failed trial is worth, in units of the reward  [default: the worst result so far]",
+)
+
 
 @dataclass(frozen=True)
 class Address:

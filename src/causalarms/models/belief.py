@@ -17,16 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
-from causalarms.errors import ModelError
+from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_COMPARED
+from causalarms.models.failures import MOSTLY
 from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import likely_edges
 from causalarms.posterior.prior import MechanismPrior, kernel_prior
 from causalarms.posterior.sharing import cells_by_regime
 from causalarms.posterior.weights import RandomNumbers, draw_weights
 from causalarms.search.best import best_intervention
-from causalarms.search.constraints import Constraints
+from causalarms.search.constraints import Constraints, Worth
 from causalarms.sem.regimes import Counts, existing, regime_counts, topological_order
 from causalarms.sem.rewards import expected_values
 from causalarms.statistics.units import Units
@@ -61,6 +62,7 @@ class Recommendation(NamedTuple):
     probability: float
     expected_loss: float  # net reward per round forgone by playing it for ever, on average
     draws: int
+    failing: float | None = None  # probability that a trial of it fails; None: nothing has failed
 
 
 class Choice(NamedTuple):
@@ -101,13 +103,13 @@ class Belief:
         return rewards_of(self.draws, rows, reward)
 
     def best(
-        self, rows: Interventions, reward: int, cost: FloatArray, *, tolerance: float = 0.0
+        self, rows: Interventions, reward: int, worth: Worth, *, tolerance: float = 0.0
     ) -> Choice:
         """The best of these interventions.
 
         rows        (n, N) interventions
         reward      the node to maximise
-        cost        (n,) of each intervention
+        worth       of each intervention
         tolerance   net reward by which another may be better
 
         Interventions that differ only in nodes without an effect on the reward are ties. Of those
@@ -115,7 +117,7 @@ class Belief:
         chosen.
         """
         rewards = self.rewards(rows, reward)
-        net = rewards - cost
+        net = worth.net(rewards)
         mean, changes = net.mean(axis=0), (rows != 0).sum(axis=1)
         # Draws of the same posterior give interventions without a difference the same mean up to
         # rounding, or a difference of either sign.
@@ -154,25 +156,30 @@ def recommend(
 
     All allowed interventions are compared. If there are too many, those that are best in some draw
     are compared, and then the neighbours of the best until none of them is better.
+    What fails more often than not is not recommended: a TooEarlyError if everything does.
     `tolerance` is the net reward by which another may be better.
     """
     few = allowed.count(MAX_COMPARED) is not None
-    rows = candidates(belief, reward, allowed)
+    rows = _working(candidates(belief, reward, allowed), allowed)
+    if not len(rows):
+        raise TooEarlyError("every setting that is allowed fails more often than not so far")
     while True:
-        cost = allowed.cost(rows)
-        found = belief.best(rows, reward, cost, tolerance=tolerance)
+        worth = allowed.worth(rows)
+        found = belief.best(rows, reward, worth, tolerance=tolerance)
         chosen = rows[found.row]
         known = len(rows)
         if not few:
-            rows = np.unique(np.concatenate([rows, allowed.neighbours(chosen)]), axis=0)
+            near = _working(allowed.neighbours(chosen), allowed)
+            rows = np.unique(np.concatenate([rows, near]), axis=0)
         if len(rows) == known:  # nothing near the best is left to compare it with
             return Recommendation(
                 chosen.copy(),
                 found.reward,
-                float(cost[found.row]),
+                float(worth.cost[found.row]),
                 tempered(found.probability, belief.counts, allowed.regimes),
                 found.expected_loss,
                 belief.n_draws,
+                None if allowed.risk is None else float(allowed.failing(chosen[None])[0]),
             )
 
 
@@ -187,6 +194,11 @@ def tempered(probability: float, counts: IntArray, regimes: Sequence[int]) -> fl
     """
     n = float(counts.sum()) / sum(regimes)
     return probability * max(0.0, 1.0 - (TOO_FEW_ROUNDS / max(n, TOO_FEW_ROUNDS)) ** 2)
+
+
+def _working(rows: Interventions, allowed: Constraints) -> Interventions:
+    """Those that do not fail more often than not."""
+    return rows if allowed.risk is None else rows[allowed.failing(rows) <= MOSTLY]
 
 
 def belief_given_graph(

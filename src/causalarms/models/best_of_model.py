@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import FloatArray, Intervention, Interventions
+from causalarms.arrays import Intervention, Interventions
 from causalarms.errors import DataError, ModelError
 from causalarms.limits import MAX_PATTERN_NODES, MAX_SCORED_NODES
 from causalarms.models.linear import MechanismWeights, Scores, best_score, score_interventions
 from causalarms.search.best import BUDGET, best_intervention, best_interventions
-from causalarms.search.constraints import Constraints
+from causalarms.search.constraints import Constraints, Worth
 from causalarms.sem.regimes import all_two, ancestors, n_interventions, topological_order
 from causalarms.sem.rewards import (
     all_interventions,
@@ -61,7 +61,7 @@ def best_of_model(
         most = 2**MAX_SCORED_NODES
         rows = all_interventions(len(regimes), regimes) if free else allowed.interventions(most)
         scores = score_interventions(model, rows, reward)
-        net = scores.mean if free else scores.mean - allowed.cost(rows)
+        net = scores.mean if free else allowed.worth(rows).net(scores.mean)
         arm = best_score(net)
         if np.isnan(net[arm]) and not free:
             raise ModelError("the learned model is cyclic under every allowed intervention")
@@ -224,17 +224,17 @@ class ScoredInterventions:
             return intervention_of(arm, self._n_nodes, self._regimes)
         return self._candidates[arm].copy()
 
-    def under(self, allowed: Constraints, unit: float) -> tuple[Interventions, Scores, FloatArray]:
-        """Allowed interventions, (n, N), their scores, and their costs in the data.
+    def under(self, allowed: Constraints, unit: float) -> tuple[Interventions, Scores, Worth]:
+        """Allowed interventions, (n, N), their scores, and what they are worth in the data.
 
         `unit` is that of the model's reward in the data.
         """
         if self._candidates is None:
-            arms, cost = allowed_arms(allowed)
+            arms, worth = allowed_arms(allowed)
             rows = intervention_of(arms, self._n_nodes, self._regimes)
-            return rows, Scores(self.scores.mean[arms], self.scores.width[arms]), cost
+            return rows, Scores(self.scores.mean[arms], self.scores.width[arms]), worth
         if self._under is None or self._under[0] != allowed:  # searched for once
             rows = candidates(self._model, self._reward, allowed=allowed.priced(1.0 / unit))
             self._under = allowed, rows, self._scores_of(rows)
         _, rows, scores = self._under
-        return rows, scores, allowed.cost(rows)
+        return rows, scores, allowed.worth(rows)

@@ -33,7 +33,7 @@ def least_ratio(draws: Draws, reward: int, quantile: float, allowed: Constraints
     """
     rows = allowed.interventions(MAX_RATIOS)
     rewards = rewards_of(draws, rows, reward)
-    best = int(np.argmin(log_ratios(rewards - allowed.cost(rows))))
+    best = int(np.argmin(log_ratios(allowed.worth(rows).net(rewards))))
     chosen = rewards[:, [best]]
     upper = upper_values(chosen, rank_of(quantile, len(chosen)))
     return Optimistic(rows[best].copy(), float(upper[0]), float(chosen.mean()))

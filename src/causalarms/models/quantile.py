@@ -58,12 +58,14 @@ def most_optimistic(
     # the tables hold own regimes only: draws with `by` take the rows, or the search
     if draws.by is None and n_interventions(regimes) <= 2**MAX_TABLE_NODES:
         tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
-        cost: FloatArray | float = 0.0
-        if not allowed.free:  # else the index of a column is that of its intervention
-            arms, cost = allowed_arms(allowed)
+        if allowed.free:  # the index of a column is that of its intervention
+            upper = upper_values(tables, rank)
+            best = int(np.argmax(upper))
+        else:
+            arms, worth = allowed_arms(allowed)
             tables = np.ascontiguousarray(tables[:, arms])
-        upper = upper_values(tables, rank)
-        best = int(np.argmax(upper - cost))
+            upper = upper_values(tables, rank)
+            best = int(np.argmax(worth.net(upper)))
         arm = best if allowed.free else int(arms[best])
         return Optimistic(
             intervention_of(arm, n_nodes, regimes),
@@ -73,7 +75,7 @@ def most_optimistic(
     if allowed.count(MAX_ROWS) is not None:
         return _best_row(draws, reward, rank, allowed, allowed.interventions(MAX_ROWS))
     starts = np.unique(best_of_each(draws, reward, allowed), axis=0)
-    values = upper_values(rewards_of(draws, starts, reward), rank) - allowed.cost(starts)
+    values = allowed.worth(starts).net(upper_values(rewards_of(draws, starts, reward), rank))
     return max(
         (
             _climb(draws, reward, rank, starts[start], allowed)
@@ -81,7 +83,7 @@ def most_optimistic(
             # same way
             for start in np.argsort(-values, kind="stable")[:CLIMBS]
         ),
-        key=lambda found: found.upper - float(allowed.cost(found.intervention[None])[0]),
+        key=lambda at: float(allowed.worth(at.intervention[None]).net(np.array([at.upper]))[0]),
     )
 
 
@@ -90,7 +92,7 @@ def _best_row(
 ) -> Optimistic:
     rewards = rewards_of(draws, rows, reward)
     upper = upper_values(rewards, rank)
-    best = int(np.argmax(upper - allowed.cost(rows)))
+    best = int(np.argmax(allowed.worth(rows).net(upper)))
     return Optimistic(rows[best].copy(), float(upper[best]), float(rewards[:, best].mean()))
 
 

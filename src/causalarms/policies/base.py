@@ -20,11 +20,12 @@ from causalarms.changes.registry import as_detector
 from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
+from causalarms.models.failures import FailureBelief
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints, unconstrained
 from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
 from causalarms.sem.rewards import within
-from causalarms.state import Declared, restore_state, state_of
+from causalarms.state import Declared, nested, restore_state, state_of, unnested
 
 EXPLORE, EXPLOIT = "explore", "exploit"
 Pending: TypeAlias = Sequence[Intervention]  # being played, their results not yet told
@@ -41,6 +42,7 @@ REASONS = {
     "balanced": "the first {rounds} rounds play the levels of every factor equally often",
     "committed": "the best setting of the graph that was learned",
     "credible": "its reward is the highest for the most favourable weights that are still credible",
+    "does not fail": "the nearest to what was planned of the settings that do not mostly fail",
     "draw": "the best setting of one draw of the weights from what is known of them",
     "first rounds": "the first {rounds} rounds are random: they show the scale of every node",
     "first two": "the first two rounds show every node in two of its regimes",
@@ -140,12 +142,18 @@ class Policy(ABC):
         self.n_nodes = n_nodes
         self.reward = reward % n_nodes
         self._regimes = regimes_of(regimes, n_nodes)
-        self.constraints = unconstrained(self._regimes.key)
+        self._allowed = unconstrained(self._regimes.key)
+        self.failures = FailureBelief(n_nodes)
         self.n_told = 0
         self.made = 0  # when the round told last was carried out
         self.alarms: list[Alarm] = []
         self.detector: Detector = NoChange()
         self._nodes = node_names(None, n_nodes)
+
+    @property
+    def constraints(self) -> Constraints:
+        """What may be played, what it costs, and, once a round has failed, what probably fails."""
+        return self.failures.over(self._allowed)
 
     @property
     def regimes(self) -> Counts:
@@ -192,8 +200,15 @@ class Policy(ABC):
                 f"constraints: {type(self).__name__} plays a plan of its own at first, and cannot "
                 "keep constraints or costs"
             )
-        self.constraints = within(self._regimes, constraints)
+        self._allowed = within(self._regimes, constraints)
         return self
+
+    def fail(self, intervention: npt.ArrayLike) -> None:
+        """A round of this `intervention` was carried out and gave no result."""
+        self.failures.learn(self._checked(intervention), None)
+
+    def _checked(self, intervention: npt.ArrayLike) -> Intervention:
+        return as_interventions(np.asarray(intervention)[None], self._nodes, self._regimes)[0]
 
     def tell(
         self,
@@ -207,7 +222,7 @@ class Policy(ABC):
         `made` grows with the time at which rounds were carried out, if that is not the order in
         which they are told: a late result may be from before a change that is already known.
         """
-        a = as_interventions(np.asarray(intervention)[None], self._nodes, self._regimes)[0]
+        a = self._checked(intervention)
         # a copy: the caller may fill its array again while this round is still being used
         try:
             x = np.array(observation, dtype=float)
@@ -224,6 +239,7 @@ class Policy(ABC):
         self.made = made
         # all that can be refused was refused: from here on the round counts
         self.n_told += 1
+        self.failures.learn(a, float(x[self.reward]))
         self.learn(a, x)
 
     def _check_values(self, x: FloatArray) -> None:
@@ -289,10 +305,14 @@ class Policy(ABC):
     def state(self) -> dict[str, Any]:
         """Everything learned, as arrays and scalars."""
         # Alarms as one array: states hold arrays and numbers only. Floats hold integers exactly.
-        return {
-            "n_told": self.n_told,
-            "alarms": np.array(self.alarms, dtype=float).reshape(-1, len(Alarm._fields)),
-        } | self.own_state()
+        return (
+            {
+                "n_told": self.n_told,
+                "alarms": np.array(self.alarms, dtype=float).reshape(-1, len(Alarm._fields)),
+            }
+            | nested("failures", self.failures.state())
+            | self.own_state()
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from an exported `state`, in a policy built with the same arguments."""
@@ -301,6 +321,7 @@ class Policy(ABC):
             Alarm(int(t), int(regime), int(node), int(point), float(value), float(limit))
             for t, regime, node, point, value, limit in np.asarray(state["alarms"])
         ]
+        self.failures.restore(unnested("failures", state))
         self.restore_own(state)
 
     def _needs_pairs(self, name: str, why: str) -> None:

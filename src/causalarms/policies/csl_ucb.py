@@ -194,7 +194,10 @@ class CSLUCB(Policy):
 
     @property
     def _samples_missing(self) -> bool:
-        return bool((self._data.counts < self.min_samples)[self._exist].any())
+        missing = (self._data.counts < self.min_samples) & self._exist
+        if self.constraints.risk is not None:  # mechanisms of what mostly fails get no more rounds
+            missing &= self.constraints.reached
+        return bool(missing.any())
 
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         if self.exploring or self._scored is None:
@@ -325,9 +328,9 @@ class CSLUCB(Policy):
 
     def _best_allowed(self, scored: ScoredInterventions) -> Suggestion:
         """The highest upper bound net of costs."""
-        unit = self._units.scale[self.reward]
-        rows, scores, cost = scored.under(self.constraints, unit)
-        best = best_score(self._bounds(scores) * unit - cost)
+        unit, zero = self._units.scale[self.reward], float(self._units.shift[self.reward])
+        rows, scores, worth = scored.under(self.constraints, unit)
+        best = best_score(worth.in_units(1.0, zero).net(self._bounds(scores) * unit))
         predicted = self._predicted(scores, best)
         return Suggestion(rows[best].copy(), EXPLOIT, *predicted, Reason("trade-off"))
 

@@ -21,6 +21,7 @@ from causalarms.checks import integer, number
 from causalarms.errors import SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
+from causalarms.limits import MAX_AT_RISK
 from causalarms.models.belief import Belief
 from causalarms.models.quantile import most_optimistic
 from causalarms.policies.base import EXPLOIT, Pending, Policy, Reason, Suggestion
@@ -139,8 +140,15 @@ class LinSEMTS(KnownGraph):
     name: ClassVar[str] = "linsem-ts"
 
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
+        drawn = self._draw(rng)
+        if self.constraints.risk is not None and self.constraints.count(MAX_AT_RISK) is not None:
+            # what a setting is worth then is not linear in its levels: they are compared one by one
+            mean = self.noise_mean[None]
+            draw = Draws(self._order[None], self._graph[None], drawn[None], mean, mean)
+            one = most_optimistic(draw, self.reward, 0.5, self.constraints)
+            return Suggestion(one.intervention, EXPLOIT, one.mean, why=Reason("draw"))
         best = best_intervention(
-            self._draw(rng), self.noise_mean, self._order, self.reward,
+            drawn, self.noise_mean, self._order, self.reward,
             constraints=self.constraints, budget=SEARCH_BUDGET,
         )  # fmt: skip
         reward = best.value

@@ -97,10 +97,10 @@ class LinSEMUCB(KnownGraph):
         )
 
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
-        indices, cost = allowed_arms(self.constraints)
+        indices, worth = allowed_arms(self.constraints)
         arms = intervention_of(indices, self.n_nodes, self._regimes)
         mean, index = self.scores(arms)
-        net = np.where(np.isfinite(index) & np.isfinite(mean), index - cost, -np.inf)
+        net = np.where(np.isfinite(index) & np.isfinite(mean), worth.net(index), -np.inf)
         arm = int(np.argmax(net))
         if net[arm] == -np.inf:  # values of 10^100: nothing is known in favour of any
             return Suggestion(arms[arm], EXPLORE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +120,13 @@ class Oracle(Policy):
         self._best.clear()  # they were the best of all
         return super().constrain(constraints)
 
+    def fail(self, intervention: npt.ArrayLike) -> None:
+        self._best.clear()  # what mostly fails is no more allowed
+        super().fail(intervention)
+
+    def restore_own(self, state: dict[str, Any]) -> None:
+        self._best.clear()
+
     def learn(self, a: Intervention, x: FloatArray) -> None:
         pass
 
@@ -170,8 +177,8 @@ class UCB(Policy):
         if self.constraints.free:
             arm = int(np.argmax(self._means + widths))
         else:
-            arms, cost = allowed_arms(self.constraints)
-            arm = int(arms[np.argmax(self._means[arms] + widths[arms] - cost)])
+            arms, worth = allowed_arms(self.constraints)
+            arm = int(arms[np.argmax(worth.net(self._means[arms] + widths[arms]))])
         best = intervention_of(arm, self.n_nodes, self._regimes)
         return Suggestion(best, EXPLOIT, float(self._means[arm]), float(widths[arm]))
 

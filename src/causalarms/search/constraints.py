@@ -7,20 +7,69 @@ translates `InfeasibleError.conflict` back.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import InfeasibleError, ModelError
-from causalarms.limits import MAX_DRAWN_FROM_LIST, MAX_LISTED, MAX_REGIMES
+from causalarms.limits import MAX_AT_RISK, MAX_DRAWN_FROM_LIST, MAX_LISTED, MAX_REGIMES
 from causalarms.search import feasible
 from causalarms.search.factors import NOT_SET, Factors, Levels
 from causalarms.search.feasible import Box, Rules, keeps, rules_of, uniform
 
 Part = tuple[str, int]  # ("allowed", node), ("forbidden", number), ("at_most", 0)
+
+
+class Risk(NamedTuple):
+    """How likely trials fail, and what a failed one is worth; nan: that is not known."""
+
+    probability: Callable[[Any], FloatArray]  # of rows of levels, (n, F)
+    reward: float
+
+
+class Worth(NamedTuple):
+    """What n interventions are worth next to their expected reward R: (1 - p) R + p f - cost.
+
+    They fail with probability p, and a failed trial is worth f.
+    """
+
+    cost: FloatArray  # (n,)
+    failing: FloatArray | None = None  # (n,) p; None: nothing has failed, or it does not matter
+    failed: float = 0.0
+
+    @property
+    def keep(self) -> FloatArray:
+        """What remains of a reward, (n,)."""
+        return np.ones(len(self.cost)) if self.failing is None else 1.0 - self.failing
+
+    @property
+    def charge(self) -> FloatArray:
+        """What is taken off then, (n,)."""
+        return self.cost if self.failing is None else self.cost - self.failing * self.failed
+
+    def net(self, rewards: FloatArray) -> FloatArray:
+        """Of rewards (..., n)."""
+        if self.failing is None:  # to the last bit as without failures
+            return rewards - self.cost
+        return rewards * self.keep - self.charge
+
+    def gross(self, net: float, at: int) -> float:
+        """The reward of the intervention in this place, of which this is the net value."""
+        return (net + float(self.charge[at])) / float(self.keep[at])
+
+    def of(self, chosen: npt.NDArray[Any]) -> Worth:
+        """The same of some of them."""
+        failing = None if self.failing is None else self.failing[chosen]
+        return self._replace(cost=self.cost[chosen], failing=failing)
+
+    def in_units(self, scale: float, origin: float) -> Worth:
+        """For rewards that are relative to this origin, in these units."""
+        return self._replace(cost=self.cost / scale, failed=(self.failed - origin) / scale)
 
 
 class Constraints:
@@ -60,13 +109,16 @@ class Constraints:
             raise ModelError(f"at_most must not be negative, but is {at_most}")
         self.at_most = None if at_most is None else int(at_most)
         self.level_cost = _cost(cost, self.factors)
+        self.risk: Risk | None = None  # once a trial has failed
+        self._lists: dict[str, Any] = {}  # copies with another risk share it
         self.rules, self.start = self._checked()
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for constraints that say the same in the same words."""
         return (
-            self.regimes, self.factors, self.allowed, self.forbidden, self.at_most, self.level_cost
+            self.regimes, self.factors, self.allowed, self.forbidden, self.at_most, self.level_cost,
+            self.risk,
         )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
@@ -89,7 +141,8 @@ class Constraints:
         """Whether every intervention is allowed and costs nothing."""
         everything = self.rules.domain.sum(axis=1).tolist() == list(self.regimes)
         unbound = not self.rules.n_boxes and self.rules.limit >= len(self.factors.levels)
-        return self.factors.is_per_node and everything and unbound and not self.rules.cost.any()
+        plain = everything and unbound and self.risk is None
+        return self.factors.is_per_node and plain and not self.rules.cost.any()
 
     def levels(self, interventions: npt.ArrayLike) -> npt.NDArray[np.int16]:
         """The levels (n, F) that these rows (n, N) were set by; NOT_SET if there are none."""
@@ -113,6 +166,20 @@ class Constraints:
             raise ModelError(f"row {row}: no levels of the factors give this intervention")
         return self.rules.cost[np.arange(levels.shape[1]), levels].sum(axis=1)
 
+    def worth(self, interventions: npt.ArrayLike) -> Worth:
+        """What each of these rows (n, N) is worth; probabilities of up to MAX_AT_RISK of them."""
+        cost, risk = self.cost(interventions), self.risk
+        if risk is None or math.isnan(risk.reward) or len(cost) > MAX_AT_RISK:
+            return Worth(cost)
+        return Worth(cost, risk.probability(self.levels(interventions)), risk.reward)
+
+    def failing(self, interventions: npt.ArrayLike) -> FloatArray:
+        """How likely each of these rows (n, N) fails; nan as long as nothing has failed."""
+        levels = self.levels(interventions)
+        return (
+            np.full(len(levels), math.nan) if self.risk is None else self.risk.probability(levels)
+        )
+
     def interventions(self, most: int = MAX_LISTED) -> Levels:
         """All allowed interventions, (n, N), in lexicographic order of the levels."""
         listed = self._listed(most)
@@ -135,25 +202,55 @@ class Constraints:
 
     def reaches(self, node: int, regime: int) -> bool:
         """Whether some allowed intervention puts the node into this regime."""
-        return self._reached[node][regime]
+        return bool(self.reached[regime, node])
 
-    @cached_property
-    def _reached(self) -> tuple[tuple[bool, ...], ...]:
-        found = []
-        for node, count in enumerate(self.regimes):
-            reached = [False] * count  # the factors may set fewer regimes than there are
-            for regime, setting in enumerate(self.factors.settings(node)):
-                domain = self.rules.domain.copy()
-                for factor, level in setting:
-                    domain[factor] &= np.arange(domain.shape[1]) == level
-                reached[regime] = self.narrowed(domain) is not None
-            found.append(tuple(reached))
-        return tuple(found)
+    @property
+    def reached(self) -> BoolArray:
+        """Which regimes some allowed intervention puts each node into, (R, N)."""
+        if "reached" not in self._lists:
+            # the factors may set fewer regimes than there are
+            found = np.zeros((max(self.regimes), self.n_nodes), dtype=bool)
+            for node in range(self.n_nodes):
+                for regime, setting in enumerate(self.factors.settings(node)):
+                    domain = self.rules.domain.copy()
+                    for factor, level in setting:
+                        domain[factor] &= np.arange(domain.shape[1]) == level
+                    found[regime, node] = self.narrowed(domain) is not None
+            self._lists["reached"] = found
+        return np.asarray(self._lists["reached"])
 
     def priced(self, scale: float) -> Constraints:
         """The same with all costs times this: for rewards in other units."""
         cost = [[scale * value for value in of_levels] for of_levels in self.level_cost]
         return self._with(dict(self.allowed), cost)
+
+    def at_risk(self, risk: Risk | None) -> Constraints:
+        """The same with this risk of failing."""
+        found = copy(self)
+        for name in ("_hash", "free"):  # remembered of the other risk
+            found.__dict__.pop(name, None)
+        found.risk = risk
+        return found
+
+    def relative_to(self, origin: float) -> Constraints:
+        """The same for rewards that are relative to an origin."""
+        risk = self.risk
+        if risk is None:
+            return self
+        return self.at_risk(risk._replace(reward=risk.reward - origin))
+
+    def avoiding(self, combinations: Sequence[Mapping[int, int]]) -> Constraints:
+        """The same without as many of the first of these combinations as leaves something."""
+        found, fewest, most = self, 0, len(combinations)
+        n = most
+        while fewest < most:
+            try:
+                found = self._with(dict(self.allowed), self.level_cost, combinations[:n])
+                fewest = n
+            except ModelError:  # nothing is left
+                most = n - 1
+            n = (fewest + most + 1) // 2
+        return found
 
     def only(self, regimes: Sequence[int]) -> Constraints:
         """The same of nodes that have no more than so many regimes.
@@ -181,16 +278,21 @@ class Constraints:
         return self if by == tuple(range(self.n_nodes)) else _following(self, by)
 
     def _with(
-        self, allowed: Mapping[int, Collection[int]], cost: Sequence[Sequence[float]]
+        self,
+        allowed: Mapping[int, Collection[int]],
+        cost: Sequence[Sequence[float]],
+        avoided: Sequence[Mapping[int, int]] = (),
     ) -> Constraints:
-        return Constraints(
+        found = Constraints(
             self.regimes,
             factors=self.factors,
             allowed=allowed,
-            forbidden=[dict(combination) for combination in self.forbidden],
+            forbidden=[*(dict(combination) for combination in self.forbidden), *avoided],
             at_most=self.at_most,
             cost=cost,
         )
+        found.risk = self.risk
+        return found
 
     def neighbours(self, intervention: Intervention) -> Interventions:
         """Allowed interventions with another level of one factor, or of two if one returns.
@@ -228,16 +330,16 @@ class Constraints:
 
     def _listed(self, most: int) -> Levels | None:
         """All allowed levels, remembered; None if more than `most`."""
-        known: Levels | None = self.__dict__.get("_list")
+        known: Levels | None = self._lists.get("all")
         if known is None:
             # counting up to `most` and failing took a search; it is not repeated for a smaller one
-            if most <= self.__dict__.get("_more_than", -1):
+            if most <= self._lists.get("more than", -1):
                 return None
             known = feasible.all_allowed(self.rules, most, 20 * most + feasible.MAX_STEPS)
             if known is None:
-                self.__dict__["_more_than"] = most
+                self._lists["more than"] = most
                 return None
-            self.__dict__["_list"] = known
+            self._lists["all"] = known
         return known if len(known) <= most else None
 
     def _checked(self) -> tuple[Rules, Levels]:

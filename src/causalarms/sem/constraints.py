@@ -6,7 +6,7 @@ regimes. Both say what is allowed in the same words, and this is the one place t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,13 +98,21 @@ class Constraints:
 
 
 def refuse_unreachable(
-    allowed: NumberedConstraints, named: NamedFactors, movable: Sequence[str]
+    allowed: NumberedConstraints,
+    named: NamedFactors,
+    movable: Sequence[str],
+    retired: Collection[tuple[int, int]] = (),
 ) -> None:
-    """SettingError for a level that the constraints never allow: it should not be there."""
+    """SettingError for a level that the constraints never allow: it should not be there.
+
+    A (factor, level) in `retired` is there for what was learned when it still was allowed.
+    """
     for at, factor in enumerate(named.factors):
         if factor.name not in movable:
             continue
         for number, level in enumerate(factor.levels):
+            if (at, number) in retired:
+                continue
             # Only this level of the factor, and all levels of the others.
             domain = np.ones_like(allowed.rules.domain)
             domain[at] = np.arange(domain.shape[1]) == number
@@ -113,6 +121,13 @@ def refuse_unreachable(
                 if factor.is_switch and number:
                     what = f"{factor.name!r} to be switched"
                 raise SettingError(f"the constraints never allow {what}")
+
+
+def retired_levels(forbidden: Sequence[Any], named: NamedFactors) -> set[tuple[int, int]]:
+    """(factor, level) of the levels that checked rules forbid by themselves."""
+    alone = [g for g in forbidden if isinstance(g, Mapping) and len(g) == 1]
+    combinations = [_numbered(group, named) for group in alone]
+    return {(at, level) for group in combinations for at, of in group.items() for level in of}
 
 
 def _factor(given: object, named: NamedFactors) -> Factor:

@@ -20,7 +20,7 @@ from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_ENUMERATED_NODES
-from causalarms.search.constraints import Constraints, unconstrained
+from causalarms.search.constraints import Constraints, Worth, unconstrained
 from causalarms.sem.regimes import GivenRegimes, Regimes, regimes_of
 
 
@@ -237,7 +237,7 @@ class Arms(NamedTuple):
     """All allowed interventions by their index, in the order of `all_interventions`."""
 
     indices: IntArray
-    cost: FloatArray
+    worth: Worth
 
 
 @lru_cache(maxsize=16)
@@ -247,7 +247,7 @@ def allowed_arms(allowed: Constraints) -> Arms:
     index = index_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
     # listed by levels, which is another order if a factor acts on several nodes
     order = np.argsort(index)
-    return Arms(index[order], allowed.cost(rows)[order])
+    return Arms(index[order], allowed.worth(rows).of(order))
 
 
 def neighbours(

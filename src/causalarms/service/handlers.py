@@ -133,10 +133,10 @@ async def get_trial(service: Service, call: Call) -> Answer:
                     event.number,
                     event.at,
                     values_of(snapshot, before),
-                    settings.named.levels(before.intervention),
+                    levels,
                     str(event.data.get("reason", "")),
                 )
-                for event, before in snapshot.corrections.get(record.number, ())
+                for event, before, levels in snapshot.corrections.get(record.number, ())
             ],
             notes=[note for note in snapshot.ledger.notes if note.trial == record.number],
             far=service.views.far.get(record.number, []),
@@ -421,8 +421,8 @@ def _is_the_same_result(snapshot: LogSnapshot, number: int, result: records.Resu
     """Whether the trial was closed by this result, whatever was corrected since."""
     record = snapshot.ledger.trial(number)
     # The ledger holds the last correction; what was told is what the first one replaced.
-    for _, before in snapshot.corrections.get(number, ())[:1]:
-        record = before
+    for correction in snapshot.corrections.get(number, ())[:1]:
+        record = correction.before
     if not record.asked or record.state != result.state:
         return False
     if result.state != log.TOLD:

@@ -29,6 +29,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from causalarms.errors import StudyError
+from causalarms.sem.factor import Level
 from causalarms.service.request import RefusedError
 from causalarms.service.threads import OneThread
 from causalarms.study import log as kinds
@@ -41,7 +42,7 @@ from causalarms.study.store import Entry
 POLL_SECONDS = 0.1  # until what other processes wrote is noticed
 EVENTS_THAT_CHANGE_THE_BELIEF = (
     kinds.CREATED, kinds.TOLD, kinds.IMPORTED, kinds.CORRECTED, kinds.CHANGED, kinds.LOST,
-    kinds.RECOVERED,
+    kinds.RECOVERED, kinds.FAILED,
 )  # fmt: skip
 Found = TypeVar("Found")
 SEND_SECONDS = 10.0  # until a viewer that does not read is disconnected
@@ -53,6 +54,7 @@ RETRY_MILLISECONDS = 1000
 class Correction(NamedTuple):
     event: Event
     before: Record  # the trial as it was
+    levels: dict[str, Level]  # that were executed, as they were told
 
 
 Corrections = dict[int, tuple[Correction, ...]]  # by trial
@@ -158,7 +160,8 @@ class LogFollower:
             before = self._ledger.trial(number)
             self._ledger.apply(event)
             known = self._corrections.get(number, ())
-            self._corrections[number] = (*known, Correction(event, before))
+            levels = self._ledger.settings.named.levels(before.intervention)
+            self._corrections[number] = (*known, Correction(event, before, levels))
         else:
             self._ledger.apply(event)
         if event.kind in EVENTS_THAT_CHANGE_THE_BELIEF:

@@ -321,6 +321,18 @@ def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
     return Import(data | key_entry(key, data, encoded), encoded)
 
 
+def prepare_correction(
+    settings: Settings, number: int, values: Any, executed: Any, reason: str
+) -> tuple[dict[str, Any], list[int] | None]:
+    """What a correction of this trial writes, and the intervention that is said to be executed."""
+    plain = None if values is None else as_values(values, settings.nodes)
+    if plain is None and executed is not None:
+        raise StudyError("executed goes with values: a withdrawn result has neither")
+    bits = None if executed is None else as_intervention(executed, settings.named)
+    why = as_text(reason, "the reason", empty=True)
+    return {"trial": number, "values": plain, "reason": why}, bits
+
+
 def warn_the_caller(message: str, kind: type[Warning]) -> None:
     """A warning at the line outside this package that called it, and never an error.
 
@@ -332,6 +344,17 @@ def warn_the_caller(message: str, kind: type[Warning]) -> None:
         level, frame = level + 1, frame.f_back
     with suppress(kind):
         warnings.warn(message, kind, stacklevel=level)
+
+
+def not_allowed(ledger: Ledger) -> list[str]:
+    """What to say of pending trials that the settings do not allow any more."""
+    allowed = ledger.settings.constraints
+    return [
+        f"trial {number} is pending with a setting that is not allowed any more: abandon it unless "
+        "it is under way"
+        for number in ledger.pending
+        if not allowed.allows([ledger.trials[number].intervention])[0]
+    ]
 
 
 def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[Warning]]]:

@@ -28,6 +28,7 @@ from causalarms.policies.registry import (
     policy_factory,
     policy_names,
 )
+from causalarms.policies.simple import nearest_allowed
 from causalarms.posterior.roots import chances_of, factor_columns
 from causalarms.rng import stream
 from causalarms.sem.regimes import all_two
@@ -68,7 +69,7 @@ class StudyPolicy:
     def __init__(self, settings: Settings, revision: int = 0) -> None:
         self.problem: Problem | None = None  # of the round learned last
         self._revision = revision
-        self._followed = 0  # how many of the ledger's results are dealt with
+        self._followed = 0  # how many of the trials that ended are dealt with
         self._spent = 0.0  # seconds of learning since the state was kept
         self._unsaved = 0  # rounds since then
         self._start_over(settings, revision)
@@ -79,11 +80,9 @@ class StudyPolicy:
         if ledger.revision != self._revision:
             self._start_over(ledger.settings, ledger.revision)
         began = time.perf_counter()
-        for number in ledger.order[self._followed :]:
-            record = ledger.trials[number]
+        for number in ledger.ended[self._followed :]:
             try:
-                if record.learnable(self.policy.learns_from_gaps):
-                    self._learn(record)
+                self._take(ledger.trials[number])
                 self._followed += 1
             except BaseException:  # Ctrl+C too: the policy may hold half a round
                 self._revision = UNKNOWN_REVISION
@@ -94,16 +93,28 @@ class StudyPolicy:
         return self.policy
 
     def behind(self, ledger: Ledger) -> int:
-        """How many results `follow` has to deal with."""
+        """How many results and failures `follow` has to deal with."""
         followed = self._followed if ledger.revision == self._revision else 0
-        return len(ledger.order) - followed
+        return len(ledger.ended) - followed
 
     def after(self, ledger: Ledger, rounds: int) -> Policy:
-        """The policy after the first so many rounds it learns from."""
-        # Rounds are counted as the policy counts them: without those it cannot learn from.
-        for record in ledger.learnable(self.policy.learns_from_gaps)[:rounds]:
-            self._learn(record)
+        """The policy after the first so many rounds it learns from, and failures among them."""
+        for number in ledger.ended:
+            if not rounds:
+                break
+            # Rounds are counted as the policy counts them: without those it cannot learn from.
+            rounds -= self._take(ledger.trials[number])
         return self.policy
+
+    def _take(self, record: Record) -> bool:
+        """A trial that ended; whether there was a result to learn from."""
+        if record.failed:
+            self.policy.fail(executed(record))
+            return False
+        learnable = record.learnable(self.policy.learns_from_gaps)
+        if learnable:
+            self._learn(record)
+        return learnable
 
     def choose(
         self, trial: int, pending: Sequence[Interventions], context: Mapping[str, float] = NOTHING
@@ -119,7 +130,12 @@ class StudyPolicy:
             given["context"] = {nodes.index(name): x for name, x in context.items()}
         suggestion = self.policy.suggest(rng, pending=pending, **given)
         self._refuse_odd(suggestion)
-        return suggestion
+        allowed = self.policy.constraints
+        if allowed.risk is None or allowed.allows(suggestion.intervention[None])[0]:
+            return suggestion
+        # a plan of its own, or one made before: what mostly fails is not asked
+        nearest = nearest_allowed(suggestion.intervention, allowed, rng)
+        return Suggestion(nearest, EXPLORE, why=Reason("does not fail"))
 
     def _refuse_odd(self, given: Any) -> None:
         """Policies of other packages may err, and an invalid event must never reach the log."""
@@ -381,7 +397,7 @@ def _untaught(settings: Settings) -> Policy:
     mean = as_noise_mean(settings.noise_mean, settings.nodes, int(regimes.max()))
     if mean is not None:
         mean[:, settings.reward_index] *= settings.sign
-    return make_policy(
+    policy = make_policy(
         settings.policy,
         n_nodes=len(named.system_nodes),
         reward=settings.reward_index,
@@ -393,6 +409,9 @@ def _untaught(settings: Settings) -> Policy:
         **columns,
         **settings.policy_settings,
     )
+    if settings.failure_reward is not None:
+        policy.failures.told = settings.sign * settings.failure_reward
+    return policy
 
 
 def _uses_knowledge(policy: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from math import isfinite
 from operator import itemgetter
@@ -22,6 +23,7 @@ from causalarms.errors import (
     shown,
 )
 from causalarms.limits import MAX_PENDING_TRIALS
+from causalarms.sem.factors import NamedFactors
 from causalarms.study import log as kinds
 from causalarms.study.log import Event, Keys, as_text, record_key
 from causalarms.study.records import Before, Note
@@ -74,6 +76,11 @@ class Record:
         """Whether any policy can learn from it."""
         return self.values is not None and None not in self.values
 
+    @property
+    def failed(self) -> bool:
+        """Whether it was carried out and gave no result; one that was withdrawn had given one."""
+        return self.state == kinds.FAILED and not self.corrected
+
     def learnable(self, gaps: bool) -> bool:
         """Whether a policy can learn from it; `gaps`: it can if some values are missing."""
         return self.complete or (gaps and self.measured)
@@ -109,6 +116,7 @@ class Ledger:
         self._format = FORMAT
         self.trials: list[Record] = []
         self.order: list[int] = []  # trials with a result, as results came in
+        self.ended: list[int] = []  # these, and trials that failed
         self.pending: dict[int, None] = {}
         self.acknowledged: dict[int, str] = {}  # number of the alarm -> note
         self.notes: list[Note] = []
@@ -243,6 +251,10 @@ class Ledger:
         number = self._ended(event, values)
         self.trials[number] = self._executed(self.trials[number], event)
         self.order.append(number)
+        self.ended.append(number)
+
+    def _failed(self, event: Event) -> None:
+        self.ended.append(self._ended(event))
 
     def _ended(self, event: Event, values: Values | None = None) -> int:
         """The kinds of events that end a trial are the states in which they leave it."""
@@ -264,6 +276,7 @@ class Ledger:
             for number, (bits, row) in enumerate(zip(interventions, values, strict=True), begin)
         ]
         self.order += range(begin, len(self.trials))
+        self.ended += range(begin, len(self.trials))
 
     def _corrected(self, event: Event) -> None:
         record = self.trial(event.data["trial"])
@@ -287,8 +300,27 @@ class Ledger:
         return replace(record, intervention=self._bits(event.data["executed"]))
 
     def _changed(self, event: Event) -> None:
+        before = self.settings.named
         self._settings = Settings.from_dict(self.settings.as_dict() | event.data["settings"])
+        if "factors" in event.data["settings"]:
+            self._renumber(before, self._settings.named)
         self.revision = event.number
+
+    def _renumber(self, before: NamedFactors, now: NamedFactors) -> None:
+        """The same levels of all trials as regimes of factors that have more levels now."""
+
+        @cache
+        def renumbered(bits: Bits) -> Bits:
+            rows = now.numbers.interventions([before.numbers_of(bits) or []])
+            return tuple(int(regime) for regime in rows[0])
+
+        for record in self.trials:
+            asked = dict(record.asked)
+            if asked:
+                asked["intervention"] = renumbered(tuple(asked["intervention"]))
+            self.trials[record.number] = replace(
+                record, intervention=renumbered(record.intervention), asked=asked or NOT_ASKED
+            )
 
     def _acknowledged(self, event: Event) -> None:
         self.acknowledged[int(event.data["alarm"])] = str(event.data.get("note", ""))
@@ -362,7 +394,7 @@ _APPLY: dict[str, Callable[[Ledger, Event], object]] = {
     kinds.CREATED: Ledger._created,
     kinds.ASKED: Ledger._asked,
     kinds.TOLD: Ledger._told,
-    kinds.FAILED: Ledger._ended,
+    kinds.FAILED: Ledger._failed,
     kinds.ABANDONED: Ledger._ended,
     kinds.IMPORTED: Ledger._imported,
     kinds.CORRECTED: Ledger._corrected,

@@ -125,6 +125,7 @@ class Prediction(StudyRecord, frozen=True):
     levels: dict[str, Level]
     intervention: dict[str, int]
     expected: dict[str, Interval]  # of every node
+    failing: float | None = None  # probability that a trial fails; None: nothing has failed yet
 
 
 class TakenBack(Numbers, frozen=True):
@@ -160,6 +161,7 @@ class Certainty(StudyRecord, frozen=True):
     cost: Number = math.nan
     probability: Number = math.nan  # that no allowed intervention is better, net of costs
     expected_loss: Number = math.nan  # net reward per round forgone by playing it for ever
+    failing: Number = math.nan  # probability that a trial of it fails; nan: nothing has failed yet
     basis: str = ""  # from what it is known
     remarks: list[Remark] = field(default_factory=list)
     tried: int = 0  # rounds of the best intervention so far

@@ -29,8 +29,10 @@ from causalarms.models.belief import (
     summary,
 )
 from causalarms.models.context import given_context
+from causalarms.models.failures import MOSTLY
 from causalarms.policies.base import Policy
 from causalarms.posterior.dag import LIKELY
+from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
 from causalarms.study.effects import graph_with_roots, remarks, reward_effects
@@ -61,6 +63,12 @@ class Beliefs:
     regimes: Interventions  # (n, N), as executed
     belief: Belief | None
     has_model: bool  # whether the policy ever has one
+    at_risk: Constraints | None = None  # what is allowed, and how likely it fails
+
+    @property
+    def allowed(self) -> Constraints:
+        """What may be played, what it costs, and how likely it fails."""
+        return self.settings.constraints if self.at_risk is None else self.at_risk
 
     @property
     def known(self) -> Belief:
@@ -118,6 +126,7 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
         np.array([r.intervention for r in records], dtype=np.uint8).reshape(-1, n_system),
         policy.belief(),
         policy.has_model,
+        policy.constraints if policy.failures.n_failed else None,
     )
 
 
@@ -158,6 +167,7 @@ def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[Pr
     nodes, named = beliefs.settings.nodes, beliefs.settings.named
     rows = np.array(interventions, dtype=np.uint8).reshape(-1, len(named.system_nodes))
     mean, low, high = beliefs.expected(rows)
+    failing = beliefs.allowed.failing(rows)
     return [
         Prediction(
             levels=named.levels(row),
@@ -166,6 +176,7 @@ def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[Pr
                 node: Interval(*map(float, numbers))
                 for node, *numbers in zip(nodes, mean[i], low[i], high[i], strict=False)
             },
+            failing=None if np.isnan(failing[i]) else float(failing[i]),
         )
         for i, row in enumerate(rows.tolist())
     ]
@@ -176,9 +187,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
     if beliefs.belief is None:
         return _best_average(beliefs)
     settings = beliefs.settings
-    found = recommend(
-        beliefs.belief, settings.reward_index, settings.constraints, tolerance=tolerance
-    )
+    found = recommend(beliefs.belief, settings.reward_index, beliefs.allowed, tolerance=tolerance)
     # Changing the sign of an interval exchanges its ends.
     mean, low, high = (beliefs.to_maximise(float(number)) for number in found.reward)
     basis = (
@@ -194,6 +203,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         cost=found.cost,
         probability=found.probability,
         expected_loss=found.expected_loss,
+        failing=math.nan if found.failing is None else found.failing,
         basis=f"{len(beliefs.values)} rounds, {basis}",
         remarks=remarks(beliefs),
         taken_back=taken_back(beliefs, beliefs.belief, found.intervention),
@@ -220,9 +230,13 @@ def _best_average(beliefs: Beliefs) -> Best:
     counts = np.bincount(which)
     means = np.bincount(which, reward) / counts
     # What was executed is not always allowed: rounds may be imported, or rules changed since.
-    allowed = settings.constraints
-    net = np.where(allowed.allows(arms), beliefs.to_maximise(means) - allowed.cost(arms), -np.inf)
+    allowed = beliefs.allowed
+    worth, failing = allowed.worth(arms), allowed.failing(arms)
+    may_be = allowed.allows(arms) & ~(failing > MOSTLY)
+    net = np.where(may_be, worth.net(beliefs.to_maximise(means)), -np.inf)
     top = int(np.argmax(net))
+    if allowed.risk is not None and not may_be[top]:
+        raise TooEarlyError("every setting with a result fails more often than not so far")
     others = np.argsort(-net, kind="stable")[1 : 1 + RIVALS]
     rivals = [
         Rival(settings.named.levels(arms[k].tolist()), float(means[k]), math.nan, int(counts[k]))
@@ -239,7 +253,8 @@ def _best_average(beliefs: Beliefs) -> Best:
         reward=float(means[top]),
         low=float(means[top] - error),
         high=float(means[top] + error),
-        cost=float(allowed.cost(arms[top : top + 1])[0]),
+        cost=float(worth.cost[top]),
+        failing=float(failing[top]),
         basis=f"the average of {counts[top]} round(s): {beliefs.why_nothing}",
         **next_to(beliefs, arms[top], rivals),
     )

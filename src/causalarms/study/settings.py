@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from causalarms.checks import as_mapping, as_sequence, choice, integer
+from causalarms.checks import as_mapping, as_sequence, choice, integer, number, optional
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean, edge_constraints
 from causalarms.search.constraints import Constraints as NumberedConstraints
-from causalarms.sem.constraints import NAMES, Constraints, refuse_unreachable
+from causalarms.sem.constraints import NAMES, Constraints, refuse_unreachable, retired_levels
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import as_name, checked_name, node_index, node_names
 from causalarms.study.log import canonical
@@ -29,6 +29,7 @@ FORMAT = 2  # of the `created` event
 DIRECTIONS = ("maximize", "minimize")
 KNOWLEDGE_KINDS = ("tiers", "excluded", "required")
 MASKS = ("allowed", "required")  # settings of a policy that can use knowledge
+FROZEN = ("nodes", "reward", "direction", "seed", "factors")  # results were measured under them
 CONSTRAINTS = ("max_interventions", "forbidden", "required")  # as people give them together
 LIMITS = ("intervenable", *CONSTRAINTS, "costs")  # fields of `Constraints`
 MIN_HORIZON, MAX_HORIZON = 500, 10**9
@@ -56,6 +57,7 @@ class Settings:
     factors: Any = None  # as `NamedFactors.as_list`; every study has some
     required: tuple[dict[str, Any], ...] = ()  # levels that are set together or not at all
     context: tuple[str, ...] = ()  # nodes that no factor moves, and only context causes
+    failure_reward: float | None = None  # of a failed trial; None: the lowest reward seen
 
     @property
     def n_nodes(self) -> int:
@@ -86,6 +88,36 @@ class Settings:
     def constraints(self) -> NumberedConstraints:
         """What may be executed."""
         return _limits(self).over(self.named)
+
+    def refuse_unreachable(self, retired: Collection[tuple[int, int]] = ()) -> None:
+        """SettingError for a level that is never allowed; those in `retired` may be there."""
+        movable = self.named.names if self.intervenable is None else self.intervenable
+        refuse_unreachable(self.constraints, self.named, movable, retired)
+
+    def changed(
+        self, changes: Mapping[str, Any], new_levels: Any = None
+    ) -> tuple[Settings, dict[str, Any]]:
+        """These settings with `changes` and new levels of factors, and what an event says of it."""
+        for name in FROZEN:
+            if name in changes:
+                more = "; new_levels={...} adds levels" if name == "factors" else ""
+                raise StudyError(f"{name} cannot change: results were measured under it{more}")
+        if new_levels is not None:
+            changes = {**changes, "factors": self._with_levels(new_levels)}
+        new = Settings.from_dict(self.as_dict() | dict(changes))
+        refuse_odd_names(new)
+        said = new.as_dict()
+        return new, {name: said.get(name, getattr(new, name)) for name in changes}
+
+    def _with_levels(self, new: Any) -> list[dict[str, Any]]:
+        """The factors with `new` levels {factor: levels}; the others keep their numbers."""
+        with refusals(self.nodes):
+            factors = self.named.as_list()
+            for name, levels in as_mapping("new_levels", new, "{factor: levels}").items():
+                entry = factors[self.named.factor(name)]
+                more = as_sequence(f"new_levels of {shown(name)}", levels, "a list of levels")
+                entry["levels"] = [*entry["levels"], *more]
+            return factors
 
     @property
     def known_edges(self) -> dict[str, Any]:
@@ -128,8 +160,11 @@ class Settings:
             dict(group) if isinstance(group, Mapping) else list(group) for group in self.forbidden
         ]
         record["required"] = [dict(group) for group in self.required]
-        if not self.context:  # the settings of a study without context are as they were
+        # the settings of a study that says nothing of these are as they were
+        if not self.context:
             del record["context"]
+        if self.failure_reward is None:
+            del record["failure_reward"]
         return record
 
     @classmethod
@@ -228,12 +263,13 @@ def _checked(given: Settings) -> Settings:
         noise_mean=None if mean is None else mean.tolist(),
         knowledge=_checked_knowledge(given.knowledge, nodes),
         context=_checked_context(given.context, nodes, reward, named),
+        failure_reward=optional(number, "failure_reward", given.failure_reward),
     )
     # Levels that set a node take edges away, so this is asked of the settings as a whole.
     _ = settings.known_edges  # refuses knowledge that contradicts itself
-    # A level that no rule allows is a slip in the rules: better said now than never played.
-    movable = named.names if settings.intervenable is None else settings.intervenable
-    refuse_unreachable(settings.constraints, named, movable)
+    # A level that no rule allows is a slip in the rules: better said now than never played. One
+    # that a rule names alone was retired in a running study; `Study.create` refuses that, too.
+    settings.refuse_unreachable(retired_levels(settings.forbidden, named))
     return settings
 
 

@@ -29,11 +29,11 @@ from causalarms.study.inputs import (
     Import,
     PastRounds,
     as_context,
-    as_intervention,
     as_past_rounds,
-    as_values,
     checked_rounds,
     deviation,
+    not_allowed,
+    prepare_correction,
     prepare_import,
     remarks,
     warn_the_caller,
@@ -47,6 +47,7 @@ from causalarms.study.settings import (
     FORMAT,
     Settings,
     checked_limits,
+    refusals,
     refuse_odd_names,
     switches,
 )
@@ -57,7 +58,6 @@ DEFAULT_WORKER = "main"  # who asks without a name
 SLICE_SECONDS = 0.2  # of learning or choosing before others get their turn
 MAX_UNLOCKED_ATTEMPTS = 3  # in which others wrote meanwhile
 TURN_SECONDS = 0.001  # for other threads to take a lock that was released
-FROZEN = ("nodes", "reward", "direction", "seed", "factors")  # results were measured under them
 
 
 class Study(Reader):
@@ -97,6 +97,7 @@ class Study(Reader):
         changes: bool = False,
         knowledge: Mapping[str, Any] | None = None,
         context: Sequence[str] = (),
+        failure_reward: float | None = None,
         clock: Clock = now,
     ) -> Self:
         """A new study in a new file at `path` (None: in memory).
@@ -127,7 +128,8 @@ class Study(Reader):
         changed is learned again. `knowledge` is what is known of edges: "tiers" (lists of nodes,
         earliest first; no edge goes back), "excluded" and "required" (pairs of parent and child).
         `context` are nodes that no factor moves and that nothing else causes, such as the weather.
-        `clock` gives the time that events carry.
+        `failure_reward` is what a trial that fails is worth, in units of the reward; untold, as
+        little as the worst result so far. `clock` gives the time that events carry.
         """
         policy, policy_settings = chosen_policy(policy, policy_settings, changes=changes)
         limits = checked_limits(constraints)
@@ -141,10 +143,13 @@ class Study(Reader):
                 "policy_settings": policy_settings, "horizon": horizon,
                 "intervenable": intervenable, "costs": {} if costs is None else costs,
                 "noise_mean": noise_mean, "seed": seed, "factors": factors,
-                "knowledge": {} if knowledge is None else knowledge, "context": context, **limits,
+                "knowledge": {} if knowledge is None else knowledge, "context": context,
+                "failure_reward": failure_reward, **limits,
             }
         )  # fmt: skip
         refuse_odd_names(settings)
+        with refusals(nodes):
+            settings.refuse_unreachable()
         learner = refuse_what_cannot_run(settings, changes=changes)  # before there is a file
         # In memory first: the file is then made with its first event, in one transaction.
         study = cls(MemoryStore(), clock)
@@ -322,16 +327,8 @@ class Study(Reader):
         as in `tell`; without it, what was set stays as it was told. A request that is repeated with
         its `key` is not done again.
         """
-        plain = None if values is None else as_values(values, self.nodes)
-        if plain is None and executed is not None:
-            raise StudyError("executed goes with values: a withdrawn result has neither")
-        bits = None if executed is None else as_intervention(executed, self.settings.named)
         number = trial_number(trial)
-        data = {
-            "trial": number,
-            "values": plain,
-            "reason": as_text(reason, "the reason", empty=True),
-        }
+        data, bits = prepare_correction(self.settings, number, values, executed, reason)
         data |= key_entry(key, data | {"executed": bits})
         with self._lock, self._log.writing():
             if already_done(self._ledger.keys, data):
@@ -346,15 +343,16 @@ class Study(Reader):
             self._log.write(log.CORRECTED, data | deviation(record, bits))
         return self._warn_of(number)
 
-    def change_settings(self, **changes: Any) -> None:
+    def change_settings(
+        self, *, new_levels: Mapping[str, Sequence[Any]] | None = None, **changes: Any
+    ) -> None:
         """Go on with other settings; the past is learned again.
 
         `changes` are settings of `create` by name: horizon, policy, policy_settings, intervenable,
-        max_interventions, forbidden, required, costs, noise_mean, knowledge, context.
+        max_interventions, forbidden, required, costs, noise_mean, knowledge, context and
+        failure_reward. A level that is forbidden by itself {factor: level} is retired: it is not
+        asked any more, and what was learned stays. `new_levels` {factor: levels} come last.
         """
-        for name in FROZEN:
-            if name in changes:
-                raise StudyError(f"{name} cannot change: results were measured under it")
         if "policy" in changes:
             # As of a new study: defaults of the other policy are not those of this one.
             given = changes.get("policy_settings")
@@ -364,14 +362,16 @@ class Study(Reader):
             with self._lock:
                 self._refresh()
                 before = self.settings
-            new = Settings.from_dict(before.as_dict() | changes)
+            new, plain = before.changed(changes, new_levels)
             # Before it is written: a log with settings that cannot run could not be asked any more.
             refuse_what_cannot_run(new)
-            plain = {name: new.as_dict()[name] for name in changes}
             with self._lock, self._log.writing():
-                if self.settings.digest == before.digest:  # else others changed them meanwhile
-                    self._log.write(log.CHANGED, {"settings": plain})
-                    return
+                if self.settings.digest != before.digest:  # others changed them meanwhile
+                    continue
+                self._log.write(log.CHANGED, {"settings": plain})
+            break
+        for message in not_allowed(self.ledger()):
+            self._warn(message)
 
     def note(self, text: str, trial: Trial | int | None = None, *, key: str | None = None) -> None:
         """Write a remark (`text`) into the log, of one `trial` if it is named.

@@ -23,6 +23,7 @@ from causalarms.arrays import FloatArray, IntArray, Interventions
 from causalarms.models.knowledge_gradient.losses import Decisions, PosteriorDraws, losses_after
 from causalarms.models.knowledge_gradient.model import Model, model_of
 from causalarms.posterior.base import Draws, Posterior
+from causalarms.search.constraints import Worth
 from causalarms.sem.rewards import index_of, intervention_of, reward_tables
 
 LATE_TABLE_CELLS = 2**22  # draws times interventions that a late round compares: 32 MiB
@@ -62,10 +63,14 @@ class Situation(NamedTuple):
     reward: int
     regimes: IntArray  # (N,)
     arms: IntArray | None  # (A,) allowed ones by their index; None: all
-    cost: FloatArray | None  # (A,), in units of the posterior's reward
+    worth: Worth | None  # of the A arms, in units of the posterior's reward
     pending: Interventions  # (n, N)
     recent: Interventions  # (m, N), the last rounds told, the last one last
     age: int  # rounds played or being played since the last change
+
+    def gross(self, net: float, arm: int) -> float:
+        """The reward of an arm that is worth so much."""
+        return net if self.worth is None else self.worth.gross(net, arm)
 
 
 class Chosen(NamedTuple):
@@ -89,7 +94,7 @@ class AverageRewards(NamedTuple):
     def net(self, asked: Situation) -> FloatArray:
         """Rewards of the allowed interventions net of their cost, (A,)."""
         rewards = self.rewards if asked.arms is None else self.rewards[asked.arms]
-        return rewards if asked.cost is None else rewards - asked.cost
+        return rewards if asked.worth is None else asked.worth.net(rewards)
 
 
 class Compared(NamedTuple):
@@ -181,8 +186,7 @@ def late_round(
     row = _rows(asked, np.array([incumbent]))[0]
     tested = len(asked.recent) > 0 and not np.array_equal(asked.recent[-1], row)
     if not tested and not is_judged(asked.age, settings):
-        cost = 0.0 if asked.cost is None else float(asked.cost[incumbent])
-        return Chosen(row, float(mean[incumbent]) + cost, float("nan"))
+        return Chosen(row, asked.gross(float(mean[incumbent]), incumbent), float("nan"))
     n_draws = int(
         np.clip(LATE_TABLE_CELLS // len(mean), settings.disagreeing_draws, settings.late_draws)
     )
@@ -276,7 +280,7 @@ def _net_rewards(
     tables = reward_tables(weights, intercept, order, asked.reward, asked.regimes)
     if asked.arms is not None:
         tables = np.ascontiguousarray(tables[:, asked.arms])
-    return tables if asked.cost is None else tables - asked.cost
+    return tables if asked.worth is None else asked.worth.net(tables)
 
 
 def _candidates(compared: Compared, n: int) -> IntArray:
@@ -325,8 +329,9 @@ def _decisions(asked: Situation, decided: IntArray) -> Decisions:
     rows = _rows(asked, decided)
     regimes = np.arange(int(asked.regimes.max()))
     chosen = (rows.T[:, None, :] == regimes[None, :, None]).astype(float)
-    cost = np.zeros(len(decided)) if asked.cost is None else asked.cost[decided]
-    return Decisions(np.ascontiguousarray(chosen), cost, asked.reward)
+    free = Worth(np.zeros(len(decided)))
+    worth = free if asked.worth is None else asked.worth.of(decided)
+    return Decisions(np.ascontiguousarray(chosen), worth.keep, worth.charge, asked.reward)
 
 
 def _loss_so_far(
@@ -348,11 +353,11 @@ def _chosen(
     rounds: int,
     quantile: float,
 ) -> Chosen:
-    cost = 0.0 if asked.cost is None else float(asked.cost[arm])
     mean = float(compared.mean[arm])
+    gross = asked.gross(mean, arm)
     width = max(float(np.quantile(compared.tables[:, arm], quantile)) - mean, 0.0)
     row = _rows(asked, np.array([arm, incumbent]))
     if arm == incumbent:
-        return Chosen(row[0], mean + cost, width)
+        return Chosen(row[0], gross, width)
     paid = float(compared.mean[incumbent]) - mean
-    return Chosen(row[0], mean + cost, width, saved, rounds, paid, row[1])
+    return Chosen(row[0], gross, width, saved, rounds, paid, row[1])

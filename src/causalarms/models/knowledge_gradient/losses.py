@@ -48,6 +48,7 @@ class Decisions(NamedTuple):
     """What may be decided afterwards."""
 
     chosen: FloatArray  # (N, R, K) 1 if decision k has node i in regime r, else 0
+    keep: FloatArray  # (K,) what remains of the reward, 1 unless it may fail
     cost: FloatArray  # (K,)
     reward: int
 
@@ -192,7 +193,7 @@ def _weight(
 def expected_rewards(
     model: Model, learned: Learned, outcome: Outcome, decisions: Decisions
 ) -> FloatArray:
-    """Expected reward of every decision after the round, net of its cost, (K,).
+    """What every decision is worth after the round, (K,).
 
     Only the played mechanisms have new weights. They are averaged here, row by row, instead of
     for the whole system: this is the innermost loop of the knowledge gradient.
@@ -262,4 +263,4 @@ def expected_rewards(
                 for k in range(n_decisions):
                     values[k] += after[o] * mean[k]
                 break
-    return values / total_weight - decisions.cost
+    return decisions.keep * (values / total_weight) - decisions.cost

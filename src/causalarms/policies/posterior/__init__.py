@@ -223,7 +223,8 @@ class PosteriorPolicy(Policy):
         context: Mapping[int, float],
     ) -> Suggestion:
         """By the information ratio, or by a quantile of the reward over draws of the system."""
-        config, allowed = self.config, self.constraints
+        zero = float(self._system.rounds.origin[self.reward])  # of the draws, in the data
+        config, allowed = self.config, self.constraints.relative_to(zero)
         # The ratio knows nothing of results to come, and would ask the same again.
         if self._weighs_information and not pending and allowed.count(MAX_RATIOS) is not None:
             n = min(DRAWS_OF_RATIO * config.draws, MAX_DRAWS)
@@ -233,8 +234,7 @@ class PosteriorPolicy(Policy):
             draws, why = self._draws(rng, config.draws, context), "quantile"
             best = most_optimistic(draws, self.reward, config.quantile, allowed)
         width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
-        mean = best.mean + float(self._system.rounds.origin[self.reward])
-        return Suggestion(best.intervention, EXPLOIT, mean, width, Reason(why))
+        return Suggestion(best.intervention, EXPLOIT, best.mean + zero, width, Reason(why))
 
     def _draws(self, rng: np.random.Generator, n: int, context: Mapping[int, float]) -> Draws:
         """Of the system, given what is known of the context today."""
@@ -256,14 +256,14 @@ class PosteriorPolicy(Policy):
                 self._next_regimes(played[-1], rng) if played else random_intervention(rng, allowed)
             )
             return Suggestion(first, EXPLORE, why=Reason("first two"))
-        scale = system.scale_of(self.reward)
-        arms, cost = (None, None) if allowed.free else allowed_arms(allowed)
+        scale, zero = system.scale_of(self.reward), system.in_data(0.0, self.reward)
+        arms, worth = (None, None) if allowed.free else allowed_arms(allowed)
         last_alarm = self.alarms[-1].round if self.alarms else 0
         asked = Situation(
             reward=self.reward,
             regimes=self.regimes,
             arms=arms,
-            cost=None if cost is None else cost / scale,
+            worth=None if worth is None else worth.in_units(scale, zero),
             pending=_rows(pending, self.n_nodes),
             recent=recent.regimes(RECENT_ROUNDS),
             age=self.n_told - last_alarm + len(pending),

@@ -75,6 +75,7 @@ function found(view, study) {
         </dd>
       </div>
     </dl>
+    ${fails(view.failing)}
     ${view.remarks.map(({ text }) => html`<p class="remark"><bdi>${text}</bdi></p>`)}
     ${takenBack(view, study)} ${rivals(view, study)}
     <p class="hint">From ${view.basis}.</p>
@@ -84,6 +85,14 @@ function found(view, study) {
           ${contextFields("best-context")}
         </details>`
       : nothing}`;
+}
+
+export function fails(probability) {
+  if (!known(probability)) return nothing;
+  return html`<p class="hint">
+    A trial of this setting fails with probability <b>${percent(probability)}</b>, by the trials
+    that failed so far.
+  </p>`;
 }
 
 function today({ context }) {

@@ -2,6 +2,7 @@
 
 import { html, nothing, svg } from "./vendor/lit-html.js";
 import * as act from "./actions.js";
+import { fails } from "./best.js";
 import { contextFields, factorFields } from "./forms.js";
 import { canPredict, chosenLevels, loadSettingGraph, notYet, predict } from "./refresh.js";
 import { state } from "./store.js";
@@ -43,7 +44,8 @@ function expected() {
   if (prediction.problem) return html`<p class="problem" role="alert">${prediction.problem}</p>`;
   const { natural, chosen } = prediction;
   const same = !moved(chosenLevels(), study.factors).length;
-  return html`<table class="what-if" role="table">
+  return html`${fails(chosen.failing)}
+    <table class="what-if" role="table">
       <caption class="hint">
         Averages over many rounds; with 95 % probability they lie in the interval. Grey: every
         factor at its first level. Colour: this setting.
