@@ -226,6 +226,15 @@ def test_what_is_believed_is_of_everything_told(make: Place) -> None:
     assert study.should_stop(rule) == file.should_stop(rule) is True
 
 
+def test_averages_are_known_without_a_model(make: Place) -> None:
+    study = make()
+    for rounds in (1, 12):  # after one round an average has no spread
+        play(study, rounds)
+        assert np.isnan(study.best().low) == (rounds == 1)
+        assert study.best() == make.file.best()
+        assert study.best().rivals or rounds == 1
+
+
 def test_the_log_is_the_same_and_can_be_checked(make: Place, tmp_path: Path) -> None:
     study = make()
     play(study, 3)

@@ -156,7 +156,6 @@ class RemoteStudy(Study):
         if answer.found is None:
             raise TooEarlyError(answer.why)
         known = {name: getattr(answer, name) for name in Certainty.__struct_fields__}
-        known = {name: np.nan if value is None else value for name, value in known.items()}
         return Best(**known, **msgspec.structs.asdict(answer.found))
 
     def should_stop(self, rule: StopRule) -> bool:

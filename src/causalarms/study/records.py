@@ -32,11 +32,16 @@ class StudyRecord(Struct, frozen=True):
 
 
 class Numbers(StudyRecord, frozen=True):
-    """A record none of whose fields is ever None in Python: null in JSON was nan."""
+    """A record none of whose fields is ever None in Python: null in JSON was nan.
+
+    Every nan is the one object `math.nan`: two records that know equally much are equal.
+    """
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            if getattr(self, name) is None:
+            value = getattr(self, name)
+            # nan equals no nan, but fields that are the same object count as equal
+            if value is None or (isinstance(value, float) and math.isnan(value)):
                 msgspec.structs.force_setattr(self, name, math.nan)
 
 
@@ -170,7 +175,7 @@ class Certainty(StudyRecord, frozen=True):
     taken_back: list[TakenBack] = field(default_factory=list)  # the largest loss first
 
 
-class Best(Certainty, frozen=True, kw_only=True):
+class Best(Certainty, Numbers, frozen=True, kw_only=True):
     """The best intervention known so far. What nobody can know is nan."""
 
     intervention: dict[str, int]  # node -> regime
