@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from served import Served, served
+from served import Served, served, until
 
 from causalarms.errors import StudyError, TooEarlyError
 from causalarms.service.remote import RemoteStudy
@@ -39,6 +39,8 @@ def test_failures_and_new_levels_are_seen_by_who_follows(tmp_path: Path) -> None
             assert remote.predict([{"load": 4}]) == study.predict([{"load": 4}])
             study.correct(3, [950.0, 1.0, 2.0], "typed wrong")
             study.change_settings(new_levels={"load": [5]}, forbidden=[{"load": 1}])
+            # Another process wrote this: the service notices by itself, a moment later.
+            until(lambda: site.service.snapshot.number == study.seen)
             assert remote.best() == study.best()
             assert site("GET", "trials/3").json["corrections"][0]["levels"].keys() == {
                 "load",
