@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
-from causalarms.errors import TooEarlyError
+from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import (
@@ -64,6 +64,7 @@ class Beliefs:
     belief: Belief | None
     has_model: bool  # whether the policy ever has one
     at_risk: Constraints | None = None  # what is allowed, and how likely it fails
+    contradiction: str = ""  # of what the policy learned, if it is why there is no belief
 
     @property
     def allowed(self) -> Constraints:
@@ -108,6 +109,8 @@ class Beliefs:
             return f"policy {policy!r} has no model of the system; 'posterior' has one"
         if not n:
             return "no round has been told yet: nothing is known"
+        if self.contradiction:
+            return self.contradiction
         return f"it is too early: after {n} round(s) policy {policy!r} has no model yet"
 
     def expected(self, rows: Interventions) -> Summary:
@@ -120,13 +123,21 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
     settings = ledger.settings
     records, n = ledger.learnable(policy.learns_from_gaps)[:first], settings.n_nodes
     n_system = len(settings.named.system_nodes)
+    belief, contradiction = None, ""
+    try:
+        belief = policy.belief()
+    except ModelError as error:
+        # Regimes learned apart may mix into a cycle until more rounds are told. The study is asked,
+        # told and served all the same.
+        contradiction = str(error)
     return Beliefs(
         settings,
         np.array([r.values for r in records], dtype=float).reshape(-1, n),
         np.array([r.intervention for r in records], dtype=np.uint8).reshape(-1, n_system),
-        policy.belief(),
+        belief,
         policy.has_model,
         policy.constraints if policy.failures.n_failed else None,
+        contradiction,
     )
 
 
