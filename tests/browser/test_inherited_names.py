@@ -25,7 +25,8 @@ FACTORS: dict[str, dict[str, Any]] = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     path = tmp_path_factory.mktemp("inherited") / "line3.db"
     sem = random_sem(len(NODES), seed=5)
-    with Study.create(path, NODES, "valueOf", factors=FACTORS, policy="csl-ucb", seed=2) as study:
+    settings: dict[str, Any] = {"factors": FACTORS, "policy": "csl-ucb-joint", "seed": 2}
+    with Study.create(path, NODES, "valueOf", **settings) as study:
         rng = np.random.default_rng(1)
         chosen = {
             name: rng.choice(f.get("levels", ["off", "on"]), 600) for name, f in FACTORS.items()

@@ -33,7 +33,7 @@ def best_allowed(allowed: object, cost: object = 0.0) -> float:
     return float(np.max((SEM.expected_reward(arms) - cost * arms.sum(axis=1))[allowed(arms)]))  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("policy", ["csl-ucb", "random", "ucb"])
+@pytest.mark.parametrize("policy", ["csl-ucb-joint", "random", "ucb"])
 def test_a_node_that_may_not_be_switched_never_is(policy: str) -> None:
     study = run(policy=policy, intervenable=["a", "b", "c"])
     assert not interventions(study)[:, 3:].any()
