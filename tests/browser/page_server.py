@@ -28,7 +28,11 @@ class PageServer:
         options = Options(port=self._port, **self._options)
         self._taken = listen(options)
         self._port = self._taken.getsockname()[1]
-        self.service = Service(self.path, options)
+        try:
+            self.service = Service(self.path, options)
+        except BaseException:
+            self._taken.close()  # or a later test gets the warning of an open socket
+            raise
         self._server = make_server(self.service, options)
         self._thread = threading.Thread(target=self._server.run, args=([self._taken],), daemon=True)
         self._thread.start()

@@ -70,8 +70,8 @@ class Served(NamedTuple):
 @contextmanager
 def served(path: Path, connections: int | None = None, **options: Any) -> Iterator[Served]:
     chosen = Options(port=0, **options)
+    service = Service(path, chosen)  # first: what it refuses leaves no open socket behind
     taken = listen(Options(port=0))
-    service = Service(path, chosen)
     server = make_server(service, chosen, connections)
     thread = threading.Thread(target=server.run, args=([taken],), daemon=True)
     thread.start()
