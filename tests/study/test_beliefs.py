@@ -126,7 +126,10 @@ def test_all_answers_come_from_one_belief(direction: str) -> None:
     row = int(np.argmax(rewards.mean(axis=0)))
     assert tuple(best.intervention.values()) == tuple(rows[row])
     assert best.reward == pytest.approx(sign * rewards[:, row].mean())
-    assert best.probability == (rewards[:, row] >= rewards.max(axis=1) - 1e-12).mean()
+    as_good = float((rewards[:, row] >= rewards.max(axis=1) - 1e-12).mean())
+    # After few rounds draws agree more than they should. Each of the mechanisms has n on average.
+    n = belief.counts.sum() / belief.counts.size
+    assert best.probability == pytest.approx(as_good * (1 - (3 / n) ** 2))
     assert best.expected_loss == pytest.approx((rewards.max(axis=1) - rewards[:, row]).mean())
     found = study.predict([best.switch])[0]["expected"]["x3"]
     assert (found["mean"], found["low"], found["high"]) == pytest.approx(
@@ -148,12 +151,14 @@ def test_stopping_counts_costs_and_constraints() -> None:
             trial = study.ask()
             a = values[0] + 3.0 * trial.intervention["a"]
             study.tell(trial, [a, 0.3 * a + values[1]])
-    assert free.best().probability < 0.999
+    assert free.best().probability < 0.9
+    # In all draws: the most that 20 rounds of two nodes with two regimes can make sure.
+    assert dear.best().probability == pytest.approx(1 - (3 / 10) ** 2)
     assert dear.best().switch == []
-    rule = StopRule(probability=0.999, expected_loss=0.1)
+    rule = StopRule(probability=0.9, expected_loss=0.1)
     assert not free.should_stop(rule)
     assert dear.should_stop(rule)
-    assert free.should_stop(StopRule(probability=0.999, tolerance=1e9))
+    assert free.should_stop(StopRule(probability=0.9, tolerance=1e9))
 
 
 def test_intervals_do_not_collapse_in_physical_units() -> None:
