@@ -20,12 +20,12 @@ from causalarms.cli.options import (
     with_settings,
 )
 from causalarms.cli.study_options import (
+    AT_MOST,
     COST,
     FAILURE_REWARD,
     FORBID,
     HORIZON,
     INTERVENABLE,
-    MAX_INTERVENTIONS,
     POLICY,
     REQUIRE,
     Address,
@@ -87,7 +87,7 @@ from causalarms.tables.write import columns_text
     help="Levels that fix the value of the nodes: then nothing else causes them.",
 )
 @INTERVENABLE
-@MAX_INTERVENTIONS
+@AT_MOST
 @FORBID
 @REQUIRE
 @TIERS
@@ -173,7 +173,7 @@ def create(
     help="Levels that a factor has from now on as well; may be repeated.",
 )
 @INTERVENABLE
-@MAX_INTERVENTIONS
+@AT_MOST
 @FORBID
 @REQUIRE
 @COST

@@ -41,7 +41,7 @@ INTERVENABLE = click.option(
     metavar="A,B,...",
     help="Nodes or factors that may be switched (default: all).",
 )
-MAX_INTERVENTIONS = click.option(
+AT_MOST = click.option(
     "--max-interventions",
     type=int,
     help="Largest number of factors that are away from their first level in one trial.",
