@@ -98,6 +98,16 @@ def test_best_and_predict_say_how_likely_a_trial_fails(failing: Path) -> None:
         assert best.failing == study.predict([best.levels])[0]["failing"]
 
 
+def test_what_mostly_fails_is_no_rival(failing: Path) -> None:
+    """With results alone a setting with the factor a on would look like the best of them."""
+    with Study.open(failing) as study:
+        best, trial = study.best(), study.ask()
+        runner_up = study.explain(trial)["runner_up"]["levels"]
+        assert len(best.rivals) == 3
+        shown = [runner_up, *(rival.levels for rival in best.rivals)]
+        assert all(found["failing"] < 0.5 for found in study.predict(shown))
+
+
 def test_nothing_changes_as_long_as_nothing_has_failed() -> None:
     study = create()
     for _ in range(12):

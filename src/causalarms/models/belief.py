@@ -160,7 +160,7 @@ def recommend(
     `tolerance` is the net reward by which another may be better.
     """
     few = allowed.count(MAX_COMPARED) is not None
-    rows = _working(candidates(belief, reward, allowed), allowed)
+    rows = working(candidates(belief, reward, allowed), allowed)
     if not len(rows):
         raise TooEarlyError("every setting that is allowed fails more often than not so far")
     while True:
@@ -169,7 +169,7 @@ def recommend(
         chosen = rows[found.row]
         known = len(rows)
         if not few:
-            near = _working(allowed.neighbours(chosen), allowed)
+            near = working(allowed.neighbours(chosen), allowed)
             rows = np.unique(np.concatenate([rows, near]), axis=0)
         if len(rows) == known:  # nothing near the best is left to compare it with
             return Recommendation(
@@ -196,7 +196,7 @@ def tempered(probability: float, counts: IntArray, regimes: Sequence[int]) -> fl
     return probability * max(0.0, 1.0 - (TOO_FEW_ROUNDS / max(n, TOO_FEW_ROUNDS)) ** 2)
 
 
-def _working(rows: Interventions, allowed: Constraints) -> Interventions:
+def working(rows: Interventions, allowed: Constraints) -> Interventions:
     """Those that do not fail more often than not."""
     return rows if allowed.risk is None else rows[allowed.failing(rows) <= MOSTLY]
 

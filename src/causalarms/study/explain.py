@@ -15,7 +15,7 @@ import numpy as np
 from causalarms.arrays import FloatArray, Interventions
 from causalarms.errors import NotAskedError
 from causalarms.files import shown_number
-from causalarms.models.belief import Belief, candidates
+from causalarms.models.belief import Belief, candidates, working
 from causalarms.policies.base import Policy
 from causalarms.study.ledger import Ledger
 from causalarms.study.records import (
@@ -158,13 +158,13 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
 def _rival(beliefs: Beliefs, a: Interventions) -> Interventions | None:
     """The best allowed intervention by mean net reward, other than this one."""
     assert beliefs.belief is not None
-    settings = beliefs.settings
-    rows = candidates(beliefs.belief, settings.reward_index, settings.constraints)
-    rows = rows[(rows != a).any(axis=1)]
+    reward, allowed = beliefs.settings.reward_index, beliefs.allowed
+    rows = candidates(beliefs.belief, reward, allowed)
+    rows = working(rows[(rows != a).any(axis=1)], allowed)
     if not len(rows):
         return None
-    net = beliefs.belief.rewards(rows, beliefs.settings.reward_index).mean(axis=0)
-    return rows[int(np.argmax(net - beliefs.settings.constraints.cost(rows)))]
+    mean = beliefs.belief.rewards(rows, reward).mean(axis=0)
+    return rows[int(np.argmax(allowed.worth(rows).net(mean)))]
 
 
 def _mean_weights(belief: Belief, a: Interventions) -> FloatArray:

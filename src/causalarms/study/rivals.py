@@ -9,7 +9,7 @@ import numpy as np
 
 from causalarms.arrays import FloatArray, Intervention, Interventions
 from causalarms.limits import MAX_RATIOS
-from causalarms.models.belief import Belief, Recommendation, summary
+from causalarms.models.belief import Belief, Recommendation, summary, working
 from causalarms.study.records import Rival, TakenBack
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def taken_back(beliefs: Beliefs, belief: Belief, best: Intervention) -> list[Tak
     moved = [at for at, level in enumerate(levels) if level]
     without = [[*levels[:at], 0, *levels[at + 1 :]] for at in moved]
     rows = named.numbers.interventions([levels, *without]).astype(np.uint8)
-    net = belief.rewards(rows, settings.reward_index) - settings.constraints.cost(rows)
+    net = beliefs.allowed.worth(rows).net(belief.rewards(rows, settings.reward_index))
     mean, low, high = summary(net[:, :1] - net[:, 1:])
     allowed = settings.constraints.allows(rows)[1:]
     found = [
@@ -50,18 +50,18 @@ def taken_back(beliefs: Beliefs, belief: Belief, best: Intervention) -> list[Tak
 def rivals_of(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Rival]:
     """Those most likely to be better; with too many settings, of those near it and those played."""
     settings, reward = beliefs.settings, beliefs.settings.reward_index
-    allowed, chosen = settings.constraints, best.intervention
+    allowed, chosen = beliefs.allowed, best.intervention
     if allowed.count(MAX_RATIOS) is None:
         rows = np.unique(np.vstack([allowed.neighbours(chosen), beliefs.regimes]), axis=0)
         rows = rows[allowed.allows(rows)]
     else:
         rows = allowed.interventions(MAX_RATIOS)
-    rows = rows[(rows != chosen).any(axis=1)]
+    rows = working(rows[(rows != chosen).any(axis=1)], allowed)
     few = replace(belief, draws=belief.first(DRAWS_OF_RIVALS))
 
     def ahead(believed: Belief, rows: Interventions) -> FloatArray:
         both = np.vstack([chosen[None], rows])
-        net = believed.rewards(both, reward) - allowed.cost(both)
+        net = allowed.worth(both).net(believed.rewards(both, reward))
         return np.asarray(net[:, 1:] - net[:, :1])
 
     gaps = ahead(few, rows)
