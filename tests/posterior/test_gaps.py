@@ -1,6 +1,9 @@
-"""What incomplete rounds say, against the joint Gaussian of the round."""
+"""Data augmentation: missing values drawn given a system, and the mixture of the posteriors."""
 
 from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,29 +12,26 @@ import pytest
 from causalarms import LinearSEM, random_sem
 from causalarms.arrays import FloatArray
 from causalarms.posterior.base import Draws
-from causalarms.posterior.missing import WITHOUT, add_rounds, expectations, fill
+from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.missing import PosteriorMixture, add_rounds, complete_rounds
+from causalarms.posterior.prior import MechanismPrior
+from causalarms.statistics.dataset import Moments
 
 N = 6
+WIDE = np.array([[-1e9] * N, [1e9] * N])
+Regimes = npt.NDArray[np.uint8]
 
 
-def given(
-    sem: LinearSEM, a: npt.NDArray[np.uint8], x: FloatArray, known: list[int], wanted: list[int]
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of nodes given others."""
-    mean, cov = sem.mean(a[None])[0], sem.covariance(a)
-    between = cov[np.ix_(wanted, known)]
-    gain = between @ np.linalg.inv(cov[np.ix_(known, known)])
-    rest = cov[np.ix_(wanted, wanted)] - gain @ between.T
-    return mean[wanted] + gain @ (x - mean)[known], rest
+def one_draw(sem: LinearSEM) -> Draws:
+    """The system itself, in arrays as policies have them: kernels are compiled once."""
+    weights, mean, std = (
+        np.array(array[None], order="C")
+        for array in (sem.weights, sem.mechanism_mean, sem.mechanism_std)
+    )
+    return Draws(np.array(sem.order)[None], weights != 0, weights, mean, std)
 
 
-def mechanisms(sem: LinearSEM) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights, mean and spread in arrays as policies have them: kernels are compiled once."""
-    weights, mean, std = sem.weights, sem.mechanism_mean, sem.mechanism_std
-    return np.array(weights, order="C"), np.array(mean, order="C"), np.array(std, order="C")
-
-
-def holed(seed: int, n_missing: int) -> tuple[LinearSEM, npt.NDArray[np.uint8], FloatArray]:
+def holed(seed: int, n_missing: int) -> tuple[LinearSEM, Regimes, FloatArray]:
     """A system, an intervention, and a round of it in which values are missing."""
     rng = np.random.default_rng(seed)
     sem = random_sem(N, seed=seed, noise_std=rng.uniform(0.5, 2.0, N), edge_probability=0.8)
@@ -41,101 +41,193 @@ def holed(seed: int, n_missing: int) -> tuple[LinearSEM, npt.NDArray[np.uint8], 
     return sem, a, x
 
 
-@pytest.mark.parametrize("n_missing", [1, 3, 5, 6])
-@pytest.mark.parametrize("seed", range(4))
-def test_missing_values_given_all_others(seed: int, n_missing: int) -> None:
-    sem, a, x = holed(seed, n_missing)
-    missing = np.flatnonzero(np.isnan(x))
-    row, spread = np.empty(N), np.empty((n_missing, n_missing))
-    fill(x, missing, a, *mechanisms(sem), row, spread)
-    known = np.flatnonzero(~np.isnan(x)).tolist()
-    mean, cov = given(sem, a, x, known, missing.tolist())
-    np.testing.assert_allclose(row[missing], mean, atol=1e-9)
-    np.testing.assert_allclose(spread, cov, atol=1e-9)
-    np.testing.assert_array_equal(row[known], x[known])
-
-
-@pytest.mark.parametrize("n_missing", [1, 3, 5])
-@pytest.mark.parametrize("seed", range(4))
-def test_what_is_expected_before_a_node_is_known(seed: int, n_missing: int) -> None:
-    sem, a, x = holed(seed, n_missing)
-    order = np.array(sem.order)
-    filled, extra = np.empty((N, N)), np.empty(N)
-    expectations(x, a, order, *mechanisms(sem), filled, extra)
-    for place, node in enumerate(order.tolist()):
-        known = [j for j in order[:place].tolist() if not np.isnan(x[j])]
-        others = [j for j in range(N) if j not in known]
-        np.testing.assert_allclose(
-            filled[node, others], given(sem, a, x, known, others)[0], atol=1e-9
-        )
-        np.testing.assert_array_equal(filled[node, known], x[known])
-        parents = [j for j in order[:place].tolist() if np.isnan(x[j])]
-        w = sem.weights[a[node], parents, node]
-        assert extra[node] == pytest.approx(w @ given(sem, a, x, known, parents)[1] @ w, abs=1e-9)
-
-
-def moments(
-    sem: LinearSEM, A: npt.NDArray[np.uint8], X: FloatArray, *, move: float = 0.0
+def completed(
+    sem: LinearSEM, a: Regimes, x: FloatArray, n: int, bounds: FloatArray = WIDE
 ) -> FloatArray:
-    gram = np.zeros((2, N, N + 1, N + 1))
-    taught = np.ones(A.shape, dtype=bool)
-    taught[0, 4] = False
-    weights, intercept, noise_std = (array[None] for array in mechanisms(sem))
-    draws = Draws(np.array(sem.order)[None], weights != 0, weights, intercept, noise_std)
-    add_rounds(gram, X, np.full(N, move), A, taught, draws)
-    return gram
+    """The same round, n times."""
+    values, regimes = np.tile(x, (n, 1)), np.tile(a, (n, 1))
+    found, rng = np.empty_like(values), np.random.default_rng(0)
+    taught = np.ones(values.shape, dtype=bool)
+    complete_rounds(values, regimes, taught, one_draw(sem), rng, bounds, found)
+    return found
 
 
-def test_a_round_without_gaps_counts_fully_for_those_it_teaches() -> None:
-    sem = random_sem(N, seed=1)
+@pytest.mark.parametrize("n_missing", [1, 3, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_missing_values_are_drawn_given_all_others(seed: int, n_missing: int) -> None:
+    """Within four standard errors of the mean and the covariance of the joint Gaussian."""
+    sem, a, x = holed(seed, n_missing)
+    missing, known = np.flatnonzero(np.isnan(x)), np.flatnonzero(~np.isnan(x))
+    drawn = completed(sem, a, x, 20_000)
+    mean, cov = sem.mean(a[None])[0], sem.covariance(a)
+    gain = cov[np.ix_(missing, known)] @ np.linalg.inv(cov[np.ix_(known, known)])
+    expected = mean[missing] + gain @ (x - mean)[known]
+    rest = cov[np.ix_(missing, missing)] - gain @ cov[np.ix_(known, missing)]
+    error = np.sqrt(np.diag(rest) / len(drawn))
+    assert (np.abs(drawn[:, missing].mean(axis=0) - expected) < 4 * error).all()
+    spread = np.sqrt(np.outer(np.diag(rest), np.diag(rest)) + rest**2) / np.sqrt(len(drawn))
+    found = np.cov(drawn[:, missing].T).reshape(rest.shape)
+    assert (np.abs(found - rest) < 4 * spread).all()
+    np.testing.assert_array_equal(drawn[:, known], np.tile(x[known], (len(drawn), 1)))
+
+
+def test_no_value_passes_the_bounds() -> None:
+    sem, a, x = holed(1, 3)
+    missing = np.flatnonzero(np.isnan(x))
+    drawn = completed(sem, a, x, 100, np.array([[-0.5] * N, [0.25] * N]))[:, missing]
+    assert drawn.min() == -0.5
+    assert drawn.max() == 0.25
+
+
+def test_what_made_a_value_before_a_change_says_nothing_about_its_causes() -> None:
+    weights = np.zeros((2, N, N))
+    weights[:, 0, 1] = 3.0
+    sem = LinearSEM(weights=weights, order=range(N), noise_mean=0.0)
+    x = np.array([np.nan, 6.0, 0.0, 0.0, 0.0, 0.0])
+    values, regimes = np.tile(x, (20_000, 1)), np.zeros((20_000, N), dtype=np.uint8)
+    found, taught = np.empty_like(values), np.ones(values.shape, dtype=bool)
+    for known, mean, variance in ((True, 1.8, 0.1), (False, 0.0, 1.0)):
+        taught[:, 1] = known
+        rng = np.random.default_rng(4)
+        complete_rounds(values, regimes, taught, one_draw(sem), rng, WIDE, found)
+        assert found[:, 0].mean() == pytest.approx(mean, abs=4 * np.sqrt(variance / 20_000))
+        assert found[:, 0].var() == pytest.approx(variance, rel=0.04)
+
+
+def test_a_round_counts_for_those_it_teaches() -> None:
     a, x = np.zeros((1, N), dtype=np.uint8), np.random.default_rng(0).normal(size=(1, N))
     a[0, 1] = 1
-    z = np.append(x[0] + 3.0, 1.0)
-    gram = moments(sem, a, x, move=3.0)
+    taught = np.ones(a.shape, dtype=bool)
+    taught[0, 4] = False
+    gram = np.zeros((2, N, N + 1, N + 1))
+    for _ in range(2):
+        add_rounds(gram, x, a, taught)
+    z = np.append(x[0], 1.0)
     for node in (0, 2, 3, 5):
-        np.testing.assert_allclose(gram[0, node], np.outer(z, z))
-    np.testing.assert_allclose(gram[1, 1], np.outer(z, z))
+        np.testing.assert_allclose(gram[0, node], 2 * np.outer(z, z))
+    np.testing.assert_allclose(gram[1, 1], 2 * np.outer(z, z))
     assert not gram[0, [1, 4]].any()
     assert not gram[1, [0, 2, 3, 4, 5]].any()
 
 
-def test_a_missing_node_learns_nothing_and_its_children_less() -> None:
-    weights = np.zeros((2, N, N))
-    weights[:, 0, 1], weights[:, 1, 2] = 2.0, 1.0
-    sem = LinearSEM(weights=weights, order=range(N))
-    a, x = np.zeros((1, N), dtype=np.uint8), np.ones((1, N))
-    x[0, 1] = np.nan
-    gram = moments(sem, a, x)[0]
-    assert not gram[1].any()
-    assert gram[2, -1, -1] == pytest.approx(1 / (1 + 1))  # its noise, and that of its parent
-    assert gram[0, -1, -1] == gram[3, -1, -1] == 1.0
-    # x_2 = 1 is expected to be 2: half of a sample, of which half of the error is plain noise
-    assert gram[2, 2, 2] == pytest.approx(0.5 - 0.25)
-    assert gram[2, 1, 1] == pytest.approx(0.5 * 2.0**2)  # as expected before x_2 is known
-    # of a node that the missing one does not cause: mostly as expected of all
-    assert gram[0, 1, 0] == pytest.approx((1 - WITHOUT) * 1.5)
-    assert gram[0, 1, 1] == pytest.approx((1 - WITHOUT) * (1.5**2 + 0.5))
-    x[:] = np.nan
-    assert not moments(sem, a, x).any()
+# -- the chain next to an enumeration --------------------------------------------------------------
 
 
-def test_weights_and_noise_are_found_from_rounds_of_which_a_third_is_missing() -> None:
-    """Least squares on the weighted rows, given the true system: right within its own errors."""
-    sem = random_sem(N, seed=5, edge_probability=0.7)
-    rng = np.random.default_rng(2)
-    A = np.zeros((8000, N), dtype=np.uint8)
-    X = sem.sample(A, rng)
-    X[rng.random(X.shape) < 1 / 3] = np.nan
-    gram = moments(sem, A, X)[0]
-    for node in range(N):
-        parents = np.flatnonzero(sem.weights[0, :, node])
-        used = [*parents.tolist(), N]
-        system = gram[node][np.ix_(used, used)]
-        found = np.linalg.solve(system, gram[node][used, node])
-        count = gram[node, -1, -1]
-        variance = (gram[node][node, node] - found @ gram[node][used, node]) / count
-        assert variance == pytest.approx(1.0, abs=0.1)
-        truth = np.append(sem.weights[0, parents, node], 1.0)
-        errors = (found - truth) / np.sqrt(np.diag(np.linalg.inv(system)))
-        assert np.abs(errors).max() < 3.5, node
-        assert count < 0.7 * len(X)
+PRIOR = MechanismPrior(intercept_scale=3.0, noise_shape=2.0)
+CELLS = 21  # of a grid over each missing value
+
+
+class Small(NamedTuple):
+    """Three nodes in one regime each, of which values of two rounds are missing."""
+
+    values: FloatArray  # (rounds, 3)
+    low: FloatArray  # (2,) of the grid
+    high: FloatArray  # (2,)
+
+
+def small() -> Small:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(9, 3))
+    x[:, 1] += 1.2 * x[:, 0]
+    x[:, 2] += 0.9 * x[:, 1]
+    x[3, 1] = x[6, 0] = np.nan
+    return Small(x, np.array([-7.0, -7.0]), np.array([7.0, 7.0]))
+
+
+def posterior_of(rows: FloatArray) -> ExactPosterior:
+    moments = Moments(3, regimes=1)
+    for row in rows:
+        moments.add(row, np.zeros(3, dtype=np.uint8))
+    return ExactPosterior(3, moments, prior=PRIOR, regimes=1)
+
+
+def test_the_chain_has_the_posterior_of_an_enumeration() -> None:
+    """Edge probabilities next to a sum over a grid of both values, within four standard errors."""
+    case = small()
+    grid = [np.linspace(low, high, CELLS) for low, high in zip(case.low, case.high, strict=True)]
+    logs, edges = [], []
+    for first, second in itertools.product(*grid):
+        rows = case.values.copy()
+        rows[3, 1], rows[6, 0] = first, second
+        found = posterior_of(rows)
+        logs.append(found.log_evidence)
+        edges.append(found.edge_probability)
+    shares = np.exp(np.array(logs) - max(logs))
+    expected = np.average(edges, axis=0, weights=shares)
+    rng, regimes = np.random.default_rng(6), np.zeros((9, 3), dtype=np.uint8)
+    taught, rows = np.ones((9, 3), dtype=bool), np.nan_to_num(case.values)
+    bounds, seen = np.array([[-50.0] * 3, [50.0] * 3]), []
+    for _ in range(2000):
+        posterior = posterior_of(rows)
+        seen.append(posterior.edge_probability)
+        complete_rounds(case.values, regimes, taught, posterior.draw(rng), rng, bounds, rows)
+    chain = np.array(seen[100:])
+    batches = chain[: len(chain) // 30 * 30].reshape(30, -1, *chain.shape[1:]).mean(axis=1)
+    error = batches.std(axis=0, ddof=1) / np.sqrt(30)
+    assert (np.abs(chain.mean(axis=0) - expected) < 4 * error + 1e-3).all()
+    # and missing values matter here: without the two rounds the answer is another one
+    complete = posterior_of(case.values[~np.isnan(case.values).any(axis=1)])
+    assert np.abs(complete.edge_probability - expected).max() > 0.03
+
+
+# -- the mixture -----------------------------------------------------------------------------------
+
+
+def mixture(n: int) -> PosteriorMixture:
+    """Parts that were told different rounds."""
+    found = PosteriorMixture(lambda: ExactPosterior(3, prior=PRIOR, regimes=1))
+    found.split(n)
+    for m, part in enumerate(found.parts):
+        rng, moments = np.random.default_rng(m), Moments(3, regimes=1)
+        for row in rng.normal(size=(12, 3)) @ np.array([[1, m, 0], [0, 1, 1], [0, 0, 1]]):
+            moments.add(row, np.zeros(3, dtype=np.uint8))
+        part.update(moments)
+    return found
+
+
+def test_one_part_is_what_it_is() -> None:
+    found = mixture(1)
+    alone = found.parts[0]
+    one, other = (each.draw(np.random.default_rng(1), 5) for each in (found, alone))
+    np.testing.assert_array_equal(one.weights, other.weights)
+    assert found.edge_probability is alone.edge_probability
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 9])
+def test_draws_come_from_the_parts_in_turn(n: int) -> None:
+    found = mixture(4)
+    rng, again = np.random.default_rng(2), np.random.default_rng(2)
+    drawn, first = found.draw(rng, n), int(again.integers(4))
+    assert drawn.weights.shape == (n, 1, 3, 3)
+    assert drawn.weights.flags.c_contiguous
+    counts = [len(range((m - first) % 4, n, 4)) for m in range(4)]
+    for m, count in enumerate(counts):
+        if count:
+            theirs = found.parts[m].draw(again, count)
+            np.testing.assert_array_equal(drawn.weights[(m - first) % 4 :: 4], theirs.weights)
+
+
+def test_probabilities_are_averages_and_states_come_back() -> None:
+    found = mixture(4)
+    each = [part.edge_probability for part in found.parts]
+    np.testing.assert_allclose(found.edge_probability, np.mean(each, axis=0))
+    assert np.ptp(each, axis=0).max() > 0.1
+    found.turn = 6
+    assert found.deciding is found.parts[2]
+    again = PosteriorMixture(lambda: ExactPosterior(3, prior=PRIOR, regimes=1))
+    again.restore(found.state())
+    assert again.turn == 6
+    for part, other in zip(found.parts, again.parts, strict=True):
+        np.testing.assert_array_equal(part.edge_probability, other.edge_probability)
+
+
+def test_parts_that_are_added_know_what_the_first_knows() -> None:
+    found = mixture(1)
+    found.split(3)
+    assert len({id(part) for part in found.parts}) == 3
+    for part in found.parts:
+        np.testing.assert_array_equal(part.edge_probability, found.parts[0].edge_probability)
+    found.parts[1].update(Moments(3, regimes=1))  # and are told apart
+    assert not np.array_equal(found.parts[1].edge_probability, found.parts[0].edge_probability)
+    found.split(1)
+    assert len(found.parts) == 1

@@ -79,6 +79,7 @@ class Posterior(Protocol):
     n_nodes: int
     regimes: Counts
     kernel_prior: KernelPrior
+    n_bytes: int  # of its tables
 
     @property
     def gram(self) -> FloatArray:

@@ -23,6 +23,7 @@ from causalarms.arrays import FloatArray, IntArray, Interventions
 from causalarms.models.knowledge_gradient.losses import Decisions, PosteriorDraws, losses_after
 from causalarms.models.knowledge_gradient.model import Model, model_of
 from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.missing import PosteriorMixture
 from causalarms.search.constraints import Worth
 from causalarms.sem.rewards import index_of, intervention_of, reward_tables
 
@@ -106,16 +107,21 @@ class Compared(NamedTuple):
 
 
 def average_rewards(
-    posterior: Posterior,
+    posterior: PosteriorMixture,
     rng: np.random.Generator,
     reward: int,
     settings: KnowledgeGradientSettings,
 ) -> AverageRewards:
-    """Expected rewards of all interventions, from a model of a few orders."""
-    orders = posterior.draw(rng, settings.average_orders).order
-    model = model_of(posterior, orders, rng, settings.points)
-    tables = reward_tables(model.weights, model.intercept, model.orders, reward, model.regimes)
-    return AverageRewards(model, tables.mean(axis=0))
+    """Expected rewards of all interventions, from a model of a few orders of every part."""
+    models = []
+    for part in posterior.parts:
+        orders = part.draw(rng, settings.average_orders).order
+        models.append(model_of(part, orders, rng, settings.points))
+    rewards = [
+        reward_tables(m.weights, m.intercept, m.orders, reward, m.regimes).mean(axis=0)
+        for m in models
+    ]
+    return AverageRewards(models[posterior.turn % len(models)], sum(rewards) / len(rewards))
 
 
 def early_round(
@@ -133,7 +139,8 @@ def early_round(
     draws = posterior.draw(rng, n)
     orders = posterior.draw(rng, settings.orders).order
     model = model_of(posterior, orders, rng, settings.points)
-    compared = _compare(draws, model, asked)
+    rewards = _net_rewards(model.weights, model.intercept, model.orders, asked)
+    compared = _compare(draws, rewards.mean(axis=0), asked)
     incumbent = int(compared.mean.argmax())
     candidates = _candidates(compared, settings.candidates)
     by_mean = np.argsort(-compared.mean, kind="stable")
@@ -167,7 +174,7 @@ def early_round(
 
 
 def late_round(
-    posterior: Posterior,
+    posterior: PosteriorMixture,
     average: AverageRewards,
     rng: np.random.Generator,
     asked: Situation,
@@ -192,7 +199,7 @@ def late_round(
     )
     # With draws of this round's own: those of the average are shared by many rounds.
     draws = posterior.draw(rng, n_draws)
-    compared = _compare(draws, model, asked)
+    compared = _compare(draws, mean, asked)
     incumbent = _incumbent(compared.mean, asked, settings)
     gain = compared.tables.max(axis=1) - compared.tables[:, incumbent]
     spread = max(float(compared.mean[incumbent] - compared.mean.mean()), 0.0)
@@ -267,9 +274,9 @@ def _usual_arm(asked: Situation) -> int | None:
     return at if at < len(asked.arms) and asked.arms[at] == index else None
 
 
-def _compare(draws: Draws, model: Model, asked: Situation) -> Compared:
+def _compare(draws: Draws, mean: FloatArray, asked: Situation) -> Compared:
+    """`mean` (A,) is what a model of a few orders expects."""
     tables = _net_rewards(draws.weights, draws.intercept, draws.order, asked)
-    mean = _net_rewards(model.weights, model.intercept, model.orders, asked).mean(axis=0)
     # the model averages over weights and the draws over more orders: both are noisy
     return Compared(tables, 0.5 * (mean + tables.mean(axis=0)), tables.argmax(axis=1))
 

@@ -78,8 +78,9 @@ from causalarms.policies.posterior.system import (
     n_draws,
 )
 from causalarms.policies.simple import nearest_allowed, random_intervention
-from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import likely_edges
+from causalarms.posterior.missing import PosteriorMixture
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts, n_interventions
 from causalarms.sem.rewards import allowed_arms
@@ -141,7 +142,7 @@ class PosteriorPolicy(Policy):
         self._weighs_information = self.config.decide == INFORMATION_RATIO or (
             self.config.decide == AUTO and self.config.columns is not None
         )
-        self._average: tuple[Posterior, int, AverageRewards] | None = None
+        self._average: tuple[PosteriorMixture, int, AverageRewards] | None = None
         # (R, N), the round after which each mechanism began again; 0: it never changed
         self._starts = starts_after((), self.regimes)
         self._refreshed = 0  # the last round that the posterior has learned
@@ -270,7 +271,7 @@ class PosteriorPolicy(Policy):
         )
         posterior, quantile = system.posterior, self.config.quantile
         if asked.age < settings.early_rounds:
-            chosen = early_round(posterior, rng, asked, quantile, settings)
+            chosen = early_round(posterior.deciding, rng, asked, quantile, settings)
         else:
             average = self._average_rewards(settings)
             chosen = late_round(posterior, average, rng, asked, quantile, settings)
@@ -323,29 +324,25 @@ class PosteriorPolicy(Policy):
         alarms = [] if view is None else self._watch(a, x, view)
         # a test was played for its result, so the next decision must know it: refresh now
         tested = self._looks_ahead and not np.array_equal(a, rounds.recent.last_regimes())
-        n_gaps = rounds.take_in(
+        rounds.take_in(
             Round(self.n_told, a, x), self.made, stale,
             changed=bool(self.alarms), view=view, predictors=system.predictors,
         )  # fmt: skip
         self._probes_left = max(self._probes_left - 1, 0)
-        zero = system.settle(self.n_told, changed=bool(self.alarms))
-        if zero is None:
+        if not system.settle(self.n_told, changed=bool(self.alarms)):
             return
         for alarm in alarms:  # after `settle`: moments are relative to the origin found there
             self.alarms.append(alarm)
-            n_gaps += system.forget(alarm, self.n_told, self.made)
+            system.forget(alarm, self.n_told, self.made)
             for regime, node in alarm.mechanisms(self.regimes):
                 self.detector.forget(regime, node)
                 self._starts[regime, node] = alarm.change_point
             # Others may have changed with it, and most mechanisms are not played by the best
             # intervention.
             self._probes_left = self.config.probes
-        if n_gaps or rounds.gaps.due(self.n_told):
-            # before `refresh`: gaps are filled by the posterior that has not seen this round
-            system.fill_gaps(self.n_told, n_gaps, zero, self._starts)
         due = self.n_told % self.config.refresh == 0
         if alarms or self.n_told <= LAST_ROUND_REFRESHED_ALONE or due or tested:
-            system.refresh()
+            system.refresh(self.n_told)
             self._refreshed = self.n_told
             predicts = self.watches or rounds.outliers is not None
             if predicts and (alarms or due):

@@ -1,6 +1,6 @@
 """The rounds that `posterior` was told, in the form in which it learns from them.
 
-Complete rounds are summed up (`Moments`). Incomplete rounds are held until their gaps can be filled
+Complete rounds are summed up (`Moments`). Incomplete rounds are completed in several ways
 (`IncompleteRounds`), the last rounds are kept as they are (`RecentRounds`), and rounds with a
 probable typing error are set aside (`OutlierFilter`). Sums are relative to an origin, the median of
 the first rounds, because the prior of the intercepts is centred there.
@@ -17,7 +17,8 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.changes.detector import View
 from causalarms.policies.base import LeftOut
 from causalarms.posterior.base import Draws
-from causalarms.posterior.missing import add_rounds
+from causalarms.posterior.missing import add_rounds, complete_rounds
+from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
 from causalarms.state import Declared, HasState, arrays
 from causalarms.statistics.dataset import Moments, RecentRounds, gram_matrix
@@ -28,9 +29,8 @@ UNITS_AGAIN = (8, 16, 32)  # rounds after which units are estimated again, from 
 MIN_VALUES_FOR_UNITS = 3  # of each node, if values are missing
 LATEST_ROUND_FOR_UNITS = 24  # then units are estimated, however many values are missing
 
-MAX_INCOMPLETE = 200  # held rounds; at this number the older half is filled for the last time
-REFILL_GROWTH = 1.1  # held rounds are filled again when this many times as many rounds are known
-DRAWS_TO_FILL = 16  # draws of the system over which a missing value is averaged
+MAX_INCOMPLETE = 300  # held rounds; then the older half stays as it was completed last
+RANGES_BEYOND = 2.0  # of the measured values, beyond which no missing value is drawn
 
 FAR_RATIO = 5.0  # times the third farthest distance; 3 leaves out good rounds, 10 misses errors
 MIN_ROUNDS_TO_JUDGE = 6  # fewer values do not show which of them is far
@@ -59,7 +59,7 @@ class ToldRounds(HasState):
     """
 
     learned: ClassVar[Declared] = {
-        **arrays("origin", "began"),
+        **arrays("origin", "began", "range"),
         "moments": Moments, "recent": HasState, "gaps": HasState, "outliers": HasState,
     }  # fmt: skip
 
@@ -76,21 +76,51 @@ class ToldRounds(HasState):
         self.moments = Moments(self.n_nodes, regimes=self.regimes)
         self.gaps = IncompleteRounds(int(self.regimes.max()), self.n_nodes)
         self.recent = RecentRounds(self.n_nodes)
+        # (2, N) the smallest and the largest measured value of every node
+        self.range = np.tile([[np.inf], [-np.inf]], self.n_nodes)
 
     @property
     def counts(self) -> IntArray:
-        """Number of rounds each mechanism learns from, (R, N)."""
+        """In how many rounds that a mechanism learns from its node was measured, (R, N)."""
         return self.moments.counts + self.gaps.counts
 
     @property
     def evidence(self) -> Moments:
-        """Moments of all rounds, incomplete ones as they were last filled."""
-        if not self.gaps.counts.any():
-            return self.moments
+        """Moments of all rounds, averaged over the completions."""
+        return self._with(self.gaps.gram.mean(axis=0)) if len(self.gaps.gram) else self.moments
+
+    def completed(self, m: int) -> Moments:
+        """Moments of all rounds in the completion m."""
+        return self._with(self.gaps.gram[m])
+
+    def _with(self, gram: FloatArray) -> Moments:
         both = Moments(self.n_nodes, regimes=self.regimes)
-        both.gram[:] = self.moments.gram + self.gaps.gram
-        both.counts[:] = self.counts
+        both.gram[:] = self.moments.gram + gram
+        both.counts[:] = np.rint(both.gram[:, :, -1, -1])
         return both
+
+    def guess_gaps(self, n: int, number: int) -> None:
+        """Complete rounds in n ways by values that were measured in any other round.
+
+        This is where chains start: far apart, since the values fit no system.
+        """
+        self.gaps.begin(n)
+        for m in range(n):
+            rng = stream(0, "guesses", number, m)
+            self.gaps.guess(m, self.recent.values(number), self.origin, rng)
+            self._sum_up(m)
+
+    def complete_gaps(self, m: int, draws: Draws, rng: np.random.Generator) -> None:
+        """Draw all missing values of the completion m, given a draw of values from the origin."""
+        low, high = self.range
+        bounds = np.stack([low, high]) + RANGES_BEYOND * (high - low) * np.array([[-1.0], [1.0]])
+        bounds = np.where(np.isfinite(bounds), bounds, self.origin) - self.origin
+        self.gaps.complete(m, draws, rng, self.origin, bounds)
+        self._sum_up(m)
+
+    def _sum_up(self, m: int) -> None:
+        # a node that was never measured has no values to learn its mechanism from
+        self.gaps.sum_up(m, self.origin, np.isfinite(self.range[0]))
 
     def judges_by_prediction(self, number: int) -> bool:
         """Whether round `number` is judged by its prediction, and not by its distance alone."""
@@ -109,7 +139,7 @@ class ToldRounds(HasState):
         changed: bool,
         view: View | None,
         predictors: BoolArray,
-    ) -> int:
+    ) -> None:
         """Learn a round, unless it is set aside, and rounds that no longer are.
 
         made         when the round was made (the number of rounds told then)
@@ -117,7 +147,6 @@ class ToldRounds(HasState):
         changed      whether there were alarms before
         view         predicts the round; None: no prediction yet
         predictors   which nodes predict which, (N, N) as [node, predictor]
-        Returns how many of the learned rounds have gaps.
         """
         rounds = [told]
         if self.outliers is not None and told.number <= EARLY_ROUNDS:
@@ -132,33 +161,28 @@ class ToldRounds(HasState):
             if view is not None:
                 scores = view.prediction(told.regimes, told.values).scores
             rounds = self.outliers.later(told, scores, predictors)
-        return self._learn(rounds, told.number, made, stale)
+        self._learn(rounds, told.number, made, stale)
 
-    def take_back(self, regime: int, node: int, *, after: int, last: int, made: int) -> int:
+    def take_back(self, regime: int, node: int, *, after: int, last: int, made: int) -> None:
         """Learn rounds that were set aside because of a mechanism that has changed since `after`.
 
-        `last` is the round told last, and `made` when that was made. Returns how many of the
-        learned rounds have gaps.
+        `last` is the round told last, and `made` when that was made.
         """
-        if self.outliers is None:
-            return 0
-        back = self.outliers.take_back(regime, node, after=after, minimum=1)
-        return self._learn(back, last, made, np.zeros(self.n_nodes, dtype=bool))
+        if self.outliers is not None:
+            back = self.outliers.take_back(regime, node, after=after, minimum=1)
+            self._learn(back, last, made, np.zeros(self.n_nodes, dtype=bool))
 
-    def _learn(self, rounds: Sequence[Round], last: int, made: int, stale: BoolArray) -> int:
-        """Returns how many have gaps; `stale` mechanisms learn nothing from the last round."""
-        n_gaps = 0
+    def _learn(self, rounds: Sequence[Round], last: int, made: int, stale: BoolArray) -> None:
+        """`stale` mechanisms learn nothing from the last round."""
         for number, regimes, values in rounds:
             is_last = number == last
             old = stale if is_last else np.zeros(self.n_nodes, dtype=bool)
+            self.range = np.stack([np.fmin(self.range[0], values), np.fmax(self.range[1], values)])
             if np.isnan(values).any():
-                values = np.where(old, np.nan, values)
-                self.gaps.add(number, regimes, values)
-                n_gaps += 1
+                self.gaps.add(Round(number, regimes, values), ~old, self.origin)
             else:
                 self._add(regimes, values - self.origin, old)
             self.recent.add(number, regimes, values, made if is_last else None)
-        return n_gaps
 
     def _add(self, a: Intervention, x: FloatArray, stale: BoolArray) -> None:
         """Add the round to all mechanisms it was played with, except the stale ones."""
@@ -197,91 +221,98 @@ class ToldRounds(HasState):
 
 
 class IncompleteRounds(HasState):
-    """Rounds with missing values, which are filled again as the system is known better.
+    """Rounds with missing values, completed in M ways (`posterior/missing.py`).
 
-    The last ones are held; older ones count as they were last filled. Filling those that are held
-    costs the same however many rounds were played, and is due whenever a tenth more rounds are
-    known than at the last time. `gram` (R, N, N+1, N+1) holds their moments in weighted rows, and
-    `counts` (R, N) says from how many rounds.
+    The last ones are held and completed again and again; older ones stay as they were completed
+    last, so that a round costs the same however many were played. `gram` (M, R, N, N+1, N+1) holds
+    the moments of all of them in every completion, and `counts` (R, N) in how many rounds of a
+    mechanism its node was measured. M is zero before there are any.
     """
 
-    learned: ClassVar[Declared] = {
-        **arrays("gram", "counts", "_for_good", "_values", "_regimes", "_rounds"),
-        "_filled_at": int,
-    }
+    learned = arrays(
+        "gram", "counts", "_older", "_completed", "_values", "_regimes", "_taught", "_rounds"
+    )
 
     def __init__(self, n_regimes: int, n_nodes: int) -> None:
-        self.gram = np.zeros((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1))
+        self.gram = np.zeros((0, n_regimes, n_nodes, n_nodes + 1, n_nodes + 1))
         self.counts = np.zeros((n_regimes, n_nodes), dtype=np.int64)
-        self._for_good = np.zeros_like(self.gram)  # the part of `gram` from rounds no longer held
+        self._older = np.zeros_like(self.gram)  # the part of `gram` of rounds no longer held
+        self._completed = np.zeros((0, 0, n_nodes))  # (M, n, N), nan before the first time
         self._values = np.zeros((0, n_nodes))  # as told
-        self._regimes = np.zeros((0, n_nodes), dtype=np.uint8)
-        self._rounds = np.zeros(0, dtype=np.int64)
-        self._filled_at = 0  # the round
+        self._regimes: Intervention = np.zeros((0, n_nodes), dtype=np.uint8)
+        self._taught: BoolArray = np.zeros((0, n_nodes), dtype=bool)  # whose mechanisms learn
+        self._rounds: IntArray = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._rounds)
 
-    def add(self, round_: int, regimes: Intervention, values: FloatArray) -> None:
-        """Hold one more round; it is in `counts` at once, and in `gram` once it is filled."""
+    def add(self, told: Round, taught: BoolArray, zero: FloatArray) -> None:
+        """Hold one more round; it is in `counts` at once, and in `gram` once it is completed.
+
+        `taught` (N,) says whose mechanisms learn from it; moments are relative to `zero`.
+        """
+        if len(self) == MAX_INCOMPLETE:
+            self._let_go(MAX_INCOMPLETE // 2, zero)
+        number, regimes, values = told
         self._values = np.concatenate([self._values, values[None]])
         self._regimes = np.concatenate([self._regimes, regimes[None]])
-        self._rounds = np.append(self._rounds, round_)
-        measured = np.flatnonzero(~np.isnan(values))
+        self._taught = np.concatenate([self._taught, taught[None]])
+        self._rounds = np.append(self._rounds, number)
+        rows = np.broadcast_to(values, (len(self.gram), 1, len(values)))
+        self._completed = np.concatenate([self._completed, rows], axis=1)
+        measured = np.flatnonzero(~np.isnan(values) & taught)
         self.counts[regimes[measured], measured] += 1
 
-    def due(self, round_: int) -> bool:
-        """Whether all held rounds are to be filled again, and not only the last."""
-        return len(self) > 0 and (
-            len(self) >= MAX_INCOMPLETE or round_ >= REFILL_GROWTH * self._filled_at
-        )
-
-    def fill_last(self, draws: Draws, starts: IntArray, origin: FloatArray) -> None:
-        """Fill the round that was added last, by draws relative to the origin, as `gram` is."""
-        self._add(self.gram, slice(len(self) - 1, None), draws, starts, origin, origin)
-
-    def fill(
-        self,
-        round_: int,
-        draws: Draws,
-        starts: IntArray,  # (R, N), the round after which each mechanism began again
-        zero: FloatArray,  # (N,), which the draws are relative to
-        origin: FloatArray,  # (N,), which `gram` is to be relative to
-    ) -> None:
-        """Fill all held rounds again."""
-        self._filled_at = round_
-        if len(self) >= MAX_INCOMPLETE:
-            old = slice(None, MAX_INCOMPLETE // 2)
-            self._add(self._for_good, old, draws, starts, zero, origin)
-            self._values, self._regimes = (
-                self._values[MAX_INCOMPLETE // 2 :],
-                self._regimes[MAX_INCOMPLETE // 2 :],
+    def _let_go(self, n: int, zero: FloatArray) -> None:
+        """The first n held rounds stay as they are."""
+        for m in range(len(self.gram)):
+            add_rounds(
+                self._older[m], self._completed[m, :n] - zero, self._regimes[:n], self._taught[:n]
             )
-            self._rounds = self._rounds[MAX_INCOMPLETE // 2 :]
-        self.gram = self._for_good.copy()
-        self._add(self.gram, slice(None), draws, starts, zero, origin)
+        self._completed = self._completed[:, n:]
+        self._values, self._regimes = self._values[n:], self._regimes[n:]
+        self._taught, self._rounds = self._taught[n:], self._rounds[n:]
 
-    def _add(
-        self,
-        gram: FloatArray,
-        which: slice,
-        draws: Draws,
-        starts: IntArray,
-        zero: FloatArray,
-        origin: FloatArray,
+    def begin(self, n: int) -> None:
+        """Have n completions, of rounds of which none is completed yet."""
+        self.gram = np.zeros((n, *self.gram.shape[1:]))
+        self._older = np.zeros_like(self.gram)
+        self._completed = np.tile(self._values, (n, 1, 1))
+
+    def guess(
+        self, m: int, measured: FloatArray, fallback: FloatArray, rng: np.random.Generator
     ) -> None:
-        regimes = self._regimes[which]
-        taught = self._rounds[which, None] > starts[regimes, np.arange(regimes.shape[1])]
-        add_rounds(gram, self._values[which] - zero, zero - origin, regimes, taught, draws)
+        """Fill what is missing by values measured in other rounds, (n, N) with nan."""
+        for node in np.flatnonzero(np.isnan(self._values).any(axis=0)).tolist():
+            found = measured[~np.isnan(measured[:, node]), node]
+            found = found if len(found) else fallback[[node]]
+            gaps = np.isnan(self._values[:, node])
+            self._completed[m, gaps, node] = rng.choice(found, int(gaps.sum()))
+
+    def complete(
+        self, m: int, draws: Draws, rng: np.random.Generator, zero: FloatArray, bounds: FloatArray
+    ) -> None:
+        """Draw the missing values again; draws and bounds are relative to `zero`."""
+        completed = np.empty_like(self._values)
+        complete_rounds(
+            self._values - zero, self._regimes, self._taught, draws, rng, bounds, completed
+        )
+        self._completed[m] = completed + zero
+
+    def sum_up(self, m: int, zero: FloatArray, known: BoolArray) -> None:
+        """The moments of completion m relative to `zero`; only `known` nodes (N,) learn."""
+        self.gram[m] = self._older[m]
+        add_rounds(self.gram[m], self._completed[m] - zero, self._regimes, self._taught & known)
 
     def forget(self, regime: int, node: int, start: int) -> None:
-        """Only rounds after `start` count for a mechanism, once they are filled again."""
-        self.gram[regime, node] = 0.0
-        # rounds that are no longer held cannot be filled again, and may be from before the change
-        self._for_good[regime, node] = 0.0
-        later = (self._rounds > start) & (self._regimes[:, node] == regime)
-        self.counts[regime, node] = int((later & ~np.isnan(self._values[:, node])).sum())
-        self._filled_at = 0
+        """Only rounds after `start` count for a mechanism, once they are completed again."""
+        # rounds that are no longer held cannot be told apart, and may be from before the change
+        self._older[:, regime, node] = 0.0
+        self.gram[:, regime, node] = 0.0
+        follows = self._regimes[:, node] == regime
+        self._taught[:, node] &= ~follows | (self._rounds > start)
+        counted = follows & self._taught[:, node] & ~np.isnan(self._values[:, node])
+        self.counts[regime, node] = int(counted.sum())
 
 
 class OutlierFilter(HasState):

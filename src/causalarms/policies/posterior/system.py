@@ -20,11 +20,10 @@ from causalarms.changes.predictive import predictive_scores
 from causalarms.checks import as_sequence, choice, fraction, integer, optional
 from causalarms.errors import SettingError, shown
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
-from causalarms.limits import MAX_EXACT_NODES
+from causalarms.limits import EXACT_BYTES, MAX_EXACT_NODES
 from causalarms.models.belief import Belief, in_units_of_data
 from causalarms.policies.posterior.rounds import (
     DESIGNED_ROUNDS,
-    DRAWS_TO_FILL,
     UNITS_AGAIN,
     ToldRounds,
     show_units,
@@ -33,6 +32,7 @@ from causalarms.policies.posterior.rounds import (
 from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.missing import PosteriorMixture
 from causalarms.posterior.prior import (
     FactorColumns,
     MechanismPrior,
@@ -55,6 +55,10 @@ MAX_DRAWS = 10_000
 DRAWS_OF_RATIO = 5  # times as many as of a quantile: means of groups of draws are compared
 TINY = 1e-24  # of a mean squared: what is left of the variance of a constant
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
+COMPLETIONS = 4  # of rounds with missing values; one alone makes intervals too narrow
+SWEEPS = 3  # of each completion in every round, as long as tables are small
+BYTES_FOR_SWEEPS = 2**19  # of tables: up to 10 nodes
+BYTES_FOR_ALL = 2**23  # more, from 15 nodes on: only one of the completions changes in a round
 # of effects of factors and weights, with every node in units of its spread: from "explains half of
 # the variance" to "explains nearly all of it"
 SCALES_OF_SPREADS = (1.0, 4.0, 16.0)
@@ -182,7 +186,7 @@ class LearnedSystem(HasState):
         **arrays("predictors", "tested"),
         **UNITS,
         "rounds": ToldRounds,
-        "posterior": Posterior,
+        "posterior": PosteriorMixture,
     }
 
     def __init__(self, config: PosteriorConfig, regimes: Counts, nodes: tuple[str, ...]) -> None:
@@ -218,7 +222,7 @@ class LearnedSystem(HasState):
     def _use(self, units: Units | None) -> None:
         """Use these units from now on, with a posterior that has seen nothing yet."""
         self.units = units
-        self.posterior = self._fresh_posterior(units)
+        self.posterior = PosteriorMixture(lambda: self._fresh_posterior(units))
 
     def _fresh_posterior(self, units: Units | None) -> Posterior:
         n_nodes, scale = len(self.regimes), 1.0 if units is None else units.scale
@@ -235,36 +239,27 @@ class LearnedSystem(HasState):
             return ExactPosterior(n_nodes, **told, columns=self.config.columns)
         return SampledPosterior(n_nodes, **told, n_sweeps=FIRST_SWEEPS)
 
-    def settle(self, n_told: int, *, changed: bool) -> FloatArray | None:
-        """Find origin and units, if the rounds so far show them; None while units are unknown.
+    def settle(self, n_told: int, *, changed: bool) -> bool:
+        """Find origin and units, if the rounds so far show them; whether the units are known.
 
-        Otherwise returns the origin that draws of the posterior are relative to until it is
-        refreshed, (N,). Rounds before and after a change (`changed`) have no common origin.
+        Rounds before and after a change (`changed`) have no common origin.
         """
         rounds = self.rounds
-        zero = rounds.origin
         centers = self._noise_mean is None
         if centers and (n_told <= DESIGNED_ROUNDS or self.units is None) and not changed:
             rounds.center(n_told)
         again = self.config.guesses_units and n_told in UNITS_AGAIN and not changed
         if self.units is not None and not again:
-            return zero
+            return True
         if self.config.columns is not None:
-            if n_told < DESIGNED_ROUNDS:
-                return None
-            self._use(self._spreads())
-            if len(rounds.gaps):  # they are filled by what complete rounds say
-                self._see(rounds.moments)
-            return rounds.origin
+            if n_told >= DESIGNED_ROUNDS:
+                self._use(self._spreads())
+            return self.units is not None
         values = rounds.recent.values(n_told) - rounds.origin
         # Until then rounds are only stored.
-        if self.units is None and not show_units(values):
-            return None
-        self._use(units_shown_by(values, center=centers))
-        if not len(rounds.gaps):
-            return zero
-        self._see(rounds.moments)
-        return rounds.origin
+        if self.units is not None or show_units(values):
+            self._use(units_shown_by(values, center=centers))
+        return self.units is not None
 
     def _spreads(self) -> Units:
         """Every node in units of its spread over all rounds, from their mean; columns as they are.
@@ -280,28 +275,55 @@ class LearnedSystem(HasState):
         mean[self.n_measured :], spread[self.n_measured :] = 0.0, 1.0
         return Units(shift=mean, scale=spread)
 
-    def refresh(self) -> None:
+    def refresh(self, n_told: int) -> None:
         """The posterior learns all rounds."""
+        if len(self.rounds.gaps):
+            self._complete_rounds(n_told)
+            return
         if self.config.columns is not None:
             self.units = self._spreads()
-        self._see(self.rounds.evidence)
+        self.posterior.split(1)
+        self._see(self.posterior.deciding, self.rounds.moments)
 
-    def _see(self, moments: Moments) -> None:
+    def _complete_rounds(self, n_told: int) -> None:
+        """Draw missing values and systems in turns, in every completion or in one of them."""
+        rounds, mixture = self.rounds, self.posterior
+        n_parts, n_sweeps, in_turn = self._augmentation()
+        mixture.turn = n_told
+        # in the first rounds the origin moves, which all sums are relative to
+        begins = len(rounds.gaps.gram) != n_parts or n_told <= DESIGNED_ROUNDS
+        if begins:
+            rounds.guess_gaps(n_parts, n_told)
+        if self.config.columns is not None:
+            self.units = self._spreads()
+        mixture.split(n_parts)
+        for m, part in enumerate(mixture.parts):
+            # a posterior that has seen nothing would fill what is missing with anything
+            if begins or not part.gram[:, :, -1, -1].any():
+                self._see(part, rounds.completed(m))
+            elif in_turn and part is not mixture.deciding:
+                continue
+            for sweep in range(n_sweeps):
+                rng = stream(0, "gaps", n_told, m, sweep)
+                rounds.complete_gaps(m, self._of_data(part.draw(rng)), rng)
+                self._see(part, rounds.completed(m))
+
+    def _augmentation(self) -> tuple[int, int, bool]:
+        """How many completions, how many sweeps of each, and whether only one of them a round."""
+        size, limit = self.posterior.parts[0].n_bytes, self.config.memory_limit
+        n_parts = (EXACT_BYTES if limit is None else limit) // size
+        n_sweeps = SWEEPS if size <= BYTES_FOR_SWEEPS else 1
+        return int(np.clip(n_parts, 1, COMPLETIONS)), n_sweeps, size > BYTES_FOR_ALL
+
+    def _see(self, part: Posterior, moments: Moments) -> None:
         assert self.units is not None
-        self.posterior.update(moments.in_units(self.units))
-
-    def fill_gaps(self, n_told: int, n_new: int, zero: FloatArray, starts: IntArray) -> None:
-        """Fill missing values by draws of the posterior before this round, relative to `zero`."""
-        rounds = self.rounds
-        draws = self.draw(stream(0, "gaps", n_told), DRAWS_TO_FILL)
-        if rounds.gaps.due(n_told) or n_new > 1:
-            rounds.gaps.fill(n_told, draws, starts, zero, rounds.origin)
-        else:
-            rounds.gaps.fill_last(draws, starts, rounds.origin)
+        part.update(moments.in_units(self.units))
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Of values relative to the origin."""
-        drawn = self.posterior.draw(rng, n)
+        return self._of_data(self.posterior.draw(rng, n))
+
+    def _of_data(self, drawn: Draws) -> Draws:
         if self.units is None:
             return drawn
         return in_units_of_data(self.units, drawn, self.regimes)
@@ -364,18 +386,16 @@ class LearnedSystem(HasState):
         self._use(self.units)
         super().restore(state)
 
-    def forget(self, alarm: Alarm, last: int, made: int) -> int:
+    def forget(self, alarm: Alarm, last: int, made: int) -> None:
         """Forget the rounds before a change, except what they say about the order of the nodes.
 
-        `last` is the round told last, and `made` when that was made. Returns how many rounds with
-        gaps are taken back.
+        `last` is the round told last, and `made` when that was made.
         """
-        n_gaps, after = 0, alarm.change_point
+        after = alarm.change_point
         for regime, node in alarm.mechanisms(self.regimes):
-            n_gaps += self.rounds.take_back(regime, node, after=after, last=last, made=made)
+            self.rounds.take_back(regime, node, after=after, last=last, made=made)
             self.posterior.retire(regime, node)
             self.rounds.forget(regime, node, after=after)
-        return n_gaps
 
 
 class PredictiveView(View):
