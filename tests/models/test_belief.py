@@ -55,6 +55,17 @@ def test_probability_and_loss_are_averages_over_draws() -> None:
     assert (dear.row, dear.expected_loss) == (2, 0.5)
 
 
+def test_hardly_different_risks_of_failing_do_not_decide_what_is_best() -> None:
+    """A level without any effect fails a little less often by chance, in every draw."""
+    made = belief([[3.0, 3.0, 1.0, 0.0], [2.0, 2.0, 2.5, 0.0]])
+    for risk, row, probability in ((0.109, 1, 0.5), (0.111, 0, 0.5), (0.0, 1, 0.5)):
+        found = made.best(ROWS, 1, Worth(np.zeros(4), np.array([0.1, risk, 0.1, 0.1])))
+        assert (found.row, found.probability) == (row, probability), risk
+    one_draw = belief([[3.0, 3.0, 1.0, 0.0]])
+    found = one_draw.best(ROWS, 1, Worth(np.zeros(4), np.array([0.1, 0.105, 0.1, 0.1])))
+    assert (found.row, found.probability, found.expected_loss) == (1, 1.0, 0.0)
+
+
 def test_a_summary_holds_its_mean() -> None:
     mean, low, high = summary(np.array([1.0] * 99 + [50.0]))
     assert low == 1.0

@@ -117,7 +117,9 @@ class Belief:
         chosen.
         """
         rewards = self.rewards(rows, reward)
-        net = worth.net(rewards)
+        # Risks are estimates without draws of their own: one that is smaller by a thousandth, for a
+        # level that does not matter, would look better in every draw.
+        net = worth.as_likely_to_fail(int(np.argmax(worth.net(rewards.mean(axis=0))))).net(rewards)
         mean, changes = net.mean(axis=0), (rows != 0).sum(axis=1)
         # Draws of the same posterior give interventions without a difference the same mean up to
         # rounding, or a difference of either sign.
@@ -176,7 +178,9 @@ def recommend(
                 chosen.copy(),
                 found.reward,
                 float(worth.cost[found.row]),
-                tempered(found.probability, belief.counts, allowed.regimes),
+                tempered(found.probability, belief.counts, allowed.regimes)
+                if len(rows) > 1
+                else 1.0,
                 found.expected_loss,
                 belief.n_draws,
                 None if allowed.risk is None else float(allowed.failing(chosen[None])[0]),

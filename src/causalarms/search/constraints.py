@@ -32,6 +32,9 @@ class Risk(NamedTuple):
     reward: float
 
 
+EQUALLY_FAILING = 0.01  # a smaller difference of two probabilities of failing says nothing
+
+
 class Worth(NamedTuple):
     """What n interventions are worth next to their expected reward R: (1 - p) R + p f - cost.
 
@@ -66,6 +69,13 @@ class Worth(NamedTuple):
         """The same of some of them."""
         failing = None if self.failing is None else self.failing[chosen]
         return self._replace(cost=self.cost[chosen], failing=failing)
+
+    def as_likely_to_fail(self, row: int) -> Worth:
+        """As if those hardly more or less likely to fail than this one were as likely."""
+        if self.failing is None:
+            return self
+        near = np.abs(self.failing - self.failing[row]) < EQUALLY_FAILING
+        return self._replace(failing=np.where(near, self.failing[row], self.failing))
 
     def in_units(self, scale: float, origin: float) -> Worth:
         """For rewards that are relative to this origin, in these units."""
