@@ -55,10 +55,12 @@ MAX_DRAWS = 10_000
 DRAWS_OF_RATIO = 5  # times as many as of a quantile: means of groups of draws are compared
 TINY = 1e-24  # of a mean squared: what is left of the variance of a constant
 FIRST_SWEEPS = 20  # of chains that have seen nothing yet
-COMPLETIONS = 4  # of rounds with missing values; one alone makes intervals too narrow
-SWEEPS = 3  # of each completion in every round, as long as tables are small
+# Of rounds with missing values. Few make intervals too narrow: with half of the cells missing, 4 of
+# 3 sweeps hold the truth in 84 %, 8 of 2 sweeps in 90 %, and 12 of one sweep are no better.
+COMPLETIONS, FEW_COMPLETIONS = 8, 4
+SWEEPS = 2  # of each completion in every round, as long as tables are small
 BYTES_FOR_SWEEPS = 2**19  # of tables: up to 10 nodes
-BYTES_FOR_ALL = 2**23  # more, from 15 nodes on: only one of the completions changes in a round
+BYTES_FOR_ALL = 2**23  # more, from 15 nodes on: there are few, and one of them changes in a round
 # of effects of factors and weights, with every node in units of its spread: from "explains half of
 # the variance" to "explains nearly all of it"
 SCALES_OF_SPREADS = (1.0, 4.0, 16.0)
@@ -311,9 +313,10 @@ class LearnedSystem(HasState):
     def _augmentation(self) -> tuple[int, int, bool]:
         """How many completions, how many sweeps of each, and whether only one of them a round."""
         size, limit = self.posterior.parts[0].n_bytes, self.config.memory_limit
-        n_parts = (EXACT_BYTES if limit is None else limit) // size
+        fit = (EXACT_BYTES if limit is None else limit) // size
+        n_parts = COMPLETIONS if size <= BYTES_FOR_ALL else FEW_COMPLETIONS
         n_sweeps = SWEEPS if size <= BYTES_FOR_SWEEPS else 1
-        return int(np.clip(n_parts, 1, COMPLETIONS)), n_sweeps, size > BYTES_FOR_ALL
+        return max(min(n_parts, fit), 1), n_sweeps, size > BYTES_FOR_ALL
 
     def _see(self, part: Posterior, moments: Moments) -> None:
         assert self.units is not None
