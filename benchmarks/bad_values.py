@@ -23,7 +23,7 @@ from causalarms.models.belief import summary
 from causalarms.policies.base import Policy
 from causalarms.policies.posterior import PosteriorPolicy
 from causalarms.rng import stream
-from causalarms.search.constraints import Worth
+from causalarms.search.worth import Worth
 from causalarms.sem.regimes import existing
 from causalarms.sem.rewards import all_interventions
 from causalarms.study import suspects

@@ -8,7 +8,7 @@ import pytest
 
 from causalarms.models.belief import Belief, summary
 from causalarms.posterior.base import Draws
-from causalarms.search.constraints import Worth
+from causalarms.search.worth import Worth
 
 ROWS = np.array([[1, 1], [1, 0], [0, 1], [0, 0]], dtype=np.uint8)
 FREE = Worth(np.zeros(4))

@@ -27,7 +27,8 @@ from causalarms.posterior.prior import MechanismPrior, kernel_prior
 from causalarms.posterior.sharing import cells_by_regime
 from causalarms.posterior.weights import RandomNumbers, draw_weights
 from causalarms.search.best import best_intervention
-from causalarms.search.constraints import Constraints, Worth
+from causalarms.search.constraints import Constraints
+from causalarms.search.worth import Worth
 from causalarms.sem.regimes import Counts, existing, regime_counts, topological_order
 from causalarms.sem.rewards import expected_values
 from causalarms.statistics.units import Units

@@ -18,7 +18,8 @@ from causalarms.errors import DataError, ModelError
 from causalarms.limits import MAX_PATTERN_NODES, MAX_SCORED_NODES
 from causalarms.models.linear import MechanismWeights, Scores, best_score, score_interventions
 from causalarms.search.best import BUDGET, best_intervention, best_interventions
-from causalarms.search.constraints import Constraints, Worth
+from causalarms.search.constraints import Constraints
+from causalarms.search.worth import Worth
 from causalarms.sem.regimes import all_two, ancestors, n_interventions, topological_order
 from causalarms.sem.rewards import (
     all_interventions,

@@ -21,8 +21,9 @@ import numpy as np
 
 from causalarms.arrays import FloatArray, IntArray, Intervention
 from causalarms.limits import MAX_FAILURE_CELLS, MAX_FAILURE_SETS, MAX_FAILURE_SETTINGS
-from causalarms.search.constraints import Constraints, Risk
+from causalarms.search.constraints import Constraints
 from causalarms.search.factors import NOT_SET
+from causalarms.search.worth import Risk
 
 MAX_DECISIVE = 3
 # Of the rate of failing: most combinations of levels fail hardly ever, and some nearly always.

@@ -20,7 +20,8 @@ from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_ENUMERATED_NODES
-from causalarms.search.constraints import Constraints, Worth, unconstrained
+from causalarms.search.constraints import Constraints, unconstrained
+from causalarms.search.worth import Worth
 from causalarms.sem.regimes import GivenRegimes, Regimes, regimes_of
 
 

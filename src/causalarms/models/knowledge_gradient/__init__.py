@@ -24,7 +24,7 @@ from causalarms.models.knowledge_gradient.losses import Decisions, PosteriorDraw
 from causalarms.models.knowledge_gradient.model import Model, model_of
 from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.missing import PosteriorMixture
-from causalarms.search.constraints import Worth
+from causalarms.search.worth import Worth
 from causalarms.sem.rewards import index_of, intervention_of, reward_tables
 
 LATE_TABLE_CELLS = 2**22  # draws times interventions that a late round compares: 32 MiB
