@@ -310,7 +310,7 @@ def main_missing() -> None:
     """What missing values cost: regret and coverage, with a fraction of all cells missing.
 
     `python benchmarks/bad_values.py missing [--runs 40] [--rounds 300] [--first 40000] [--jobs 1]`.
-    Random systems of twelve nodes with 2.5 neighbours each, seven nodes with a switch, in the
+    Random systems of eight nodes with 2.5 neighbours each, five nodes with a switch, in the
     settings of a new study: nothing known, units estimated. "learn": rounds with gaps are learned
     from; "drop": they are left out, as all other policies do. Paired: the same systems, noise and
     missing cells. Regret is in units of the best minus the average reward of a round. Intervals are

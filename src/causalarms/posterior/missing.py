@@ -37,10 +37,9 @@ def complete_rounds(
     draws: Draws,  # one
     rng: np.random.Generator,
     bounds: FloatArray,  # (2, N), which no drawn value passes
-    completed: FloatArray,  # (rounds, N) out
-) -> None:
-    """Draw the missing values of every round given the system and what was measured."""
-    _complete_rounds(
+) -> FloatArray:
+    """The rounds with missing values drawn given the system and what was measured."""
+    found: FloatArray = _complete_rounds(
         values,
         np.ascontiguousarray(draws.seen(0, regimes)),
         taught,
@@ -49,8 +48,8 @@ def complete_rounds(
         draws.noise_std[0],
         rng.standard_normal(values.shape),
         bounds,
-        completed,
     )
+    return found
 
 
 @kernel
@@ -63,10 +62,9 @@ def _complete_rounds(
     noise_std: FloatArray,  # (R, N)
     normals: FloatArray,  # (rounds, N)
     bounds: FloatArray,
-    completed: FloatArray,
-) -> None:
+) -> FloatArray:
     n = values.shape[1]
-    row = np.empty(n)
+    row, completed = np.empty(n), values.copy()
     for t in range(len(values)):
         missing = np.flatnonzero(np.isnan(values[t]))
         k = len(missing)
@@ -98,12 +96,12 @@ def _complete_rounds(
         solve_lower(precision, drawn)
         drawn += normals[t, :k]
         solve_transposed(precision, drawn)
-        completed[t] = values[t]
         for a in range(k):
             low, high = bounds[0, missing[a]], bounds[1, missing[a]]
             # draws may be so wild that nothing follows from them
             value = drawn[a] if math.isfinite(drawn[a]) else 0.5 * (low + high)
             completed[t, missing[a]] = min(max(value, low), high)
+    return completed
 
 
 @kernel

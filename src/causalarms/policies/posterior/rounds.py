@@ -293,10 +293,8 @@ class IncompleteRounds(HasState):
         self, m: int, draws: Draws, rng: np.random.Generator, zero: FloatArray, bounds: FloatArray
     ) -> None:
         """Draw the missing values again; draws and bounds are relative to `zero`."""
-        completed = np.empty_like(self._values)
-        complete_rounds(
-            self._values - zero, self._regimes, self._taught, draws, rng, bounds, completed
-        )
+        values = self._values - zero
+        completed = complete_rounds(values, self._regimes, self._taught, draws, rng, bounds)
         self._completed[m] = completed + zero
 
     def sum_up(self, m: int, zero: FloatArray, known: BoolArray) -> None:
