@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import pytest
 from causalarms import Study
 from causalarms.errors import StudyError, TooEarlyError
 from causalarms.models.context import given_context
+from causalarms.models.information_ratio import least_ratio
+from causalarms.models.quantile import most_optimistic
+from causalarms.policies import posterior
 from causalarms.study.report import edges
 
 FACTORS: dict[str, Any] = {"load": {"levels": [1, 2, 4]}, "kind": {"levels": ["x", "z"]}}
@@ -70,15 +74,41 @@ def test_factors_are_roots_of_the_graph(played: Study) -> None:
     assert edges["load", "heat"]["weight"] == pytest.approx(60, abs=10)
 
 
-def test_trials_are_chosen_by_what_they_tell_unless_others_are_pending() -> None:
+def test_trials_are_chosen_by_what_they_tell_unless_others_are_pending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     study = made()
     play(study, 5)
-    one, other = study.ask(2)
-    assert "for what it tells" in str(one.why)
-    assert "may well be the best" in str(other.why)
+    rules = []
+    for rule in (least_ratio, most_optimistic):
+
+        def noted(*given: Any, rule: Any = rule) -> Any:
+            rules.append(rule.__name__)
+            return rule(*given)
+
+        monkeypatch.setattr(posterior, rule.__name__, noted)
+    study.ask(2)
+    assert rules == ["least_ratio", "most_optimistic"]
     plain = made(policy_settings={"decide": "quantile"})
     play(plain, 5)
-    assert "may well be the best" in str(plain.ask().why)
+    plain.ask()
+    assert set(rules[2:]) == {"most_optimistic"}
+
+
+def test_a_trial_says_which_factors_it_tests() -> None:
+    why = []
+    for seed in range(3):
+        study, rng = made(seed=seed), np.random.default_rng(seed)
+        for number in range(14):
+            trial = study.ask()
+            why += [str(trial.why)] if number >= 4 else []
+            values = {"weather": 0.0, "heat": rng.normal(), "yield": rng.normal()}  # no effect
+            study.tell(trial, values)
+    tested = [words for words in why if words.startswith("tests whether")]
+    assert tested
+    assert all(re.match("tests whether '(load|kind)'( and 'kind')? should", w) for w in tested)
+    assert all("better with probability 0." in words for words in tested)
+    assert any(words.startswith("it is the best by what is known") for words in why)
 
 
 def test_the_first_rounds_are_balanced() -> None:

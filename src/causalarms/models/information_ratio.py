@@ -19,7 +19,7 @@ import numpy as np
 from causalarms.arrays import FloatArray
 from causalarms.limits import MAX_RATIOS
 from causalarms.models.belief import rewards_of
-from causalarms.models.quantile import Optimistic, rank_of, upper_values
+from causalarms.models.quantile import Optimistic, next_to_average, rank_of
 from causalarms.posterior.base import Draws
 from causalarms.search.constraints import Constraints
 
@@ -32,11 +32,10 @@ def least_ratio(draws: Draws, reward: int, quantile: float, allowed: Constraints
     `mean` and `upper`, the quantile over the draws, are rewards before costs.
     """
     rows = allowed.interventions(MAX_RATIOS)
-    rewards = rewards_of(draws, rows, reward)
-    best = int(np.argmin(log_ratios(allowed.worth(rows).net(rewards))))
-    chosen = rewards[:, [best]]
-    upper = upper_values(chosen, rank_of(quantile, len(chosen)))
-    return Optimistic(rows[best].copy(), float(upper[0]), float(chosen.mean()))
+    rewards, worth = rewards_of(draws, rows, reward), allowed.worth(rows)
+    best = int(np.argmin(log_ratios(worth.net(rewards))))
+    rank = rank_of(quantile, len(rewards))
+    return next_to_average(rewards, worth, best, rank, lambda at: rows[at].copy())
 
 
 def log_ratios(rewards: FloatArray, power: float = POWER) -> FloatArray:

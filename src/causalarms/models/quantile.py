@@ -9,6 +9,7 @@ while that raises the upper value: no certificate.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from causalarms.limits import MAX_TABLE_NODES
 from causalarms.models.belief import best_of_each, rewards_of
 from causalarms.posterior.base import Draws
 from causalarms.search.constraints import Constraints
+from causalarms.search.worth import Worth
 from causalarms.sem.regimes import n_interventions
 from causalarms.sem.rewards import allowed_arms, intervention_of, reward_tables, within
 
@@ -27,11 +29,14 @@ CLIMBS = 10  # starting points from which one node at a time is flipped
 
 
 class Optimistic(NamedTuple):
-    """The intervention of the highest upper value."""
+    """What is chosen from draws of the system."""
 
     intervention: Intervention
     upper: float
     mean: float  # over the draws
+    average: Intervention | None = None  # what is best on average, maybe this; None: not looked for
+    better: float = 0.0  # in which share of the draws it is better than that
+    cost: float = 0.0  # how much less it gives on average, net
 
 
 def rank_of(quantile: float, n_draws: int) -> int:
@@ -59,21 +64,21 @@ def most_optimistic(
     if draws.by is None and n_interventions(regimes) <= 2**MAX_TABLE_NODES:
         tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
         if allowed.free:  # the index of a column is that of its intervention
-            upper = upper_values(tables, rank)
-            best = int(np.argmax(upper))
+            arms, worth = np.arange(tables.shape[1]), Worth(np.zeros(tables.shape[1]))
         else:
             arms, worth = allowed_arms(allowed)
             tables = np.ascontiguousarray(tables[:, arms])
-            upper = upper_values(tables, rank)
-            best = int(np.argmax(worth.net(upper)))
-        arm = best if allowed.free else int(arms[best])
-        return Optimistic(
-            intervention_of(arm, n_nodes, regimes),
-            float(upper[best]),
-            float(tables[:, best].mean()),
-        )
+        upper = worth.net(upper_values(tables, rank))
+
+        def row(at: int) -> Intervention:
+            return intervention_of(int(arms[at]), n_nodes, regimes)
+
+        return next_to_average(tables, worth, int(np.argmax(upper)), rank, row)
     if allowed.count(MAX_ROWS) is not None:
-        return _best_row(draws, reward, rank, allowed, allowed.interventions(MAX_ROWS))
+        rows = allowed.interventions(MAX_ROWS)
+        rewards, worth = rewards_of(draws, rows, reward), allowed.worth(rows)
+        best = int(np.argmax(worth.net(upper_values(rewards, rank))))
+        return next_to_average(rewards, worth, best, rank, lambda at: rows[at].copy())
     starts = np.unique(best_of_each(draws, reward, allowed), axis=0)
     values = allowed.worth(starts).net(upper_values(rewards_of(draws, starts, reward), rank))
     return max(
@@ -84,6 +89,27 @@ def most_optimistic(
             for start in np.argsort(-values, kind="stable")[:CLIMBS]
         ),
         key=lambda at: float(allowed.worth(at.intervention[None]).net(np.array([at.upper]))[0]),
+    )
+
+
+def next_to_average(
+    rewards: FloatArray, worth: Worth, best: int, rank: int, row: Callable[[int], Intervention]
+) -> Optimistic:
+    """The intervention in place `best` of rewards (draws, arms), next to the best on average.
+
+    `row` gives the intervention in a place.
+    """
+    average = int(np.argmax(worth.net(rewards.mean(axis=0))))
+    both = np.array([best, average])
+    mine, other = worth.of(both).net(rewards[:, both]).T
+    chosen = rewards[:, [best]]
+    return Optimistic(
+        row(best),
+        float(upper_values(chosen, rank)[0]),
+        float(chosen.mean()),
+        row(average),
+        better=float((mine > other).mean()),
+        cost=max(float((other - mine).mean()), 0.0),
     )
 
 

@@ -21,6 +21,7 @@ from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
 from causalarms.models.failures import FailureBelief
+from causalarms.models.quantile import Optimistic
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints, unconstrained
 from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
@@ -47,7 +48,6 @@ REASONS = {
     "first rounds": "the first {rounds} rounds are random: they show the scale of every node",
     "first two": "the first two rounds show every node in two of its regimes",
     "graph": "rounds with all switches in one position, from which the graph is learned",
-    "information": "it is the best, or costs little for what it tells about the best",
     "least known": "its reward is known least",
     "levels": "levels that are left, equally often",
     "needs rounds": "some mechanism still needs rounds, or had to forget those it had",
@@ -69,28 +69,34 @@ class Reason(NamedTuple):
     kind: str  # a key of `REASONS`, or `TEST`
     nodes: tuple[int, ...] = ()  # a test asks whether these should change
     saved: float = 0.0  # by what it teaches, expected over `rounds` rounds
-    rounds: int = 0  # to come; of "first rounds": how many these are
+    rounds: int = 0  # to come; of "first rounds": how many these are; 0: `saved` is not known
     cost: float = 0.0  # of not playing what is best on average
+    better: float = 0.0  # how likely a test has a higher reward than what is best on average
     remarks: tuple[str, ...] = ()  # more to say, in words
 
     def in_words(self, names: Sequence[str]) -> str:
         """As people read it; `names` are what each node is called, (N,).
 
+        A node without a name is not named.
+
         >>> Reason(TEST, (0, 2), saved=3.14, rounds=40, cost=0.4).in_words(["heat", "feed", "load"])
         "tests whether 'heat' and 'load' should change: expected to save 3.1 over the next 40 \
 rounds, costs 0.4"
+        >>> Reason(TEST, (2,), cost=0.4, better=0.25).in_words(["heat", "feed", "load"])
+        "tests whether 'load' should change: better with probability 0.25, costs 0.4 on average"
         """
         if self.kind != TEST:
             words = REASONS.get(self.kind, self.kind).replace("{rounds}", str(self.rounds))
             return "; ".join([words, *self.remarks])
-        tested = list(dict.fromkeys(repr(names[node]) for node in self.nodes))
+        tested = list(dict.fromkeys(repr(names[node]) for node in self.nodes if names[node]))
         if len(tested) > NODES_IN_A_REASON:
             tested[NODES_IN_A_REASON - 1 :] = [f"{len(tested) - NODES_IN_A_REASON + 1} other nodes"]
         what = " and ".join(filter(None, [", ".join(tested[:-1]), tested[-1]]))
-        return (
-            f"tests whether {what} should change: expected to save {_short(self.saved)} "
-            f"over the next {self.rounds} rounds, costs {_short(self.cost)}"
-        )
+        saved, cost = _short(self.saved), _short(self.cost)
+        worth = f"better with probability {_short(self.better)}, costs {cost} on average"
+        if self.rounds:
+            worth = f"expected to save {saved} over the next {self.rounds} rounds, costs {cost}"
+        return f"tests whether {what} should change: {worth}"
 
 
 def _short(value: float) -> str:
@@ -105,6 +111,18 @@ class Suggestion(NamedTuple):
     mean: float = float("nan")  # predicted reward
     width: float = float("nan")  # its confidence bound
     why: Reason | None = None
+
+
+def suggestion_of(best: Optimistic, origin: float = 0.0) -> Suggestion:
+    """What was chosen from draws whose rewards are relative to an origin."""
+    reason, why = EXPLOIT, Reason("quantile")
+    if best.average is not None:
+        why = Reason("steady")
+        tested = np.flatnonzero(best.intervention != best.average).tolist()
+        if tested:
+            reason, why = EXPLORE, Reason(TEST, tuple(tested), cost=best.cost, better=best.better)
+    width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
+    return Suggestion(best.intervention, reason, best.mean + origin, width, why)
 
 
 class LeftOut(NamedTuple):

@@ -24,7 +24,7 @@ from causalarms.kernels import kernel
 from causalarms.limits import MAX_AT_RISK
 from causalarms.models.belief import Belief
 from causalarms.models.quantile import most_optimistic
-from causalarms.policies.base import EXPLOIT, Pending, Policy, Reason, Suggestion
+from causalarms.policies.base import EXPLOIT, Pending, Policy, Reason, Suggestion, suggestion_of
 from causalarms.posterior.base import Draws
 from causalarms.search.best import best_intervention
 from causalarms.sem.regimes import Regimes, topological_order
@@ -189,8 +189,7 @@ class LinSEMQuantile(KnownGraph):
         belief = self.make_belief(rng, DRAWS)
         assert belief is not None  # the graph is always known
         best = most_optimistic(belief.draws, self.reward, QUANTILE, self.constraints)
-        width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
-        return Suggestion(best.intervention, EXPLOIT, best.mean, width, Reason("quantile"))
+        return suggestion_of(best)
 
 
 @kernel

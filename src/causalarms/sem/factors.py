@@ -207,10 +207,14 @@ class NamedFactors:
 
     @cached_property
     def moved_by(self) -> tuple[str, ...]:
-        """Per system node what a person sets to move it: its factor, or itself if several act."""
+        """Per system node what a person sets to move it: its factor, or itself if several act.
+
+        Empty for the column of a pair: each of the two factors has a column of its own.
+        """
+        pairs = [""] * len(self.columns)
         return tuple(
             self.factors[acting[0]].name if len(acting) == 1 else node
-            for node, acting in zip(self.system_nodes, self.numbers.acting, strict=True)
+            for node, acting in zip((*self.nodes, *pairs), self.numbers.acting, strict=True)
         )
 
     @cached_property

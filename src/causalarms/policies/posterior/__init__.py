@@ -63,6 +63,7 @@ from causalarms.policies.base import (
     Policy,
     Reason,
     Suggestion,
+    suggestion_of,
 )
 from causalarms.policies.posterior.rounds import DESIGNED_ROUNDS, Round
 from causalarms.policies.posterior.system import (
@@ -229,13 +230,12 @@ class PosteriorPolicy(Policy):
         # The ratio knows nothing of results to come, and would ask the same again.
         if self._weighs_information and not pending and allowed.count(MAX_RATIOS) is not None:
             n = min(DRAWS_OF_RATIO * config.draws, MAX_DRAWS)
-            draws, why = self._draws(rng, n, context), "information"
+            draws = self._draws(rng, n, context)
             best = least_ratio(draws, self.reward, config.quantile, allowed)
         else:
-            draws, why = self._draws(rng, config.draws, context), "quantile"
+            draws = self._draws(rng, config.draws, context)
             best = most_optimistic(draws, self.reward, config.quantile, allowed)
-        width = max(best.upper - best.mean, 0.0)  # below 0 if a few draws outweigh the rest
-        return Suggestion(best.intervention, EXPLOIT, best.mean + zero, width, Reason(why))
+        return suggestion_of(best, zero)
 
     def _draws(self, rng: np.random.Generator, n: int, context: Mapping[int, float]) -> Draws:
         """Of the system, given what is known of the context today."""
