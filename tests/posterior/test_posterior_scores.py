@@ -93,25 +93,31 @@ def _one_node(n_rows: int, prior: MechanismPrior, n_draws: int = 1) -> tuple[flo
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 40])
-def test_sizes_of_the_noise_are_averaged_over(n_rows: int) -> None:
+@pytest.mark.parametrize("prior_shape", [NOISE_SHAPE, 0.7])  # twice the shape is whole, or not
+@pytest.mark.parametrize("sizes", [(0.5, 4.0), (4.0, 0.5)])
+def test_sizes_of_the_noise_are_averaged_over(
+    n_rows: int, prior_shape: float, sizes: tuple[float, ...]
+) -> None:
     """The unit of the noise times 0.5 or 4: the density is the average of both."""
-    sizes, n_draws = (0.5, 4.0), 40_000
+    n_draws = 40_000
     target = np.random.default_rng(8).normal(0, 2.5, (n_rows, 2))[:, 0]
     spread = np.eye(n_rows) + INTERCEPT_SCALE**2
     each = np.array(
         [
-            stats.multivariate_t(np.zeros(n_rows), u**2 * spread, df=2 * NOISE_SHAPE).logpdf(target)
+            stats.multivariate_t(np.zeros(n_rows), u**2 * spread, df=2 * prior_shape).logpdf(target)
             for u in sizes
         ]
     )
-    score, drawn = _one_node(n_rows, MechanismPrior(noise_scales=sizes), n_draws)
-    alone = _one_node(n_rows, MechanismPrior())[0]
-    without = stats.multivariate_t(np.zeros(n_rows), spread, df=2 * NOISE_SHAPE).logpdf(target)
+    score, drawn = _one_node(
+        n_rows, MechanismPrior(noise_scales=sizes, noise_shape=prior_shape), n_draws
+    )
+    alone = _one_node(n_rows, MechanismPrior(noise_shape=prior_shape))[0]
+    without = stats.multivariate_t(np.zeros(n_rows), spread, df=2 * prior_shape).logpdf(target)
     assert score - alone == pytest.approx(np.logaddexp(*each) - np.log(2) - without, abs=1e-9)
     # given a size the precision is a gamma variable
-    shape = NOISE_SHAPE + 0.5 * n_rows
+    shape = prior_shape + 0.5 * n_rows
     squares = target @ np.linalg.solve(spread, target)
-    precision = shape / (NOISE_SHAPE * np.array(sizes) ** 2 + 0.5 * squares)
+    precision = shape / (prior_shape * np.array(sizes) ** 2 + 0.5 * squares)
     expected = np.exp(each - np.logaddexp(*each)) @ precision
     error = 5 * (drawn**-2.0).std() / np.sqrt(n_draws)
     assert (drawn**-2.0).mean() == pytest.approx(expected, abs=error)

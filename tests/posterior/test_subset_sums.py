@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causalarms.posterior.mechanism import (
+from causalarms.posterior.orders import with_gap, without
+from causalarms.posterior.subset_sums import (
     subset_log_sums,
     subset_maxima,
     superset_log_sums,
 )
-from causalarms.posterior.orders import with_gap, without
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1.0, 100.0, 400.0, 1e4, 1e7]), st.floats(0, 0.9))

@@ -32,7 +32,6 @@ from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
 from causalarms.posterior.mechanism import (
     ScoreTables,
     score_mechanisms,
-    subset_maxima,
 )
 from causalarms.posterior.orders import (
     GraphNumbers,
@@ -59,6 +58,7 @@ from causalarms.posterior.prior import (
     sums_by_count,
 )
 from causalarms.posterior.sharing import all_cells, chosen_factors, factor_gains
+from causalarms.posterior.subset_sums import subset_maxima
 from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments

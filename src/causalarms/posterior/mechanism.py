@@ -13,15 +13,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray, Int32Array
-from causalarms.kernels import kernel
+from causalarms.arrays import BoolArray, FloatArray
+from causalarms.kernels import inlined, kernel
 from causalarms.posterior.prior import EdgeMask, KernelPrior, intercept_precision_of
 from causalarms.posterior.sharing import Cells
+from causalarms.posterior.subset_sums import subset_log_sums
 from causalarms.statistics.normal_equations import (
     normal_equations,
 )
 
 NEXT_TO_NOTHING = 40.0  # nats below the largest of a few terms: less than its rounding
+LARGEST_ODDS = 500.0  # nats between sizes of the noise, whose exponentials are multiplied
+LARGEST_SQUARES = 1e300  # which are divided by each other
 LOWEST_SCORE = -1e250  # nats; keeps scores and their sums finite if a known variance is tiny
 
 
@@ -300,17 +303,23 @@ class Noise(NamedTuple):
     rates: FloatArray  # (U,) of the prior, by size of the noise
     log_parts: FloatArray  # (U,) of what does not depend on the squares, with the size's prior
     known_variance: float  # nan: inverse gamma
+    twice: int  # the shape, if that is a whole number; else 0
+    odds: FloatArray  # (U,) exp(log_parts), relative to the first
 
 
 @kernel
 def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior) -> Noise:
     """Of the mechanism with this Gram matrix, (N+1, N+1)."""
-    ratios = prior.noise_ratios
+    ratios, shape = prior.noise_ratios, prior.noise_shape + 0.5 * gram[-1, -1]
+    parts = prior.noise_shape * np.log(ratios)
+    whole = 2.0 * shape == math.floor(2.0 * shape) and parts[-1] - parts[0] < LARGEST_ODDS
     return Noise(
-        prior.noise_shape + 0.5 * gram[-1, -1],
+        shape,
         prior.noise_shape * ratios,
-        prior.noise_shape * np.log(ratios) - math.log(len(ratios)),
+        parts - math.log(len(ratios)),
         prior.known_variance[cell, node],
+        int(2.0 * shape) if whole else 0,
+        np.exp(parts - parts[0]),
     )
 
 
@@ -336,7 +345,7 @@ def score_by_size(
     return score
 
 
-@kernel
+@inlined
 def fit_score(squares: float, noise: Noise) -> float:
     """The part that depends on the remaining sum of squares."""
     squares = max(squares, 0.0)  # below 0 by rounding if the parents explain everything
@@ -346,6 +355,13 @@ def fit_score(squares: float, noise: Noise) -> float:
     if len(noise.rates) == 1:
         return top
     total = 1.0
+    if noise.twice and squares < LARGEST_SQUARES:
+        # powers of a square root by squaring: quicker than logarithms, to the same rounding
+        least = noise.rates[0] + 0.5 * squares
+        for u in range(1, len(noise.rates)):
+            root = math.sqrt(least / (noise.rates[u] + 0.5 * squares))
+            total += noise.odds[u] * _whole_power(root, noise.twice)
+        return top + math.log(total)
     for u in range(1, len(noise.rates)):
         term = _log_of_size(squares, noise, u)
         if term > top:
@@ -355,7 +371,19 @@ def fit_score(squares: float, noise: Noise) -> float:
     return top + math.log(total)
 
 
-@kernel
+@inlined
+def _whole_power(base: float, exponent: int) -> float:
+    """By repeated squaring."""
+    found = 1.0
+    while exponent:
+        if exponent & 1:
+            found *= base
+        base *= base
+        exponent >>= 1
+    return found
+
+
+@inlined
 def _log_of_size(squares: float, noise: Noise, u: int) -> float:
     """Of samples that leave this sum of squares and noise of that size, jointly."""
     return noise.log_parts[u] - noise.shape * math.log(noise.rates[u] + 0.5 * squares)
@@ -380,111 +408,3 @@ def eliminate(source: FloatArray, target: FloatArray, pivot: int) -> None:
         factor = source[pivot, k] / source[pivot, pivot]
         for m in range(k, last + 1):
             target[k, m] = source[k, m] - factor * source[pivot, m]
-
-
-# -- sums of exp(score) over all subsets, or all supersets, of every set (zeta transforms) ---------
-#
-# Scores of one mechanism differ by thousands of nats, far more than a float64 holds, and taking
-# logarithms in every addition is slow. Numbers are kept as mantissa * 2^(512 exponent) with a
-# mantissa near one: an addition is an addition, no term that matters is ever lost, and one
-# logarithm per set is taken at the end.
-
-STEP = 512.0 * math.log(2.0)  # nats per unit of the exponent
-DOWN = 2.0**-512
-NOTHING = -(2**30)  # exponent of zero
-LEAST = -(2**29)  # whatever is 10^11 nats below the largest is as unlikely
-
-
-@kernel
-def split(logs: FloatArray, mantissa: FloatArray, exponent: Int32Array) -> float:
-    """exp(log - top) as mantissa in [2^-256, 2^256] and exponent; returns top."""
-    top = -np.inf
-    for k in range(len(logs)):
-        top = max(top, logs[k])
-    for k in range(len(logs)):
-        if logs[k] == -np.inf:
-            mantissa[k], exponent[k] = 0.0, NOTHING
-        else:
-            # rounded to the nearest unit, so that mantissas stay within 2^-256 and 2^256 and sums
-            # of 2^19 of them below overflow
-            unit = math.floor((logs[k] - top) / STEP + 0.5)
-            if unit > LEAST:
-                exponent[k] = int(unit)
-                mantissa[k] = math.exp(logs[k] - top - unit * STEP)
-            else:
-                exponent[k], mantissa[k] = LEAST, 1.0
-    return top
-
-
-@kernel
-def _factor(exponent: int, largest: int) -> float:
-    """Terms two steps below the largest are less than 2^-490 of the sum."""
-    return 1.0 if exponent == largest else (DOWN if exponent == largest - 1 else 0.0)
-
-
-@kernel
-def _add_halves(
-    to: FloatArray, to_exponent: Int32Array, what: FloatArray, exponent: Int32Array
-) -> None:
-    """Add term by term, without branches so that it is done several terms at a time."""
-    for k in range(len(to)):
-        largest = max(to_exponent[k], exponent[k])
-        to[k] = to[k] * _factor(to_exponent[k], largest) + what[k] * _factor(exponent[k], largest)
-        to_exponent[k] = largest
-
-
-@kernel
-def subset_log_sums(
-    logs: FloatArray, sums: FloatArray, mantissa: FloatArray, exponent: Int32Array
-) -> None:
-    """sums[S] = log of the sum of exp(logs[P]) over P within S; the last two are room to work."""
-    top = split(logs, mantissa, exponent)
-    _add_over_bits(mantissa, exponent, True)
-    _join(top, mantissa, exponent, sums)
-
-
-@kernel
-def superset_log_sums(
-    logs: FloatArray, sums: FloatArray, mantissa: FloatArray, exponent: Int32Array
-) -> None:
-    """sums[P] = log of the sum of exp(logs[S]) over S that contain P."""
-    top = split(logs, mantissa, exponent)
-    _add_over_bits(mantissa, exponent, False)
-    _join(top, mantissa, exponent, sums)
-
-
-@kernel
-def _add_over_bits(mantissa: FloatArray, exponent: Int32Array, upwards: bool) -> None:
-    """Bit by bit, sets without it are added to those with it (upwards), or the other way round."""
-    bit = 1
-    while bit < len(mantissa):
-        for low in range(0, len(mantissa), 2 * bit):
-            high, end = low + bit, low + 2 * bit
-            m_low, e_low = mantissa[low:high], exponent[low:high]
-            m_high, e_high = mantissa[high:end], exponent[high:end]
-            if upwards:
-                _add_halves(m_high, e_high, m_low, e_low)
-            else:
-                _add_halves(m_low, e_low, m_high, e_high)
-        bit *= 2
-
-
-@kernel
-def subset_maxima(logs: FloatArray, maxima: FloatArray) -> None:
-    """maxima[S] = the largest logs[P] over P within S."""
-    maxima[:] = logs
-    bit = 1
-    while bit < len(logs):
-        for block in range(0, len(logs), 2 * bit):
-            for k in range(block, block + bit):
-                maxima[k + bit] = max(maxima[k + bit], maxima[k])
-        bit *= 2
-
-
-@kernel
-def _join(top: float, mantissa: FloatArray, exponent: Int32Array, sums: FloatArray) -> None:
-    for k in range(len(sums)):
-        if mantissa[k] > 0.0:
-            sums[k] = top + math.log(mantissa[k]) + exponent[k] * STEP
-        else:
-            sums[k] = -np.inf

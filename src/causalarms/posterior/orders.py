@@ -21,10 +21,10 @@ from causalarms.posterior.mechanism import (
     acting_factors,
     log_hypothesis,
     log_more,
-    superset_log_sums,
 )
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.sharing import Cells
+from causalarms.posterior.subset_sums import superset_log_sums
 
 NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
 

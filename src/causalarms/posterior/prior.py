@@ -122,7 +122,7 @@ class KernelPrior(NamedTuple):
     known_variance: FloatArray  # (Z, N) by cell, nan: inverse gamma
     log_sizes: FloatArray  # (N,)
     scales: FloatArray  # (H,) precisions of weights, equally likely
-    noise_ratios: FloatArray  # (U,) prior variances of the noise, equally likely
+    noise_ratios: FloatArray  # (U,) prior variances of the noise, equally likely, ascending
     intercept_precision: float
     noise_shape: float
     regimes: IntArray  # (N,) how many each node has
@@ -233,7 +233,7 @@ def kernel_prior(
         known_variance=by_cell(per_mechanism(noise_std, regimes) ** 2, cells),
         log_sizes=prior.log_sizes(len(regimes) - len(columns.factors)),
         scales=np.array(prior.weight_scales) ** -2.0,
-        noise_ratios=np.array(prior.noise_scales) ** 2.0,
+        noise_ratios=np.sort(prior.noise_scales) ** 2.0,
         intercept_precision=prior.intercept_scale**-2.0,
         noise_shape=float(prior.noise_shape),
         regimes=np.array(regimes, dtype=np.int64),

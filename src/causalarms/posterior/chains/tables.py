@@ -24,8 +24,9 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import noise_of, score_by_size, score_supersets, subset_log_sums
+from causalarms.posterior.mechanism import noise_of, score_by_size, score_supersets
 from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.subset_sums import subset_log_sums
 from causalarms.statistics.normal_equations import normal_equations
 
 EMPTY = -1  # a slot without a table
