@@ -77,6 +77,14 @@ def test_reset_is_the_f_test_of_two_nested_regressions() -> None:
     assert check.n_samples == 60
 
 
+def test_without_an_effect_there_is_no_bend_to_test() -> None:
+    values = np.column_stack([np.arange(12.0), np.tile([1.0, -1.0, -1.0], 4)])
+    regimes, known = np.zeros((12, 2), dtype=np.uint8), np.array([[False, True], [False, False]])
+    (check,) = check_mechanisms(values, regimes, NODES, EDGE, 0.0 * EDGE, known)
+    assert np.isnan(check.linear_p)
+    assert 0 < check.gaussian_p < 1
+
+
 def test_every_known_mechanism_is_checked_on_its_own_samples() -> None:
     sem, X, A = random_rounds(4, 200, 1)
     known = np.ones((2, 4), dtype=bool)

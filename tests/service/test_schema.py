@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+
+# imported early: Python 3.11 may fail to compile it next to the threads of the service
+from schemathesis.specs.openapi import schemas as _schemas  # noqa: F401
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,

@@ -7,6 +7,7 @@ variation of the other nodes' regimes that makes wrong directions visible to CSL
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -165,9 +166,12 @@ def _reset(parents: FloatArray, fitted: FloatArray, residual: FloatArray) -> flo
     bend = (fitted - fitted.mean()) ** 2
     bend = bend - design @ np.linalg.lstsq(design, bend, rcond=None)[0]
     residual = residual - design @ np.linalg.lstsq(design, residual, rcond=None)[0]
-    r2 = (bend @ residual) ** 2 / ((bend @ bend) * (residual @ residual))
-    statistic = r2 / (1 - r2) * (n - p - 2)
-    return float(fdtrc(1, n - p - 2, max(statistic, 0.0)))
+    both = (bend @ bend) * (residual @ residual)
+    if both == 0:  # the line fits exactly, or all fitted values lie on two points
+        return float("nan")
+    r2 = min((bend @ residual) ** 2 / both, 1.0)
+    statistic = r2 / (1 - r2) * (n - p - 2) if r2 < 1 else math.inf
+    return float(fdtrc(1, n - p - 2, statistic))
 
 
 def _chow(parents: FloatArray, values: FloatArray) -> float:
