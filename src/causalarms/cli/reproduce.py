@@ -16,7 +16,7 @@ from causalarms.simulation.monte_carlo import Engine
 if TYPE_CHECKING:
     from causalarms.paper.run import Part
 
-SHOWN = ("key", "what", "paper", "unit", "measured", "beside")  # of a headline
+SHOWN = ("key", "what", "paper", "unit", "measured", "second_reading")  # of a headline
 BOTH = "both"
 
 

@@ -177,10 +177,10 @@ def candidates(
         )  # fmt: skip
         best = [arm.intervention for arm in found]
     if allowed is None:
-        beside = [neighbours(a, model.counts) for a in best]
+        around = [neighbours(a, model.counts) for a in best]
     else:
-        beside = [allowed.neighbours(a) for a in best]
-    return np.unique(np.vstack([*best, *beside]), axis=0)
+        around = [allowed.neighbours(a) for a in best]
+    return np.unique(np.vstack([*best, *around]), axis=0)
 
 
 # The interventions a model scores: all of them, or where they are too many the candidates.

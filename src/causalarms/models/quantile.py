@@ -35,7 +35,7 @@ class Optimistic(NamedTuple):
     upper: float
     mean: float  # over the draws
     average: Intervention | None = None  # what is best on average, maybe this; None: not looked for
-    better: float = 0.0  # in which share of the draws it is better than that
+    better: float = 0.0  # in which fraction of the draws it is better than that
     cost: float = 0.0  # how much less it gives on average, net
 
 

@@ -32,7 +32,7 @@ class Headline(NamedTuple):
     paper: float | None
     measured: Interval
     unit: str = "%"
-    beside: str = ""  # a second reading: medians, percentage points
+    second_reading: str = ""  # medians, percentage points
 
     @property
     def is_measured(self) -> bool:
@@ -92,7 +92,7 @@ def graph_headlines(settings: Settings, records: Sequence[Record]) -> list[Headl
                 f"graph-FN rate of CSL below that of {method}",
                 value,
                 _lower(csl, other),
-                beside=f"{csl.mean():.3f} against {other.mean():.3f}, {points:.0f} points",
+                second_reading=f"{csl.mean():.3f} against {other.mean():.3f}, {points:.0f} points",
             )
         )
     return found + [
@@ -126,7 +126,7 @@ def reward_headlines(settings: Settings, records: Sequence[Record]) -> list[Head
             "reward error without FN errors below that with them, averaged over time",
             62.8,
             bootstrap(lower, np.arange(len(records))),
-            beside=f"{n_missing} of {len(records)} systems had an FN error at some time",
+            second_reading=f"{n_missing} of {len(records)} systems had an FN error at some time",
         )
     ]
 
@@ -177,7 +177,7 @@ def _detection(
             f"sub-graph changes detected by {name}",
             share,
             Interval(*(PERCENT * end for end in found)),
-            beside=f"{int(detected.sum())} of {int(played.sum())} played; "
+            second_reading=f"{int(detected.sum())} of {int(played.sum())} played; "
             f"{sum(d.unplayed for d in runs)} never played; "
             f"{sum(d.false_alarms for d in runs) / len(runs):.2f} false alarms a run",
         ),
@@ -187,7 +187,7 @@ def _detection(
             delay,
             ratio_of_means(delays, detected),
             "rounds",
-            beside=f"median {np.median([d for run in runs for d in run.delays]):.0f}"
+            second_reading=f"median {np.median([d for run in runs for d in run.delays]):.0f}"
             if detected.any()
             else "",
         ),
@@ -210,7 +210,8 @@ def sample_headlines(settings: Settings, records: Sequence[Record]) -> list[Head
             "rounds CSL needs below those of GOLEM, same recall of both graphs (conclusions)",
             67.0,
             bootstrap(lower, np.arange(len(csl))),
-            beside=f"recall of CSL after {REFERENCE} rounds {csl.mean(axis=0)[at]:.3f}; of GOLEM "
+            second_reading=f"recall of CSL after {REFERENCE} rounds "
+            f"{csl.mean(axis=0)[at]:.3f}; of GOLEM "
             + ", ".join(f"{budget}: {recall:.3f}" for budget, recall in best),
         )
     ]
@@ -249,7 +250,7 @@ def _regret(
         f"regret of {name} below that of {other}" + (" (changing)" if key == "changing" else ""),
         paper,
         _lower(ours, theirs),
-        beside=f"means {ours.mean():.0f} and {theirs.mean():.0f}; medians: {medians:.1f} %",
+        second_reading=f"means {ours.mean():.0f} and {theirs.mean():.0f}; medians: {medians:.1f} %",
     )
 
 

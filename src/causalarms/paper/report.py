@@ -184,8 +184,8 @@ def _versions() -> str:
 
 def _remarks(reading: Reading) -> dict[str, list[str]]:
     """Lists of sentences below the table, by their heading."""
-    beside = [f"{h.what}: {h.beside}" for h in reading.headlines if h.beside]
-    found = {"Why it lies outside": reasons(reading), "Second readings": beside}
+    second = [f"{h.what}: {h.second_reading}" for h in reading.headlines if h.second_reading]
+    found = {"Why it lies outside": reasons(reading), "Second readings": second}
     return {head: texts for head, texts in found.items() if texts}
 
 

@@ -303,7 +303,7 @@ class Noise(NamedTuple):
     rates: FloatArray  # (U,) of the prior, by size of the noise
     log_parts: FloatArray  # (U,) of what does not depend on the squares, with the size's prior
     known_variance: float  # nan: inverse gamma
-    twice: int  # the shape, if that is a whole number; else 0
+    twice: int  # the shape, if that is an integer; else 0
     odds: FloatArray  # (U,) exp(log_parts), relative to the first
 
 

@@ -110,7 +110,7 @@ def warn_of_wide_scales(values: FloatArray, nodes: tuple[str, ...]) -> None:
 # Units in which the prior is said: every node divided by about the spread of its noise.
 #
 # The posterior depends on units only through the prior. A common wrong scale makes all weights
-# look small or large beside the noise; wrong scales of single nodes do the same for their edges.
+# look small or large next to the noise; wrong scales of single nodes do the same for their edges.
 
 NOISE_FRACTION = 0.3  # of a node's spread under random interventions, for want of a model
 FAR_OFF = 10.0  # a node without parents varies like its noise; ten times off is worth a word

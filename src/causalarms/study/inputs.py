@@ -336,7 +336,7 @@ def prepare_correction(
 def warn_the_caller(message: str, kind: type[Warning]) -> None:
     """A warning at the line outside this package that called it, and never an error.
 
-    With warnings as errors a call must not fail after its event was written: whoever called would
+    With warnings as errors a call must not fail after its event was written: the caller would
     take what is on the disk for lost. What is warned of is returned or shown elsewhere, too.
     """
     level, frame = 1, sys._getframe()

@@ -104,9 +104,9 @@ class SampledPosterior:
         self.n_candidates = max(min(n_candidates, n_nodes - 1), 1)
         self.n_chains, self.n_orders = n_chains, n_orders
         self.update_sweeps = update_sweeps
-        self._beside_core = min(n_outside_core, self.n_candidates)
-        pool = 1 << max(self.n_candidates + LOG2_TABLES, self._beside_core + LOG2_TABLES_WITH_CORE)
-        slots = pool >> min(self._beside_core, self._fewest_free())
+        self._outside_core = min(n_outside_core, self.n_candidates)
+        pool = 1 << max(self.n_candidates + LOG2_TABLES, self._outside_core + LOG2_TABLES_WITH_CORE)
+        slots = pool >> min(self._outside_core, self._fewest_free())
         shape = self._exist.shape
         self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders, shape[0])
         _check_memory(n_nodes, self.n_candidates, self.n_bytes, memory_limit)
@@ -198,7 +198,7 @@ class SampledPosterior:
             self._edge_mask,
             self._orders,
             self.n_candidates,
-            self._beside_core,
+            self._outside_core,
         )
         self._chosen_at[which] = self.gram[which][:, -1, -1]
 
