@@ -216,7 +216,8 @@ class Policy(ABC):
         if not (constraints.free or self.keeps_constraints):
             raise SettingError(
                 f"constraints: {type(self).__name__} plays a plan of its own at first, and cannot "
-                "keep constraints or costs"
+                "keep constraints or costs, nor do without the switch of a node: in a study name "
+                "every node in intervenable"
             )
         self._allowed = within(self._regimes, constraints)
         return self

@@ -216,12 +216,15 @@ def refuse_odd_names(settings: Settings) -> None:
             )
 
 
-def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
-    """A factor off/on per node, of the intervenable ones if they are named."""
+def switches(nodes: Any, reward: Any, intervenable: Any) -> dict[str, Any]:
+    """A factor off/on per node: of the intervenable ones if they are named, else not the reward.
+
+    Who wants the reward as large as possible rarely has a switch that does just that.
+    """
     with refusals(nodes):
         names = node_names(as_sequence("nodes", nodes, NAMES), len(nodes), as_name)
         if intervenable is None:
-            return {node: {} for node in names}
+            return {node: {} for node in names if node != reward}
         given = as_sequence("intervenable", intervenable, NAMES)
         chosen = {names[node_index(node, names)] for node in given}
     if not chosen:
