@@ -224,12 +224,20 @@ def switches(nodes: Any, reward: Any, intervenable: Any) -> dict[str, Any]:
     with refusals(nodes):
         names = node_names(as_sequence("nodes", nodes, NAMES), len(nodes), as_name)
         if intervenable is None:
-            return {node: {} for node in names if node != reward}
+            return {node: {} for node in _all_but(reward, names)}
         given = as_sequence("intervenable", intervenable, NAMES)
         chosen = {names[node_index(node, names)] for node in given}
     if not chosen:
         raise StudyError("intervenable is empty: there would be nothing to try")
     return {node: {} for node in names if node in chosen}
+
+
+def _all_but(reward: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        at = node_index(reward, names)
+    except CausalArmsError:  # no node: refused together with all other settings
+        return names
+    return (*names[:at], *names[at + 1 :])
 
 
 def checked_limits(constraints: Any) -> dict[str, Any]:

@@ -65,7 +65,8 @@ class Study(Reader):
 
     Its events are in a `store`, and a `clock` gives the time that new ones carry.
 
-    >>> study = Study.create(None, nodes=["heat", "yield"], reward="yield", seed=1)
+    >>> factors = {"oven": {"levels": [160, 180, 200]}}
+    >>> study = Study.create(None, ["heat", "yield"], "yield", factors=factors, seed=1)
     >>> trial = study.ask()
     >>> study.tell(trial, {"heat": 1.5, "yield": 0.3})
     []
