@@ -21,7 +21,8 @@ NODES = "feed,heat,yield"
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "line.db"
-    made = run("study", "create", path, "--nodes", NODES, "--reward", "yield", "--seed", 1)
+    of = ("--nodes", NODES, "--intervenable", NODES, "--reward", "yield")
+    made = run("study", "create", path, *of, "--seed", 1)
     assert (made.code, made.err) == (0, "")
     return path
 
