@@ -252,7 +252,7 @@ def checked_limits(constraints: Any) -> dict[str, Any]:
 def _checked(given: Settings) -> Settings:
     nodes = node_names(as_sequence("nodes", given.nodes, NAMES), len(given.nodes), as_name)
     if len(nodes) < 2:
-        raise StudyError("a study needs at least two nodes")
+        raise StudyError("a study needs at least two nodes: the reward, and what may cause it")
     reward = nodes[node_index(given.reward, nodes)]
     horizon = given.horizon
     if horizon is None:
