@@ -58,7 +58,8 @@ def test_a_switch_of_the_reward_is_asked_for(wanted: Any) -> None:
 )
 def test_a_wrong_reward_is_refused_as_with_factors(reward: Any, message: str) -> None:
     said = []
-    for factors in (None, {"heat": {}}):
+    given: tuple[Any, ...] = (None, {"heat": {}})
+    for factors in given:
         with pytest.raises(StudyError, match=message) as refused:
             Study.create(None, NODES, reward, factors=factors)
         said.append(str(refused.value))

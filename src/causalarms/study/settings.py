@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -224,20 +224,15 @@ def switches(nodes: Any, reward: Any, intervenable: Any) -> dict[str, Any]:
     with refusals(nodes):
         names = node_names(as_sequence("nodes", nodes, NAMES), len(nodes), as_name)
         if intervenable is None:
-            return {node: {} for node in _all_but(reward, names)}
+            chosen = set(names)
+            with suppress(ModelError):  # a reward that is no node is refused with other settings
+                chosen.remove(names[node_index(reward, names)])
+            return {node: {} for node in names if node in chosen}
         given = as_sequence("intervenable", intervenable, NAMES)
         chosen = {names[node_index(node, names)] for node in given}
     if not chosen:
         raise StudyError("intervenable is empty: there would be nothing to try")
     return {node: {} for node in names if node in chosen}
-
-
-def _all_but(reward: Any, names: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        at = node_index(reward, names)
-    except CausalArmsError:  # no node: refused together with all other settings
-        return names
-    return (*names[:at], *names[at + 1 :])
 
 
 def checked_limits(constraints: Any) -> dict[str, Any]:
