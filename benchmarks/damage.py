@@ -122,7 +122,8 @@ from causalarms import Study
 acknowledge = ctypes.CDLL(None).acknowledge
 acknowledge.argtypes = [ctypes.c_long]
 path, rounds = Path(sys.argv[1]), int(sys.argv[2])
-study = Study.create(path, nodes=["a", "b", "c"], reward="c", policy="random", seed=1)
+nodes = ["a", "b", "c"]
+study = Study.create(path, nodes, "c", policy="random", seed=1, intervenable=nodes)
 acknowledge(-1)
 for number in range(rounds):
     trial = study.ask()
@@ -332,7 +333,8 @@ Results = dict[int, Any]
 
 def played(folder: Path, rounds: int) -> bytes:
     """A study of so many rounds, made in memory and stored at once."""
-    study = Study.create(None, nodes=["a", "b", "c"], reward="c", policy="random", seed=1)
+    nodes = ["a", "b", "c"]
+    study = Study.create(None, nodes, "c", policy="random", seed=1, intervenable=nodes)
     chance = random.Random(7)
     for _ in range(rounds):
         study.tell(study.ask(), [chance.gauss(0, 1) for _ in range(3)])

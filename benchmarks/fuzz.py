@@ -360,8 +360,9 @@ def play_settings(case: SettingCase) -> None:
     nodes = [f"x{i}" for i in range(N_NODES_SETTINGS)]
     known = {"noise_mean": settings["noise_mean"].tolist(), "horizon": 150}
     study = Study.create(
-        None, nodes, "x2", policy=case.policy, policy_settings=kept, seed=1, **known
-    )
+        None, nodes, "x2", policy=case.policy, policy_settings=kept, seed=1, intervenable=nodes,
+        **known,
+    )  # fmt: skip
     regimes, values = rounds_settings(case, policy.regimes)
     table: dict[str, Any] = {node: values[:, i] for i, node in enumerate(nodes)}
     study.import_rounds(table | {f"do:{n}": regimes[:, i] for i, n in enumerate(nodes)})

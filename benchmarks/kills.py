@@ -35,12 +35,11 @@ from causalarms.service.threads import warm_up as warm_up_service
 from causalarms.study.log import Event, chain, encode
 from causalarms.study.records import Trial
 from causalarms.study.store import ROOT
-from shared import run_part
+from shared import run_part, switches_of
 
 SEM = random_sem(4, seed=3)
 SETTINGS: dict[str, Any] = {
-    "nodes": list(SEM.nodes),
-    "reward": SEM.nodes[SEM.reward],
+    **switches_of(SEM),
     "horizon": 2000,
     "seed": 1,
 }
@@ -354,7 +353,7 @@ def main_service() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         path = folder / "s.db"
-        with Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], seed=1) as study:
+        with Study.create(path, **switches_of(SEM), seed=1) as study:
             warm_up_service(study)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]

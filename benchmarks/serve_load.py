@@ -28,7 +28,7 @@ from causalarms.rng import stream
 from causalarms.sem import random_sem
 from causalarms.service.remote import RemoteStudy
 from causalarms.study import Study
-from shared import run_part, table
+from shared import run_part, switches_of, table
 
 SEM = random_sem(10, seed=3)
 WORKERS = 4
@@ -210,7 +210,7 @@ def large(folder: Path, trials: int) -> dict[str, Any]:
     values = SEM.sample(regimes, rng)
     frame = {node: values[:, i].tolist() for i, node in enumerate(SEM.nodes)}
     frame |= {f"do:{node}": regimes[:, i].tolist() for i, node in enumerate(SEM.nodes)}
-    with Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], seed=1) as study:
+    with Study.create(path, **switches_of(SEM), seed=1) as study:
         study.import_rounds(frame)
         study.ask()
     began = time.perf_counter()
@@ -236,8 +236,8 @@ def large(folder: Path, trials: int) -> dict[str, Any]:
 
 
 def new(folder: Path, name: str, policy: str | None) -> Path:
-    path, reward = folder / name, SEM.nodes[SEM.reward]
-    Study.create(path, SEM.nodes, reward, policy=policy, horizon=5000, seed=1).close()
+    path = folder / name
+    Study.create(path, **switches_of(SEM), policy=policy, horizon=5000, seed=1).close()
     return path
 
 

@@ -96,6 +96,11 @@ def rescaled(
     )
 
 
+def switches_of(sem: LinearSEM) -> dict[str, Any]:
+    """For `Study.create`: a switch for every node, the reward too, as in the system."""
+    return {"nodes": sem.nodes, "reward": sem.nodes[sem.reward], "intervenable": sem.nodes}
+
+
 def study_settings(policy: str | None, changes: bool, horizon: int | None) -> dict[str, Any]:
     """For `Study.create`: nothing but what was asked for."""
     settings: dict[str, Any] = {} if horizon is None else {"horizon": horizon}

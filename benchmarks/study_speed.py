@@ -33,7 +33,7 @@ from causalarms.study.records import Trial
 from causalarms.study.sqlite import FileLocks, SqliteStore
 from causalarms.study.store import Entry
 from serve_load import served, served_process
-from shared import run_part
+from shared import run_part, switches_of
 
 SEM = random_sem(10, seed=3)
 
@@ -86,7 +86,7 @@ def work(path: Path, worker: str, seconds: float, queue: Any) -> None:
 
 def measure(workers: int, seconds: float, folder: Path) -> dict[str, Any]:
     path = folder / f"{workers}.db"
-    Study.create(path, nodes=SEM.nodes, reward=SEM.nodes[SEM.reward], horizon=5000, seed=1).close()
+    Study.create(path, **switches_of(SEM), horizon=5000, seed=1).close()
     queue: Any = multiprocessing.Queue()
     jobs = [
         multiprocessing.Process(target=work, args=(path, f"worker {i}", seconds, queue))
@@ -215,9 +215,7 @@ def measure_latency(
     sem = random_sem(n_nodes, seed=3)
     path = folder / f"{n_nodes}.db"
     records = []
-    study = Study.create(
-        path, nodes=sem.nodes, reward=sem.nodes[sem.reward], horizon=ages[-1] + 100, seed=1
-    )
+    study = Study.create(path, **switches_of(sem), horizon=ages[-1] + 100, seed=1)
     for age in ages:
         fill(study, sem, age - ASKS, by_asking)
         for _ in range(2):  # the pending trial, then one that learns what was imported
@@ -277,7 +275,7 @@ def open_study(place: str) -> Study:
 
 def create(path: Path, sem: LinearSEM) -> None:
     """A study with some results, and many pending trials of the one who tells."""
-    names: dict[str, Any] = {"nodes": sem.nodes, "reward": sem.nodes[sem.reward], "seed": 1}
+    names: dict[str, Any] = {**switches_of(sem), "seed": 1}
     usual = Study.create(None, **names).settings
     with Study.create(path, policy="random", **names) as study:
         study.import_rounds(past_rounds(sem, KNOWN_ROUNDS))
@@ -412,7 +410,7 @@ def write_rounds(path: Path, n_nodes: int, rounds: int) -> None:
     """A study whose log looks as if every round had been asked for and told one by one."""
     sem = random_sem(n_nodes, seed=3)
     rng = stream(5, "size")
-    names: dict[str, Any] = {"nodes": sem.nodes, "reward": sem.nodes[sem.reward], "seed": 1}
+    names: dict[str, Any] = {**switches_of(sem), "seed": 1}
     with Study.create(path, policy="random", **names) as study, study._lock:
         for first in range(0, rounds, PER_TRANSACTION):
             a = rng.integers(0, 2, (PER_TRANSACTION, n_nodes))
@@ -491,9 +489,8 @@ def main_read_back() -> None:
     read_back = getattr(SqliteStore, READ_BACK)
     seconds: dict[bool, list[float]] = {True: [], False: []}
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        study = Study.create(
-            Path(folder) / "s.db", nodes=["a", "b", "c"], reward="c", policy="random"
-        )
+        nodes = ["a", "b", "c"]
+        study = Study.create(Path(folder) / "s.db", nodes, "c", policy="random", intervenable=nodes)
         for number in range(options.tells):
             trial, checked = study.ask(), number % 2 == 0
             setattr(SqliteStore, READ_BACK, read_back if checked else without)

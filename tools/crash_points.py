@@ -54,7 +54,8 @@ WRAP(int, rename, (const char *from, const char *to), (from, to))
 WRAP(int, link, (const char *from, const char *to), (from, to))
 """
 SETTINGS: dict[str, Any] = {
-    "nodes": ["a", "b", "c"], "reward": "c", "policy": "random", "seed": 1
+    "nodes": ["a", "b", "c"], "reward": "c", "policy": "random", "seed": 1,
+    "intervenable": ["a", "b", "c"],
 }  # fmt: skip
 PAST = {"a": [1.0] * 300, "b": [2.0] * 300, "c": [3.0] * 300}  # several pages
 PENDING = 3  # the trial that is told

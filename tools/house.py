@@ -81,7 +81,7 @@ def _study(path: Path | None) -> Any:
     # Whether a call also keeps what was learned would else depend on the speed of the machine.
     learner.KEEP_AFTER_SECONDS = float("inf")
     sem = random_sem(len(NODES), seed=1)
-    study = Study.create(path, nodes=NODES, reward="yield", seed=1)
+    study = Study.create(path, NODES, "yield", intervenable=NODES, seed=1)
     rng = np.random.default_rng(1)
     for _ in range(ROUNDS_BEFORE):
         _play(study, sem, rng)

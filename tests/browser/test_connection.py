@@ -225,7 +225,9 @@ def test_ten_thousand_trials_are_a_page_like_any_other(
     tmp_path: Path, serve: Any, open_page: Any
 ) -> None:
     rng = np.random.default_rng(3)
-    with Study.create(tmp_path / "long.db", NODES, "yield", policy="random", seed=2) as study:
+    with Study.create(
+        tmp_path / "long.db", NODES, "yield", policy="random", seed=2, intervenable=NODES
+    ) as study:
         study.import_rounds(
             dict(zip(NODES, rng.normal(size=(3, 10_000)), strict=True)),
             interventions=dict(zip(NODES, rng.integers(0, 2, size=(3, 10_000)), strict=True)),

@@ -27,7 +27,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     path = tmp_path_factory.mktemp("looks") / "odd <i>name.db"
     sem = random_sem(4, seed=5)
     with patch("causalarms.study.study.refuse_odd_names"):  # as older studies
-        study = Study.create(path, NODES, NODES[-1], seed=3, changes=True)
+        study = Study.create(path, NODES, NODES[-1], seed=3, changes=True, intervenable=NODES)
     with study:
         rng = np.random.default_rng(1)
         arms = rng.integers(0, 2, size=(60, 4)).astype(np.uint8)
@@ -200,7 +200,7 @@ def make_twenty(path: Path) -> None:
     graph = (weights != 0).tolist()
     with Study.create(
         path, nodes, nodes[-1], policy="linsem-ts", policy_settings={"graph": graph},
-        noise_mean=0.0, seed=1,
+        noise_mean=0.0, seed=1, intervenable=nodes,
     ) as study:  # fmt: skip
         study.import_rounds(
             dict(zip(nodes, sem.sample(arms, rng).T, strict=True)),

@@ -23,7 +23,7 @@ def test_a_report_is_read_from_the_disk(tmp_path: Path, open_page: Any) -> None:
     values = rng.normal(size=(3, 60))
     values[2] += 2 * values[0]
     values[2, 30] = 1e3
-    with Study.create(None, NODES, "yield", seed=2) as study:
+    with Study.create(None, NODES, "yield", intervenable=NODES, seed=2) as study:
         study.import_rounds(
             dict(zip(NODES, values, strict=True)),
             interventions=dict(zip(NODES, rng.integers(0, 2, size=(3, 60)), strict=True)),

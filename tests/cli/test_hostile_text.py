@@ -43,7 +43,7 @@ def table(path: Path, names: tuple[str, ...] = EVIL, n_rows: int = 120) -> Path:
 def old_study(path: Path, names: tuple[str, ...], reward: str, policy: str = "random") -> Study:
     """A study with names that are refused today."""
     with patch.object(study_module, "refuse_odd_names"):
-        return Study.create(path, nodes=names, reward=reward, policy=policy)
+        return Study.create(path, names, reward, policy=policy, intervenable=names)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def write(path: Path, columns: dict[str, Any]) -> Path:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    Study.create(tmp_path / "s.db", nodes=NODES, reward="yield").close()
+    Study.create(tmp_path / "s.db", nodes=NODES, reward="yield", intervenable=NODES).close()
     return tmp_path / "s.db"
 
 
@@ -65,7 +65,7 @@ def test_all_three_doors_agree(
     assert (outcome.code, outcome.out, outcome.err) == (0, "imported 60 rounds\n", "")
     expected = [(a.tolist(), tuple(x.tolist())) for a, x in zip(REGIMES, VALUES, strict=True)]
     assert stored(file) == expected
-    with Study.create(None, nodes=NODES, reward="yield") as study:
+    with Study.create(None, nodes=NODES, reward="yield", intervenable=NODES) as study:
         rules: dict[str, Any] = {}
         for name, value in zip(options[::2], options[1::2], strict=True):
             rules[name[2:]] = [value] if name == "--ignore" else value
@@ -171,7 +171,7 @@ def test_an_exported_table_is_imported_and_learned_from(kind: str, tmp_path: Pat
 
 
 def test_nothing_of_python_crashes_it() -> None:
-    study = Study.create(None, nodes=NODES, reward="yield")
+    study = Study.create(None, nodes=NODES, reward="yield", intervenable=NODES)
     for given in (None, 3, [], [[1.0, 2.0, 3.0]], np.zeros((2, 3)), {"feed": None}, "no.csv"):
         with pytest.raises(StudyError):
             study.import_rounds(given)

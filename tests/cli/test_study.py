@@ -21,7 +21,8 @@ NODES = "feed,heat,yield"
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "line.db"
-    made = run("study", "create", path, "--nodes", NODES, "--reward", "yield", "--seed", 1)
+    of = ("--nodes", NODES, "--intervenable", NODES, "--reward", "yield")
+    made = run("study", "create", path, *of, "--seed", 1)
     assert (made.code, made.err) == (0, "")
     return path
 
@@ -143,7 +144,11 @@ def test_export_import_and_verify(executed: Path, tmp_path: Path) -> None:
     assert as_json("verify", copy) == as_json("verify", executed, "--replay")
     assert run("study", "export", copy).out == run("study", "export", executed).out
     other = tmp_path / "other.db"
-    run("study", "create", other, "--nodes", NODES, "--reward", "yield")
+    of = ("--nodes", NODES, "--reward", "yield")
+    run("study", "create", tmp_path / "without.db", *of)
+    refused = run("study", "import", tmp_path / "without.db", tmp_path / "trials.csv")
+    assert (refused.code, "node 'yield' has no switch" in refused.err) == (1, True)
+    run("study", "create", other, *of, "--intervenable", NODES)
     outcome = run("study", "import", other, tmp_path / "trials.csv")
     assert (outcome.code, outcome.out) == (0, "imported 90 rounds\n")
     assert as_json("show", other)["trials"] == {"imported": 90}

@@ -46,6 +46,7 @@ class Place:
 
     def __call__(self, policy: str = "random", **settings: Any) -> Study:
         path = self.folder / "s.db"
+        settings = {"intervenable": NODES} | settings  # as in the system
         study = Study.create(path, NODES, "yield", policy=policy, seed=1, **settings)
         if self.kind == "file":
             return self.stack.enter_context(study)

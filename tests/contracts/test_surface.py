@@ -90,7 +90,18 @@ def printed() -> Iterator[tuple[str, Any]]:
     study = ("study",)
     yield (
         "study create",
-        run(*study, "create", "s.db", "--nodes", NODES, "--reward", "yield", "--json"),
+        run(
+            *study,
+            "create",
+            "s.db",
+            "--nodes",
+            NODES,
+            "--intervenable",
+            NODES,
+            "--reward",
+            "yield",
+            "--json",
+        ),
     )
     rng = np.random.default_rng(0)
     for number in range(24):
@@ -126,7 +137,18 @@ def printed() -> Iterator[tuple[str, Any]]:
         rows.append(",".join(map(str, [*values, *rng.integers(0, 2, 3)])))
     Path("rounds.csv").write_text("\n".join(rows))
     yield "learn", run("learn", "rounds.csv", "--json")
-    run(*study, "create", "i.db", "--nodes", "a,b,c", "--reward", "c", "--json")
+    run(
+        *study,
+        "create",
+        "i.db",
+        "--nodes",
+        "a,b,c",
+        "--intervenable",
+        "a,b,c",
+        "--reward",
+        "c",
+        "--json",
+    )
     yield "study import", run(*study, "import", "i.db", "rounds.csv", "--json")
     small = ("--nodes", 3, "--runs", 1, "--json")
     yield "simulate", run("simulate", "--horizon", 20, "--policy", "ucb", *small)

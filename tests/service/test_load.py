@@ -30,7 +30,8 @@ ROUNDS = 16
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("load") / "s.db"
-    with Study.create(path, SEM.nodes, SEM.nodes[SEM.reward], seed=1) as study:
+    reward, switches = SEM.nodes[SEM.reward], SEM.nodes
+    with Study.create(path, SEM.nodes, reward, intervenable=switches, seed=1) as study:
         for _ in range(ROUNDS):
             trial = study.ask()
             a = np.array([list(trial.intervention.values())], dtype=np.uint8)

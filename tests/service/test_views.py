@@ -25,7 +25,9 @@ SEM = random_sem(4, seed=3)
 
 
 def played(direction: str, rounds: int) -> Study:
-    study = Study.create(None, SEM.nodes, SEM.nodes[SEM.reward], direction, seed=1)
+    study = Study.create(
+        None, SEM.nodes, SEM.nodes[SEM.reward], direction, intervenable=SEM.nodes, seed=1
+    )
     for _ in range(rounds):
         trial = study.ask()
         a = np.array([list(trial.intervention.values())], dtype=np.uint8)

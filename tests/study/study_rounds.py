@@ -14,6 +14,7 @@ SEM = random_sem(3, seed=3)
 NODES = ("heat", "stir", "yield")
 SETTINGS: dict[str, Any] = {
     "nodes": NODES,
+    "intervenable": NODES,  # the yield, too: as every node of the system that plays
     "reward": "yield",
     "policy": "csl-ucb",
     "seed": 1,

@@ -261,7 +261,7 @@ def test_wrong_settings_are_refused_without_a_file(tmp_path: Path) -> None:
     ]
     for change, message in cases:
         with pytest.raises(StudyError, match=message):
-            Study.create(path, **(SETTINGS | change))
+            Study.create(path, **(SETTINGS | {"intervenable": None} | change))
     assert not path.exists()
     Study.create(path, **SETTINGS).close()
     with pytest.raises(StudyError, match="exists already"):

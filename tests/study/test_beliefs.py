@@ -14,7 +14,8 @@ from causalarms.sem.rewards import all_interventions
 
 SEM = random_sem(4, seed=11)
 NODES = list(SEM.nodes)
-WORLD = {"nodes": NODES, "reward": NODES[SEM.reward], "seed": 2, "horizon": 600, "noise_mean": 1.0}
+SWITCHES = {"nodes": NODES, "reward": NODES[SEM.reward], "intervenable": NODES}
+WORLD = {**SWITCHES, "seed": 2, "horizon": 600, "noise_mean": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def test_a_policy_without_a_model_has_averages_only() -> None:
 
 
 def test_every_setting_is_predicted_wide_where_little_is_known() -> None:
-    study = Study.create(None, nodes=NODES, reward=NODES[SEM.reward], seed=2)
+    study = Study.create(None, **SWITCHES, seed=2)  # type: ignore[arg-type]
     play(study, 9, SEM)
     arms = all_interventions(4).tolist()
     early = [found["expected"][NODES[3]] for found in study.predict(arms)]
@@ -115,7 +116,7 @@ def test_every_setting_is_predicted_wide_where_little_is_known() -> None:
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_all_answers_come_from_one_belief(direction: str) -> None:
     """Interval, probability and loss of `best` are those of the policy's own draws."""
-    study = Study.create(None, nodes=NODES, reward="x3", seed=2, direction=direction)
+    study = Study.create(None, **SWITCHES, seed=2, direction=direction)  # type: ignore[arg-type]
     play(study, 60, SEM)
     sign = 1.0 if direction == "maximize" else -1.0
     belief = study.policy.belief()
@@ -141,7 +142,7 @@ def test_all_answers_come_from_one_belief(direction: str) -> None:
 
 def test_stopping_counts_costs_and_constraints() -> None:
     """Of two settings that differ by less than the cost of a switch, the cheaper one is sure."""
-    world = {"nodes": ["a", "y"], "reward": "y", "seed": 3}
+    world = {"nodes": ["a", "y"], "reward": "y", "intervenable": ["a", "y"], "seed": 3}
     free = Study.create(None, **world)  # type: ignore[arg-type]
     dear = Study.create(None, costs={"a": 1e6, "y": 1e6}, **world)  # type: ignore[arg-type]
     noise = stream(5, "noise")
@@ -165,8 +166,8 @@ def test_intervals_do_not_collapse_in_physical_units() -> None:
     """Kelvin, pascal and cubic metres: the answers are those of plain units, in those units."""
     scale = np.array([1.0, 1e5, 1e-3, 40.0])
     offset = np.array([350.0, 1e5, 2e-3, -7.0])
-    plain = Study.create(None, nodes=NODES, reward="x3", seed=2)
-    physical = Study.create(None, nodes=NODES, reward="x3", seed=2)
+    plain = Study.create(None, **SWITCHES, seed=2)  # type: ignore[arg-type]
+    physical = Study.create(None, **SWITCHES, seed=2)  # type: ignore[arg-type]
     for _ in range(60):
         one, two = plain.ask(), physical.ask()
         assert one.intervention == two.intervention

@@ -156,7 +156,7 @@ def test_wrong_words_for_it_are_refused_before_anything_is_written(
 
 
 def test_a_node_without_a_factor_cannot_have_been_switched() -> None:
-    study = Study.create(None, **SETTINGS, intervenable=["heat"])
+    study = Study.create(None, **SETTINGS | {"intervenable": ["heat"]})
     with pytest.raises(StudyError, match="node 'stir' has no switch of its own"):
         study.tell(study.ask(), VALUES, ["heat", "stir"])
     study.tell(study.ask(), VALUES, ["heat"])
@@ -164,8 +164,8 @@ def test_a_node_without_a_factor_cannot_have_been_switched() -> None:
 
 
 def test_a_factor_that_is_not_asked_for_may_have_been_set() -> None:
-    settings = {name: value for name, value in SETTINGS.items() if name != "policy"}
-    study = Study.create(None, **settings, factors={"heat": {}, "stir": {}}, intervenable=["heat"])
+    settings = SETTINGS | {"policy": None, "factors": {"heat": {}, "stir": {}}}
+    study = Study.create(None, **settings | {"intervenable": ["heat"]})
     trial = study.ask()
     assert trial.levels["stir"] == "off"
     study.tell(trial, VALUES, ["stir"])

@@ -242,7 +242,7 @@ def test_a_factor_on_two_nodes_equals_two_tied_nodes() -> None:
         factors={"both": {"acts_on": ["a", "b"], "effect": "free"}, "y": {}},
     )  # fmt: skip
     tied = Study.create(
-        None, nodes=["a", "b", "y"], reward="y", seed=2,
+        None, nodes=["a", "b", "y"], reward="y", seed=2, intervenable=["a", "b", "y"],
         constraints={"required": [{"a": "on", "b": "on"}]},
     )  # fmt: skip
     for round_ in range(30):

@@ -22,6 +22,8 @@ SHORT: dict[str, dict[str, Any]] = {
 
 
 def create(path: Path | None = None, **settings: Any) -> Study:
+    if "factors" not in settings:
+        settings = {"intervenable": NODES} | settings  # plans of some policies need all switches
     return Study.create(path, nodes=NODES, reward="y", seed=1, horizon=400, **settings)
 
 

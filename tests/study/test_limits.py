@@ -11,7 +11,10 @@ from causalarms import Study, random_sem
 from causalarms.errors import StudyError
 
 SEM = random_sem(5, seed=3).replace(nodes=("a", "b", "c", "d", "y"), reward="y")
-SETTINGS = {"nodes": SEM.nodes, "reward": "y", "seed": 1, "horizon": 400, "noise_mean": 1.0}
+SETTINGS = {
+    "nodes": SEM.nodes, "reward": "y", "intervenable": SEM.nodes, "seed": 1, "horizon": 400,
+    "noise_mean": 1.0,
+}  # fmt: skip
 
 
 def run(rounds: int = 250, **limits: object) -> Study:

@@ -28,7 +28,9 @@ def path(tmp_path: Path) -> Path:
     x = SEM.sample(a.astype(np.uint8), rng)
     columns = {node: x[:, i].tolist() for i, node in enumerate(SEM.nodes)}
     columns |= {f"do:{node}": a[:, i].tolist() for i, node in enumerate(SEM.nodes)}
-    with Study.create(found, SEM.nodes, SEM.nodes[-1], policy="csl-ucb", seed=1) as study:
+    with Study.create(
+        found, SEM.nodes, SEM.nodes[-1], policy="csl-ucb", intervenable=SEM.nodes, seed=1
+    ) as study:
         study.import_rounds(columns)
     return found
 

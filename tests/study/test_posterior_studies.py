@@ -24,8 +24,9 @@ def test_a_reopened_study_asks_what_it_would_have_asked(policy: str, tmp_path: P
     path = tmp_path / "line.db"
     settings = {"noise_scale": "estimate"}
     study = Study.create(
-        path, nodes=NODES, reward="yield", policy=policy, policy_settings=settings, seed=2
-    )
+        path, nodes=NODES, reward="yield", policy=policy, policy_settings=settings, seed=2,
+        intervenable=NODES,
+    )  # fmt: skip
     rng, played = np.random.default_rng(0), []
     for round_ in range(120):
         if round_ in (5, 60, 110):
@@ -92,6 +93,7 @@ def test_constraints_and_costs_are_kept_and_the_best_within_them_is_found() -> N
         None,
         nodes=NODES,
         reward="yield",
+        intervenable=NODES,
         policy="posterior",
         noise_mean=SEM.noise_mean.tolist(),
         constraints={"max_interventions": 2, "forbidden": [["heat", "feed"]]},
@@ -121,6 +123,7 @@ def test_constraints_of_many_nodes_are_kept(policy: str) -> None:
         None,
         nodes=sem.nodes,
         reward=sem.nodes[-1],
+        intervenable=sem.nodes,
         constraints={"max_interventions": 2, "forbidden": [[sem.nodes[0], sem.nodes[1]]]},
         costs={sem.nodes[2]: 0.5},
         **settings,
@@ -137,7 +140,7 @@ def test_constraints_of_many_nodes_are_kept(policy: str) -> None:
 
 
 def test_a_typing_error_is_left_out_told_and_taken_back_when_corrected() -> None:
-    study = Study.create(None, nodes=NODES, reward="yield", direction="minimize", seed=2)
+    study = Study.create(None, NODES, "yield", "minimize", intervenable=NODES, seed=2)
     rng = np.random.default_rng(0)
     study.fail(study.ask(), "tube broke")  # trials are not rounds
     for _ in range(20):

@@ -16,7 +16,7 @@ def test_a_test_is_explained_with_the_names_of_nodes() -> None:
     sem, rng = random_sem(4, seed=3), np.random.default_rng(0)
     nodes = ["heat", "flow", "acid", "yield"]
     study = Study.create(
-        None, nodes=nodes, reward="yield", policy="posterior",
+        None, nodes=nodes, reward="yield", intervenable=nodes, policy="posterior",
         policy_settings={"decide": "knowledge-gradient"},
     )  # fmt: skip
     said = []

@@ -73,7 +73,8 @@ from causalarms.tables.write import columns_text
     multiple=True,
     metavar="NAME[=LEVEL,...][@NODE,...]",
     help="A factor you set, with its levels (default: off,on) and the nodes it acts on (default: "
-    "the node of its name, or what the data say); may be repeated.  [default: a switch per node]",
+    "the node of its name, or what the data say); may be repeated.  [default: a switch of "
+    "every node but the reward]",
 )
 @click.option(
     "--context",

@@ -39,7 +39,7 @@ HORIZON = click.option(
 INTERVENABLE = click.option(
     "--intervenable",
     metavar="A,B,...",
-    help="Nodes or factors that may be switched (default: all).",
+    help="What may be switched  [default: all factors, or all nodes but the reward]",
 )
 AT_MOST = click.option(
     "--max-interventions",

@@ -33,6 +33,7 @@ Pending: TypeAlias = Sequence[Intervention]  # being played, their results not y
 BELIEF_DRAWS = 400  # a probability of 0.95 has a standard error of 0.011
 MAX_HORIZON = 10**9  # rounds
 MAX_VALUE = 1e150  # sums of squares of larger numbers overflow
+ALL_SWITCHES = "in a study without factors, name every node in intervenable"  # to give it a switch
 
 
 NODES_IN_A_REASON = 4  # named; the others are counted
@@ -216,7 +217,7 @@ class Policy(ABC):
         if not (constraints.free or self.keeps_constraints):
             raise SettingError(
                 f"constraints: {type(self).__name__} plays a plan of its own at first, and cannot "
-                "keep constraints or costs"
+                f"keep constraints or costs, nor do without the switch of a node; {ALL_SWITCHES}"
             )
         self._allowed = within(self._regimes, constraints)
         return self
@@ -345,9 +346,10 @@ class Policy(ABC):
     def _needs_pairs(self, name: str, why: str) -> None:
         """Refuse nodes that do not have exactly two regimes."""
         for node in np.flatnonzero(self.regimes != 2)[:1]:
+            hint = f"; {ALL_SWITCHES}" if self.regimes[node] == 1 else ""
             raise SettingError(
                 f"regimes: {name} needs two of every node, {why}; "
-                f"node {self._nodes[node]!r} has {self.regimes[node]}"
+                f"node {self._nodes[node]!r} has {self.regimes[node]}{hint}"
             )
 
     def _use_detector(self, given: Detector | str | None) -> None:

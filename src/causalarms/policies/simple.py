@@ -57,6 +57,10 @@ def nearest_allowed(wanted: Intervention, allowed: Constraints, rng: Generator) 
     """
     if allowed.free:
         return wanted
+    known = regimes_of(allowed.regimes, allowed.n_nodes)
+    few = known.n_interventions <= MAX_ARMS_IN_LIST
+    if few and allowed.allows(wanted[None])[0]:  # not listed: the first rounds need no compiler
+        return wanted.copy()
     if allowed.count(MAX_ARMS_IN_LIST) is None:
         rows = np.stack([allowed.random(rng) for _ in range(DRAWN_ARMS)])
     else:

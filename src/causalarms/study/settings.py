@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -216,12 +216,18 @@ def refuse_odd_names(settings: Settings) -> None:
             )
 
 
-def switches(nodes: Any, intervenable: Any) -> dict[str, Any]:
-    """A factor off/on per node, of the intervenable ones if they are named."""
+def switches(nodes: Any, reward: Any, intervenable: Any) -> dict[str, Any]:
+    """A factor off/on per node: of the intervenable ones if they are named, else not the reward.
+
+    Who wants the reward as large as possible rarely has a switch that does just that.
+    """
     with refusals(nodes):
         names = node_names(as_sequence("nodes", nodes, NAMES), len(nodes), as_name)
         if intervenable is None:
-            return {node: {} for node in names}
+            chosen = set(names)
+            with suppress(ModelError):  # a reward that is no node is refused with other settings
+                chosen.remove(names[node_index(reward, names)])
+            return {node: {} for node in names if node in chosen}
         given = as_sequence("intervenable", intervenable, NAMES)
         chosen = {names[node_index(node, names)] for node in given}
     if not chosen:
@@ -241,7 +247,7 @@ def checked_limits(constraints: Any) -> dict[str, Any]:
 def _checked(given: Settings) -> Settings:
     nodes = node_names(as_sequence("nodes", given.nodes, NAMES), len(given.nodes), as_name)
     if len(nodes) < 2:
-        raise StudyError("a study needs at least two nodes")
+        raise StudyError("a study needs at least two nodes: the reward, and what may cause it")
     reward = nodes[node_index(given.reward, nodes)]
     horizon = given.horizon
     if horizon is None:

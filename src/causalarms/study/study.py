@@ -65,7 +65,7 @@ class Study(Reader):
 
     Its events are in a `store`, and a `clock` gives the time that new ones carry.
 
-    >>> study = Study.create(None, nodes=["heat", "yield"], reward="yield", seed=1)
+    >>> study = Study.create(None, ["heat", "yield"], "yield", factors={"oven": {}}, seed=1)
     >>> trial = study.ask()
     >>> study.tell(trial, {"heat": 1.5, "yield": 0.3})
     []
@@ -110,8 +110,8 @@ class Study(Reader):
         It shifts the nodes it acts on; without acts_on, what the data say. A factor of two levels
         with the name of a node may change slopes, and so may one with {"effect": "free"}: a
         mechanism per level. A level in `sets` sets the nodes: nothing else causes them then.
-        Without factors every node (of `intervenable`) has a switch. With both, factors that are not
-        intervenable stay where they are.
+        Without factors every node but the reward, or those that are `intervenable`, has a switch.
+        With both, factors that are not intervenable stay where they are.
 
         `constraints` may hold "max_interventions" (factors away from their first level),
         "forbidden" (lists of factors not to be moved together, or {factor: level or levels} never
@@ -134,7 +134,7 @@ class Study(Reader):
         policy, policy_settings = chosen_policy(policy, policy_settings, changes=changes)
         limits = checked_limits(constraints)
         if factors is None:
-            factors, intervenable = switches(nodes, intervenable), None
+            factors, intervenable = switches(nodes, reward, intervenable), None
         elif can_shift(policy, noise_mean):
             factors = shifting_by_default(factors, nodes)
         settings = Settings.from_dict(
