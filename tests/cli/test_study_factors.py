@@ -110,11 +110,38 @@ def test_wrong_words(tmp_path: Path) -> None:
         (("--cost", "a=1", "--cost", "a:on=2"), 1, "as a whole and by level"),
         (("--factor", "z@c"), 1, "there is no node 'c'"),
         (("--forbid", "a=on,a=off"), 1, "factor 'a' is given twice"),
+        (("--factor", "z=0..1"), 1, "factor 'z': range [0, 1] with step '' has no levels"),
+        (("--factor", "z=0..1/0.3"), 1, "factor 'z': steps of 0.3 from 0 do not end at 1"),
+        (("--factor", "z@unknown:free"), 1, "factor 'z' has a mechanism per level: say which"),
+        (("--factor", "z@b:odd"), 1, "there is no node 'b:odd'"),
+        (("--factor", "z", "--sets", "z=on"), 1, "factor 'z' sets nodes: say which nodes it acts"),
     ):
         outcome = run("study", *common, *more)
         assert outcome.code == code, more
         assert message in outcome.err, outcome.err
     assert not list(tmp_path.iterdir())
+
+
+def test_ranges_effects_and_what_the_data_say(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    done(
+        "create", path, "--nodes", "rain,heat,yield", "--reward", "yield",
+        "--factor", "load=0.2..0.6/0.2@heat:free", "--factor", "pump=1,2@unknown",
+        "--factor", "heat@heat:shift",
+    )  # fmt: skip
+    with Study.open(path, read_only=True) as study:
+        assert study.settings.factors == [
+            {"name": "load", "levels": [0.2, 0.4, 0.6], "acts_on": ["heat"]},
+            {"name": "pump", "levels": [1, 2], "acts_on": "unknown", "effect": "shift"},
+            {"name": "heat", "levels": ["off", "on"], "acts_on": ["heat"], "effect": "shift"},
+        ]
+    assert done("change", path, "--context", "rain") == f"changed context of {path}\n"
+    with Study.open(path, read_only=True) as study:
+        assert study.settings.context == ("rain",)
+    wrong = run("study", "change", path, "--context", "heat")
+    assert (wrong.code, "factor 'load' acts on 'heat'" in wrong.err) == (1, True)
+    wrong = run("study", "change", path, "--new-level", "load=7..8/1")
+    assert (wrong.code, "load=LEVEL" in wrong.err) == (2, True)
 
 
 def test_effects_context_and_the_graph_of_a_setting(tmp_path: Path) -> None:

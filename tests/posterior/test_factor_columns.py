@@ -1,14 +1,12 @@
-"""Factors as roots of the graph, against all tuples of (order, parents, acting factors, scale)."""
+"""Factors as roots of the graph: their columns, and what is summed over or left out."""
 
 from __future__ import annotations
 
-import itertools
-import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_t
 
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.prior import MechanismPrior
@@ -66,154 +64,6 @@ def made(seed: int = 0, n: int = 14) -> Data:
     a = e[:, 0] + 0.8 * levels[:, 0]
     b = 0.7 * a + 0.3 * levels[:, 1] + e[:, 1]
     return Data(named, levels, np.column_stack([a, b, b - 0.5 * a + e[:, 2]]))
-
-
-class Possibility(NamedTuple):
-    """One way in which a node may come about."""
-
-    log_weight: float
-    needed: set[int]  # parents, in any cell
-    edges: Any  # (3, M) from every node of the system, in every level of a free factor
-    more: int  # cells beyond the first
-    free: int | None  # the factor, if there is one
-
-
-def possibilities(data: Data, chances: Any, j: int) -> list[Possibility]:
-    """Every tuple of hypothesis, parents and acting factors.
-
-    Load has columns 0 and 1, kind has column 2, and 3 is what both do together.
-    """
-    free = PRIOR.free_probability * chances[:, j]
-    found = []
-    for hypothesis in (None, 0, 1):
-        if hypothesis is None:
-            each = [cells(data, chances, j, np.ones(len(data.values), dtype=bool), None)]
-            prior = math.log(1 - free.sum())
-        elif free[hypothesis] == 0.0:
-            continue
-        else:
-            each = [
-                cells(data, chances, j, data.levels[:, hypothesis] == level, hypothesis)
-                for level in range(len(data.named.factors[hypothesis].levels))
-            ]
-            prior = math.log(free[hypothesis])
-        for chosen in itertools.product(*each):
-            edges = np.zeros((3, 7))
-            edges[: len(chosen)] = [one[2] for one in chosen]
-            if hypothesis is not None:
-                edges[: len(chosen), [3, 4] if hypothesis == 0 else [5]] = 1.0
-            weight = prior + sum(one[0] for one in chosen)
-            needed = set().union(*(one[1] for one in chosen))
-            found.append(Possibility(weight, needed, edges, len(each) - 1, hypothesis))
-    return found
-
-
-def cells(data: Data, chances: Any, j: int, rows: Any, free: int | None) -> list[Any]:
-    """(log weight, parents, edges) of a mechanism in some of the rounds."""
-    x, u = data.values[rows], data.columns[rows]
-    own, chance, found = {0: [0, 1], 1: [2]}, PRIOR.edge_probability, []
-    assert isinstance(chance, float)
-    for parents in subsets([k for k in range(3) if k != j]):
-        for acting in subsets([f for f in range(2) if f != free]):
-            prior = chance ** len(parents) * (1 - chance) ** (2 - len(parents))
-            for f in range(2):
-                if f != free:
-                    prior *= chances[f, j] if f in acting else 1 - chances[f, j]
-            if prior == 0.0:
-                continue
-            pair = [3] if free is None and (acting or j == REWARD) else []
-            columns = [*(c for f in acting for c in own[f]), *pair]
-            z = np.hstack([x[:, parents], u[:, columns]])
-            scores = [
-                marginal_likelihood(x[:, j], z, scale, None if free is None else scale)
-                for scale in PRIOR.weight_scales
-            ]
-            edges = np.zeros(7)
-            edges[[*parents, *(3 + c for c in columns)]] = 1.0
-            score = np.logaddexp.reduce(scores) - math.log(len(scores))
-            found.append((math.log(prior) + score, set(parents), edges))
-    return found
-
-
-class Truth(NamedTuple):
-    edges: Any  # (M, M)
-    evidence: float
-    free: Any  # (F, N)
-
-
-def brute_force(data: Data, chances: Any = ACTS) -> Truth:
-    chance = PRIOR.edge_probability
-    assert isinstance(chance, float)
-    by_node = [possibilities(data, chances, j) for j in range(3)]
-    edges, free, total = np.zeros((3, 3, 7, 3)), np.zeros((2, 3)), 0.0
-    top = sum(max(one.log_weight for one in each) for each in by_node)
-    for order in itertools.permutations(range(3)):
-        weights, means, frees = [], [], []
-        for place, j in enumerate(order):
-            before = set(order[:place])
-            possible = sum(chance ** len(p) * (1 - chance) ** (2 - len(p)) for p in subsets(before))
-            fitting = [one for one in by_node[j] if one.needed <= before]
-            peak = max(one.log_weight for one in by_node[j])
-            each = np.array(
-                [math.exp(one.log_weight - peak) / possible**one.more for one in fitting]
-            )
-            weights.append(each.sum())
-            each_edges = np.array([one.edges for one in fitting])
-            of = np.array([[one.free == f for one in fitting] for f in (None, 0, 1)])
-            means.append(np.einsum("p,hp,plm->hlm", each, of, each_edges) / each.sum())
-            frees.append(of[1:] @ each / each.sum())
-        weight = math.prod(weights)
-        total += weight
-        for j, mean, own in zip(order, means, frees, strict=True):
-            edges[..., j] += weight * mean
-            free[:, j] += weight * own
-    return Truth(likeliest(edges / total), math.log(total) + top, free / total)
-
-
-def likeliest(edges: Any) -> Any:
-    """(M, N) from (hypotheses, levels, M, N): in the level in which an edge is likeliest."""
-    found = np.zeros((7, 7))
-    found[:, :3] = edges.max(axis=1).sum(axis=0)
-    return found
-
-
-def subsets(members: Any) -> list[tuple[int, ...]]:
-    return [s for k in range(len(members) + 1) for s in itertools.combinations(members, k)]
-
-
-def marginal_likelihood(y: Any, z: Any, scale: float, of_level: float | None = None) -> float:
-    """`of_level`: the scale of the intercept, if it is that of a level."""
-    n, shape = len(y), PRIOR.noise_shape
-    intercept_scale = PRIOR.intercept_scale if of_level is None else of_level
-    spread = np.eye(n) + intercept_scale**2 * np.ones((n, n)) + scale**2 * z @ z.T
-    return float(multivariate_t(np.zeros(n), spread, df=2 * shape).logpdf(y))
-
-
-@pytest.mark.parametrize("context", [(), ("a",)])
-def test_it_is_the_sum_over_all_tuples(
-    context: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("causalarms.posterior.sharing.WORTH_SCORING", -np.inf)
-    data = made()
-    chances = np.where(np.isin(NODES, context), 0.0, ACTS)
-    posterior = data.posterior(chances=chances)
-    truth = brute_force(data, chances)
-    assert np.abs(posterior.edge_probability[0] - truth.edges).max() < 1e-9
-    assert np.abs(posterior.free_probability[:2] - truth.free).max() < 1e-9
-    assert posterior._forward[-1] == pytest.approx(truth.evidence, abs=1e-9)
-    draws = posterior.draw(np.random.default_rng(1), 20_000)
-    assert draws.by is not None
-    is_free = draws.by[:, :3] >= 3
-    load, kind = draws.by[:, :3] == 3, draws.by[:, :3] == 5
-    tolerance = 5 * 0.5 / math.sqrt(20_000)
-    assert np.abs(np.array([load.mean(axis=0), kind.mean(axis=0)]) - truth.free).max() < tolerance
-    assert (is_free == (load | kind)).all()
-    drawn = np.zeros((3, 3, 7, 3))
-    for h, which in enumerate((~is_free, load, kind)):
-        drawn[h] = (draws.adjacency[:, :3, :, :3] * which[:, None, None]).mean(axis=0)
-    drawn[1, :, 3:5], drawn[2, :, 5] = load.mean(axis=0), kind.mean(axis=0)
-    drawn[0, 1:], drawn[2, 2] = 0.0, 0.0  # levels there are not
-    assert np.abs(likeliest(drawn) - truth.edges).max() < tolerance
 
 
 def test_no_factor_moves_context_and_the_untold_is_unlikely() -> None:
@@ -288,6 +138,28 @@ def test_too_many_factors_are_screened(monkeypatch: pytest.MonkeyPatch) -> None:
     # what is left out had hardly a chance
     assert np.abs(found[:8] - whole.edge_probability[0][:8]).max() < 0.35
     assert found[:3, :3] == pytest.approx(whole.edge_probability[0][:3, :3], abs=0.1)
+
+
+def test_which_factors_are_kept_does_not_depend_on_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor if none of them explains more than its prior costs."""
+    monkeypatch.setattr("causalarms.posterior.prior.MAX_FACTOR_BITS", 4)
+    rng, n, names = np.random.default_rng(3), 25, [f"f{k}" for k in range(5)]
+    levels = rng.integers(3, size=(n, 5))
+    a = rng.normal(size=n) + 0.5 * (levels[:, 3] == 1)
+    b = a + rng.normal(size=n) + 0.5 * (levels[:, 4] == 2)
+    values = np.column_stack([a, b, b + rng.normal(size=n)])
+    found = []
+    for order in (np.arange(5), np.array([4, 2, 3, 0, 1])):
+        named = NamedFactors.of({names[k]: {"levels": ["x", "y", "z"]} for k in order}, NODES)
+        posterior = Data(named, levels[:, order], values).posterior(
+            replace(PRIOR, weight_scale=16.0), chances=np.full((5, 3), 0.3)
+        )
+        back = 3 + 2 * np.argsort(order)  # the first column of every factor
+        found.append(posterior.edge_probability[0][[0, 1, 2, *back], :3])
+    assert found[1] == pytest.approx(found[0], abs=1e-9)
+    assert (found[0][3:] > 0).sum(axis=0).tolist() == [2, 2, 2]
 
 
 def test_a_node_with_other_rounds_than_its_levels_is_not_free(

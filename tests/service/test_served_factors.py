@@ -89,6 +89,12 @@ def test_what_is_best_today(site: Served, remote: RemoteStudy) -> None:
         assert remote.best(context={"weather": 980.0}).reward > remote.best().reward + 3
     answer = site("GET", "best?context=" + quote(json.dumps({"weather": 980.0}))).json
     assert answer["reward"] == remote.best(context={"weather": 980.0}).reward
+    # not known today, as the library has it
+    unknown = site("GET", "best?context=" + quote('{"weather":null}')).json
+    assert unknown == site("GET", "best").json
+    asked = {"interventions": [{}], "context": {"weather": None}}
+    usual = site("POST", "predictions", asked | {"context": None}).json
+    assert site("POST", "predictions", asked).json == usual
 
 
 @pytest.mark.parametrize(

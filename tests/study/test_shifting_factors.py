@@ -217,13 +217,16 @@ def test_context_at_ask_is_kept_in_the_log() -> None:
     [
         ({"heat": 3.0}, "'heat' is not context of this study; context: weather"),
         ({"weather": "wet"}, "'weather' is 'wet', not a number"),
+        ({"weather": float("nan")}, "'weather' is nan, which is not finite"),
         ([1.0], "context is a value per node"),
     ],
 )
 def test_wrong_values_of_the_context_are_refused(played: Study, given: Any, message: str) -> None:
+    seen = played.seen
     for call in (played.ask, played.best, played.predict):
         with pytest.raises(StudyError, match=message):
             call(context=given)
+    assert played.seen == seen
 
 
 @pytest.mark.parametrize(
@@ -231,7 +234,16 @@ def test_wrong_values_of_the_context_are_refused(played: Study, given: Any, mess
     [
         ({"context": ["yield"]}, "the reward 'yield'"),
         ({"context": ["rain"]}, "rain"),
+        ({"context": ["weather"], "policy": "random"}, "'random' cannot use context"),
         ({"context": ["heat"], "factors": {"heat": {}}}, "acts on 'heat'"),
+        (
+            {"context": ["weather"], "factors": {"load": {"acts_on": ["heat", "weather"]}}},
+            "factor 'load' acts on 'weather'",
+        ),
+        (
+            {"context": ["heat"], "factors": {"heat": {"acts_on": "unknown"}}},
+            "factor 'heat' has the name of a node that is context",
+        ),
         (
             {"context": ["heat"], "knowledge": {"required": [("weather", "heat")]}},
             "requires weather -> heat",

@@ -58,6 +58,12 @@ from causalarms.files import (
 )
 from causalarms.tables.write import columns_text
 
+CONTEXT_NODES = click.option(
+    "--context",
+    metavar="A,B,...",
+    help="Nodes that no factor moves and that nothing else causes, such as the weather.",
+)
+
 
 @study_command
 @click.option("--nodes", required=True, metavar="A,B,...", help="Names of all measured quantities.")
@@ -71,16 +77,13 @@ from causalarms.tables.write import columns_text
 @click.option(
     "--factor",
     multiple=True,
-    metavar="NAME[=LEVEL,...][@NODE,...]",
-    help="A factor you set, with its levels (default: off,on) and the nodes it acts on (default: "
-    "the node of its name, or what the data say); may be repeated.  [default: a switch of "
-    "every node but the reward]",
+    metavar="NAME[=LEVEL,...][@NODE,...[:EFFECT]]",
+    help="A factor you set, with its levels (LOW..HIGH/STEP for numbers; default: off,on) and the "
+    "nodes it acts on (`unknown`: what the data say; default: the node of its name, or unknown). "
+    "EFFECT is shift or free: these nodes have a mechanism per level. May be repeated.  "
+    "[default: a switch of every node but the reward]",
 )
-@click.option(
-    "--context",
-    metavar="A,B,...",
-    help="Nodes that no factor moves and that nothing else causes, such as the weather.",
-)
+@CONTEXT_NODES
 @click.option(
     "--sets",
     multiple=True,
@@ -173,6 +176,7 @@ def create(
     metavar="FACTOR=LEVEL,...",
     help="Levels that a factor has from now on as well; may be repeated.",
 )
+@CONTEXT_NODES
 @INTERVENABLE
 @AT_MOST
 @FORBID
@@ -196,13 +200,18 @@ def change(file: StudyPlace, as_json: bool, **given: Any) -> None:
         changes["policy"], changes["policy_settings"] = with_settings(given["policy"])
     if given["intervenable"] is not None:
         changes["intervenable"] = names(given["intervenable"])
+    if given["context"] is not None:
+        changes["context"] = names(given["context"])
     if given["require"]:
         changes["required"] = [levels(group) for group in given["require"]]
     if given["cost"]:
         changes["costs"] = _costs(given["cost"])
     if given["new_level"]:
         new = factors(given["new_level"]) or {}
-        changes["new_levels"] = {name: entry.get("levels", []) for name, entry in new.items()}
+        for name, entry in new.items():
+            if "levels" not in entry:
+                raise click.UsageError(f"--new-level: name the new levels, {name}=LEVEL,...")
+        changes["new_levels"] = {name: entry["levels"] for name, entry in new.items()}
     messages: list[str] = []
     with open_study(file_of(file)) as study, collected_warnings(messages, show=not as_json):
         if given["forbid"] or given["retire"]:

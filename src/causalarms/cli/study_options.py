@@ -243,16 +243,27 @@ def _once(kind: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def factors(given: tuple[str, ...]) -> dict[str, Any] | None:
-    """`NAME[=LEVEL,LEVEL...][@NODE,NODE...]` each; None if there are none."""
+    """`NAME[=LEVEL,LEVEL...][@NODE,NODE...[:EFFECT]]` each; None if there are none.
+
+    Levels may be LOW..HIGH/STEP, and nodes `unknown`.
+    """
+    from causalarms.sem.factor import EFFECTS, UNKNOWN
 
     def parsed(text: str) -> tuple[str, dict[str, Any]]:
         head, at, nodes = text.partition("@")
         name, equals, level_names = head.partition("=")
         entry: dict[str, Any] = {}
-        if equals:
+        if equals and ".." in level_names and "," not in level_names:
+            ends, _, step = level_names.partition("/")
+            entry["range"] = [_level(end) for end in ends.split("..")]
+            entry["step"] = _level(step)
+        elif equals:
             entry["levels"] = [_level(level) for level in names(level_names) or []]
         if at:
-            entry["acts_on"] = names(nodes) or []
+            listed, _, effect = nodes.rpartition(":")
+            if effect.strip() in EFFECTS and listed:
+                nodes, entry["effect"] = listed, effect.strip()
+            entry["acts_on"] = UNKNOWN if nodes.strip() == UNKNOWN else names(nodes) or []
         return name, entry
 
     return _once("factor", map(parsed, given)) or None

@@ -128,7 +128,8 @@ def factor_gains(gram: FloatArray, prior: KernelPrior) -> FloatArray:
     n_columns = len(prior.factors)
     m = gram.shape[2] - 1
     n = m - n_columns
-    found = np.zeros((len(prior.chances), n))
+    # Weak effects have gains below zero, and are ranked by them all the same.
+    found = np.full((len(prior.chances), n), -np.inf)
     total = gram.sum(axis=0)  # over regimes
     for node in range(n):
         others = [j for j in range(n) if j != node]

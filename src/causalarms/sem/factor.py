@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ OFF, ON = OFF_ON = ("off", "on")
 ENTRIES = ("levels", "acts_on", "sets", "effect", "range", "step")
 FREE, SHIFT = EFFECTS = ("free", "shift")
 UNKNOWN = "unknown"  # instead of a list of nodes: to be learned
+ROUNDING = 1e-12  # relative, of levels that are numbers
 MAX_BENDS = 3  # a line, a parabola and a cubic are enough for an effect of numbers
 
 
@@ -139,6 +141,8 @@ def checked_factor(name: object, given: object, nodes: tuple[str, ...]) -> Facto
         if entry not in ENTRIES:
             words = f"there is no {shown(entry)}; say {', '.join(ENTRIES)}"
             raise ModelError(f"factor {shown(name)}: {words}")
+    if "step" in given and "range" not in given:
+        raise ModelError(f"factor {shown(name)}: step goes with range=[lowest, highest]")
     levels = _levels(name, _range(name, given) if "range" in given else given.get("levels"))
     targets = given.get("acts_on")
     own = targets is None and name in nodes  # the switch of a node
@@ -153,6 +157,10 @@ def checked_factor(name: object, given: object, nodes: tuple[str, ...]) -> Facto
             raise ModelError(
                 f"factor {shown(name)} has a mechanism per level: say which nodes it acts on "
                 "(acts_on=[...])"
+            )
+        if given.get("sets") is not None:
+            raise ModelError(
+                f"factor {shown(name)} sets nodes: say which nodes it acts on (acts_on=[...])"
             )
         return Factor(name, levels, effect=effect)
     if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
@@ -178,7 +186,10 @@ def _range(name: str, given: Mapping[Any, Any]) -> tuple[float, ...]:
         raise ModelError(f"{what} has levels and a range: say one of them")
     if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
         raise ModelError(f"{what}: range is [lowest, highest], not {shown(ends)}")
-    numbers = [as_float(n) if isinstance(n, int | float) else math.nan for n in (*ends, step)]
+    numbers = [
+        as_float(n) if isinstance(n, int | float) and not isinstance(n, bool) else math.nan
+        for n in (*ends, step)
+    ]
     low, high, by = numbers
     if not usable(np.array(numbers)).all() or not low < high or not by > 0:
         raise ModelError(
@@ -186,7 +197,7 @@ def _range(name: str, given: Mapping[Any, Any]) -> tuple[float, ...]:
             "levels: say the lower end first and a step above 0"
         )
     count = (high - low) / by
-    if count > MAX_REGIMES:
+    if count > MAX_REGIMES - 0.5:  # both ends are levels
         raise ModelError(f"{what}: a step of {by:g} makes more than {MAX_REGIMES} levels")
     if abs(count - round(count)) > 1e-6:
         raise ModelError(f"{what}: steps of {by:g} from {low:g} do not end at {high:g}")
@@ -200,8 +211,11 @@ def _levels(name: str, given: object) -> tuple[Level, ...]:
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise ModelError(f"factor {shown(name)}: levels is a list of names, not {shown(given)}")
     levels = tuple(
-        level.item() if isinstance(level, np.generic) else level for level in list(given)
+        level.item() if isinstance(level, np.generic) else level
+        for level in islice(given, MAX_REGIMES + 1)
     )
+    if len(levels) > MAX_REGIMES:
+        raise ModelError(f"factor {shown(name)} has more than {MAX_REGIMES} levels")
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, str | int | float):
             raise ModelError(
@@ -255,9 +269,11 @@ def _same(given: object, level: Level) -> bool:
         return False
     if isinstance(given, str) and not isinstance(level, str):
         try:
-            return float(given) == level
+            given = float(given)
         except ValueError:
             return False
+    if isinstance(given, float) and not given.is_integer() and not isinstance(level, str):
+        return math.isclose(given, level, rel_tol=ROUNDING)  # 3 * 0.1 is 0.3
     if isinstance(given, int | float | np.number) and isinstance(level, str):
         return False
     return bool(given == level) if isinstance(given, str | int | float | np.number) else False

@@ -29,7 +29,7 @@ ABOVE = Parameter(
     Annotated[float, Meta(ge=0, le=1)], 0.05,
 )  # fmt: skip
 
-CONTEXT = Parameter("context", "today's values of nodes that are context", dict[str, float])
+CONTEXT = Parameter("context", "today's values of nodes that are context", records.Values)
 LEVELS = Parameter(
     "levels", "factors with their levels: the graph of this one setting", dict[str, Level]
 )

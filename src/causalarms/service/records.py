@@ -7,6 +7,7 @@ computed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
@@ -259,7 +260,7 @@ class PredictionRequest(Struct, forbid_unknown_fields=True):
     """Factors that are not named stay at their first level."""
 
     interventions: Annotated[list[dict[str, Level]], Meta(min_length=1, max_length=1000)]
-    context: dict[str, float] | None = None
+    context: Mapping[str, float | None] | None = None
 
 
 class Predictions(Struct):
@@ -271,7 +272,7 @@ class AskRequest(Struct, forbid_unknown_fields=True):
     worker: Name
     # the study refuses more than the maximum in words that name the worker
     n: Annotated[int, Meta(ge=1, extra_json_schema={"maximum": MAX_PENDING_TRIALS})] = 1
-    context: dict[str, float] | None = None  # today's values of nodes that are context
+    context: Mapping[str, float | None] | None = None  # today's values of nodes that are context
 
 
 class AskedTrial(SuggestedTrial, frozen=True):

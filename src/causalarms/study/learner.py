@@ -373,8 +373,9 @@ def _untaught(settings: Settings) -> Policy:
     known = settings.known_edges
     if known and not _uses_knowledge(settings.policy):
         able = [name for name in policy_names() if _uses_knowledge(name)]
+        what = "context" if settings.context else "knowledge of edges"
         raise StudyError(
-            f"policy {shown(settings.policy)} cannot use knowledge of edges; {', '.join(able)} can"
+            f"policy {shown(settings.policy)} cannot use {what}; {', '.join(able)} can"
         )
     named = settings.named
     regimes, columns = named.regimes, dict[str, Any]()

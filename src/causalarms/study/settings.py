@@ -296,6 +296,11 @@ def _checked_context(
                 f"factor {factor.name!r} acts on {node!r}, so that it cannot be context: "
                 "context is what no factor moves"
             )
+        if factor.name in chosen:
+            raise StudyError(
+                f"factor {factor.name!r} has the name of a node that is context, which no factor "
+                "moves: give the factor another name"
+            )
     return tuple(node for node in nodes if node in chosen)
 
 

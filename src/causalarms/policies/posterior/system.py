@@ -198,10 +198,14 @@ class LearnedSystem(HasState):
         self.regimes = regimes
         self.method = config.method_for(self.n_measured)
         if config.columns is not None and self.method != EXACT:
+            why = (
+                f"with at most {MAX_EXACT_NODES} nodes; here are {self.n_measured}. Leave out nodes"
+                if config.method == AUTO
+                else f"not method={config.method!r}. Leave that out"
+            )
             raise SettingError(
-                "factors that shift nodes need the exact posterior, with at most "
-                f"{MAX_EXACT_NODES} nodes; here are {self.n_measured}. Leave out nodes, or say of "
-                "every factor which nodes it acts on and that its effect is free"
+                f"factors that shift nodes need the exact posterior, {why}, or say of every factor "
+                "which nodes it acts on and that its effect is free"
             )
         self._edges = edge_masks(regimes, config.allowed, config.required)
         self._noise_mean = as_noise_mean(config.noise_mean, nodes, most)  # (R, N) or None
