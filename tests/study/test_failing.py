@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from causalarms import Study
 from causalarms.errors import TooEarlyError
 from causalarms.rng import stream
+from causalarms.search.worth import Risk
+from causalarms.study import report
 from causalarms.study.records import Trial
 
 NODES = ("a", "b", "c", "y")
@@ -108,6 +111,20 @@ def test_what_mostly_fails_is_no_rival(failing: Path) -> None:
         assert len(best.rivals) == 3
         shown = [runner_up, *(rival.levels for rival in best.rivals)]
         assert all(found["failing"] < 0.5 for found in study.predict(shown))
+
+
+def test_no_rival_is_better_for_a_risk_that_hardly_differs() -> None:
+    """The factor c does nothing, but it fails more rarely by a five-thousandth if it is on."""
+    study = create(intervenable=["a", "c"])
+    for _ in range(20):
+        trial = study.ask()
+        study.tell(trial, values(trial))
+    risk = Risk(lambda levels: 0.05 - 0.005 * levels[:, 1], -1e6)
+    constraints = study.settings.constraints.at_risk(risk)
+    found = report.best(replace(study.beliefs(), at_risk=constraints))
+    assert found.levels == {"a": "on", "c": "off"}
+    assert {rival.levels["c"] for rival in found.rivals} == {"on", "off"}
+    assert all(rival.better < 0.9 for rival in found.rivals)
 
 
 def test_nothing_changes_as_long_as_nothing_has_failed() -> None:

@@ -56,7 +56,7 @@ REASONS = {
     "quantile": "it is the best, or may well be the best, by what is known so far",
     "random": "a random setting",
     "single switches": "single switches, to learn the graph",
-    "steady": "it is the best by what is known so far, and no test is worth its price",
+    "steady": "nothing known is better on average, and no test is worth its price",
     "trade-off": "the best trade-off between a high reward and learning more",
     "untried": "not tried yet",
     "upper bound": "its upper bound is the highest",
@@ -68,7 +68,7 @@ class Reason(NamedTuple):
     """Why an intervention is suggested; amounts are in the units of the reward."""
 
     kind: str  # a key of `REASONS`, or `TEST`
-    nodes: tuple[int, ...] = ()  # a test asks whether these should change
+    nodes: tuple[int, ...] = ()  # that a test has at other levels than the best so far
     saved: float = 0.0  # by what it teaches, expected over `rounds` rounds
     rounds: int = 0  # to come; of "first rounds": how many these are; 0: `saved` is not known
     cost: float = 0.0  # of not playing what is best on average
@@ -81,10 +81,11 @@ class Reason(NamedTuple):
         A node without a name is not named.
 
         >>> Reason(TEST, (0, 2), saved=3.14, rounds=40, cost=0.4).in_words(["heat", "feed", "load"])
-        "tests whether 'heat' and 'load' should change: expected to save 3.1 over the next 40 \
-rounds, costs 0.4"
+        "tests 'heat' and 'load' at other levels than the best so far: expected to save 3.1 over \
+the next 40 rounds, costs 0.4"
         >>> Reason(TEST, (2,), cost=0.4, better=0.25).in_words(["heat", "feed", "load"])
-        "tests whether 'load' should change: better with probability 0.25, costs 0.4 on average"
+        "tests 'load' at another level than the best so far: better with probability 0.25, costs \
+0.4 on average"
         """
         if self.kind != TEST:
             words = REASONS.get(self.kind, self.kind).replace("{rounds}", str(self.rounds))
@@ -97,7 +98,8 @@ rounds, costs 0.4"
         worth = f"better with probability {_short(self.better)}, costs {cost} on average"
         if self.rounds:
             worth = f"expected to save {saved} over the next {self.rounds} rounds, costs {cost}"
-        return f"tests whether {what} should change: {worth}"
+        levels = "another level" if len(tested) == 1 else "other levels"
+        return f"tests {what} at {levels} than the best so far: {worth}"
 
 
 def _short(value: float) -> str:

@@ -29,7 +29,8 @@ def taken_back(beliefs: Beliefs, belief: Belief, best: Intervention) -> list[Tak
     moved = [at for at, level in enumerate(levels) if level]
     without = [[*levels[:at], 0, *levels[at + 1 :]] for at in moved]
     rows = named.numbers.interventions([levels, *without]).astype(np.uint8)
-    net = beliefs.allowed.worth(rows).net(belief.rewards(rows, settings.reward_index))
+    worth = beliefs.allowed.worth(rows).as_likely_to_fail(0)
+    net = worth.net(belief.rewards(rows, settings.reward_index))
     mean, low, high = summary(net[:, :1] - net[:, 1:])
     allowed = settings.constraints.allows(rows)[1:]
     found = [
@@ -61,7 +62,9 @@ def rivals_of(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Ri
 
     def ahead(believed: Belief, rows: Interventions) -> FloatArray:
         both = np.vstack([chosen[None], rows])
-        net = allowed.worth(both).net(believed.rewards(both, reward))
+        # as the best was chosen: risks that hardly differ would make a rival better in every draw
+        worth = allowed.worth(both).as_likely_to_fail(0)
+        net = worth.net(believed.rewards(both, reward))
         return np.asarray(net[:, 1:] - net[:, :1])
 
     gaps = ahead(few, rows)

@@ -152,7 +152,7 @@ function rivals({ found: { levels }, rivals: list, tried, stayed, low, high }, s
           <tr>
             <th scope="col">Instead</th>
             <th scope="col" class="number">${study.reward}</th>
-            <th scope="col" class="number">Is better with</th>
+            <th scope="col" class="number">Better with probability</th>
             <th scope="col" class="number">Tried</th>
           </tr>
         </thead>
