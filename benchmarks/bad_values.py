@@ -455,9 +455,9 @@ def main_failing() -> None:
     `python benchmarks/bad_values.py failing [--runs 40] [--trials 80] [--first 70000]`.
     Random systems, every node but the reward with a switch, in a study with default settings.
     "level": every trial with the first switch on fails; "often": nine in ten of them; "pair": every
-    trial with the first two switches on. "random": one trial in ten fails, whatever
-    was set; "abandoned": the same trials are abandoned, which costs their results and says nothing
-    about their settings; "none": nothing fails. Paired: the same systems, noise and failures.
+    trial with the first two switches on. "random": one trial in ten fails, whatever was set;
+    "abandoned": the same trials are abandoned, which costs their results and says nothing about
+    their settings; "none": nothing fails. Paired: the same systems, noise and failures.
     """
     parser = argparse.ArgumentParser(
         description=main_failing.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
