@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -376,8 +376,11 @@ def shown(results: list[dict[str, Any]]) -> Any:
 
 # -- trials that fail ------------------------------------------------------------------------------
 
-NONE, RANDOM, ABANDONED, LEVEL = KINDS = ("none", "random", "abandoned", "level")
+NONE, RANDOM, ABANDONED, LEVEL, OFTEN, PAIR = KINDS = (
+    "none", "random", "abandoned", "level", "often", "pair"
+)  # fmt: skip
 FAILING_FRACTION = 0.1  # of trials, at random
+OFTEN_FRACTION = 0.9  # of trials with the first switch on
 LEAST_GAIN = 0.5  # of the best setting over the average one, in standard deviations of the noise
 
 
@@ -402,25 +405,34 @@ def play_failing(seed: int, kind: str, policy: str, nodes: int, trials: int) -> 
         switches = [node for i, node in enumerate(sem.nodes) if i != sem.reward]
         rows = all_interventions(nodes)
         rows = rows[rows[:, sem.reward] == 0]
-        with_first = rows[:, sem.nodes.index(switches[0])] == 1
+        with_first, with_second = (rows[:, sem.nodes.index(s)] == 1 for s in switches[:2])
         rewards = sem.expected_reward(rows)
         # the same systems for all kinds
         unit = float(rewards[~with_first].max() - rewards[~with_first].mean())
     names = dict(zip(switches, "abcdefghijkl", strict=False))
-    best_working = float(rewards[~with_first].max() if kind == LEVEL else rewards.max())
+    failing = {LEVEL: with_first, OFTEN: with_first, PAIR: with_first & with_second}.get(kind)
+    best_working = float(rewards.max() if failing is None else rewards[~failing].max())
+
+    def mostly_fails(levels: Mapping[str, object]) -> bool:
+        on = levels["a"] == "on" and (kind != PAIR or levels["b"] == "on")
+        return on and kind in (LEVEL, OFTEN, PAIR)
+
     settings: dict[str, Any] = {} if policy == "default" else {"policy": policy}
     study = Study.create(
         None, nodes=sem.nodes, reward=sem.nodes[sem.reward], seed=seed,
         factors={name: {"acts_on": [node], "effect": "free"} for node, name in names.items()},
         **settings,
     )  # fmt: skip
-    ends, regret, lost = [], 0.0, stream(seed, "failures").random(trials) < FAILING_FRACTION
+    ends, regret, drawn = [], 0.0, stream(seed, "failures").random(trials)
     for number in range(trials):
         trial = study.ask()
         a = np.array([list(trial.intervention.values())], dtype=np.uint8)
         regret += float(best_working - sem.expected_reward(a)[0]) / unit
-        fails = trial.levels["a"] == "on" if kind == LEVEL else kind != NONE and lost[number]
-        ends.append(bool(fails))
+        rate = FAILING_FRACTION if kind in (RANDOM, ABANDONED) else 0.0
+        if mostly_fails(trial.levels):
+            rate = OFTEN_FRACTION if kind == OFTEN else 1.0
+        fails = bool(drawn[number] < rate)
+        ends.append(fails)
         if fails and kind == ABANDONED:
             study.abandon(trial)
         elif fails:
@@ -433,8 +445,8 @@ def play_failing(seed: int, kind: str, policy: str, nodes: int, trials: int) -> 
         return Failing(kind, policy, seed, sum(ends), sum(ends[trials // 2 :]), regret, False, 0.0)
     a = np.array([list(best.intervention.values())], dtype=np.uint8)
     loss = float(best_working - sem.expected_reward(a)[0]) / unit
-    fails = kind == LEVEL and best.levels["a"] == "on"
-    return Failing(kind, policy, seed, sum(ends), sum(ends[trials // 2 :]), regret, fails, loss)
+    late = sum(ends[trials // 2 :])
+    return Failing(kind, policy, seed, sum(ends), late, regret, mostly_fails(best.levels), loss)
 
 
 def main_failing() -> None:
@@ -442,9 +454,10 @@ def main_failing() -> None:
 
     `python benchmarks/bad_values.py failing [--runs 40] [--trials 80] [--first 70000]`.
     Random systems, every node but the reward with a switch, in a study with default settings.
-    "level": every trial with the first switch on fails. "random": one trial in ten fails, whatever
-    was set; "abandoned": the same trials are abandoned, which costs their results and says nothing
-    about their settings; "none": nothing fails. Paired: the same systems, noise and failures.
+    "level": every trial with the first switch on fails; "often": nine in ten of them; "pair": every
+    trial with the first two switches on. "random": one trial in ten fails, whatever was set;
+    "abandoned": the same trials are abandoned, which costs their results and says nothing about
+    their settings; "none": nothing fails. Paired: the same systems, noise and failures.
     """
     parser = argparse.ArgumentParser(
         description=main_failing.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -473,7 +486,7 @@ def main_failing() -> None:
         mine = np.array([run.regret for run in runs])
         other = np.array([run.regret for run in found.get(NONE, runs)])
         low, high = ratio_interval(mine, other)
-        comparable = kind not in (NONE, LEVEL)  # else the best setting is another
+        comparable = kind in (RANDOM, ABANDONED)  # else the best setting is another
         made.add_row(
             kind, str(sum(run.failed for run in runs)), str(sum(run.late for run in runs)),
             str(sum(run.best_fails for run in runs)),

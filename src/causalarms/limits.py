@@ -22,7 +22,7 @@ MAX_COMPARED = 2**14  # allowed ones that `study.best` compares in each of 400 d
 MAX_AT_RISK = 2**15  # whose probability of failing is weighed: 0.1 s; of more, what mostly fails
 
 # Failing: 20 factors may decide by threes, 60 by twos, more one by one
-MAX_FAILURE_SETS = 2000  # of factors that may decide whether a trial fails: 20 ms
+MAX_FAILURE_SETS = 2000  # of factors that may decide whether a trial fails: 50 ms
 MAX_FAILURE_CELLS = 4096  # combinations of levels of such a set
 MAX_FAILURE_SETTINGS = 4096  # the last ones tried, from which is learned what fails
 

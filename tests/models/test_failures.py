@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations, product
 from typing import Any
 
@@ -11,7 +12,9 @@ from scipy.integrate import quad
 
 from causalarms.errors import InfeasibleError
 from causalarms.models.failures import (
-    BETA,
+    BASE_RATES,
+    FAULTY,
+    OWN_RATE,
     PRIOR_OF_SIZE,
     FailureBelief,
     FailureRates,
@@ -29,9 +32,10 @@ def trials(seed: int, n: int = 9) -> tuple[Any, Any]:
     return levels, rng.integers(0, 4, (len(levels), 2))
 
 
+@cache
 def integral(failed: int, worked: int, power: int) -> float:
     """Of rate^power times the likelihood, over the prior."""
-    a, b = BETA
+    a, b = OWN_RATE
     # the ends of the prior have no finite density: `quad` takes them as a weight
     over = {"weight": "alg", "wvar": (a - 1, b - 1)}
     found = quad(lambda r: r ** (failed + power) * (1 - r) ** worked, 0, 1, **over)[0]
@@ -39,19 +43,20 @@ def integral(failed: int, worked: int, power: int) -> float:
 
 
 def by_integration(levels: Any, counts: Any, row: Any) -> float:
-    """The probability that a row fails, hypothesis by hypothesis and cell by cell."""
+    """The probability that a row fails, by hypothesis, base rate and combination of levels."""
     total = chance = 0.0
     for size in range(4):
         sets = list(combinations(range(3), size))
-        for factors in sets:
-            weight = PRIOR_OF_SIZE[size] / len(sets)
+        for factors, base in product(sets, BASE_RATES):
+            weight = PRIOR_OF_SIZE[size] / len(sets) / len(BASE_RATES)
             mine = 0.0
             for cell in product(*(range(SIZES[f]) for f in factors)):
                 inside = (levels[:, list(factors)] == cell).all(axis=1)
                 worked, failed = counts[inside].sum(axis=0).tolist()
-                evidence = integral(failed, worked, 0)
+                plain = (1 - FAULTY) * base**failed * (1 - base) ** worked
+                evidence = plain + FAULTY * integral(failed, worked, 0)
                 if all(row[f] == level for f, level in zip(factors, cell, strict=True)):
-                    mine = integral(failed, worked, 1) / evidence
+                    mine = (base * plain + FAULTY * integral(failed, worked, 1)) / evidence
                 weight *= evidence
             total, chance = total + weight, chance + weight * mine
     return chance / total
@@ -116,8 +121,28 @@ def test_random_failures_are_flat() -> None:
     rows = rng.integers(0, 2, (100, 6))
     failed = rng.random(100) < 0.1
     found = FailureRates([2] * 6, rows, np.column_stack([~failed, failed])).probability(rows)
-    assert np.ptp(found) < 0.1
+    assert np.ptp(found) < 0.01
     assert found.mean() == pytest.approx(failed.mean(), abs=0.03)
+
+
+def test_two_failures_of_a_level_are_no_more_than_chance_among_many_trials() -> None:
+    rows = np.array(list(product(range(2), repeat=4)))
+    counts = np.tile([2, 0], (len(rows), 1))
+    counts[[9, 14]] = [1, 1]  # both with the first factor on, 2 of 16 trials with it
+    found = FailureRates([2] * 4, rows, counts).probability(rows)
+    assert found.max() < found.min() + 0.05
+    counts[8:] = [0, 2]  # all trials with it
+    found = FailureRates([2] * 4, rows, counts).probability(rows)
+    assert found[8:].min() > 0.9 > 9 * found[:8].max()
+
+
+@pytest.mark.parametrize("rate", [0.0005, 0.04, 0.12, 0.3, 0.5, 0.9])
+def test_any_base_rate_is_learned_from_many_trials(rate: float) -> None:
+    """Also one that is none of the base rates of the prior, or above all of them."""
+    rng = np.random.default_rng(4)
+    failed = rng.binomial(200, rate, len(ROWS))
+    found = FailureRates(SIZES, ROWS, np.column_stack([200 - failed, failed])).probability(ROWS)
+    np.testing.assert_allclose(found, failed.mean() / 200, atol=0.02)
 
 
 def test_nothing_changes_until_something_fails() -> None:

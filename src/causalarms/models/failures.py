@@ -1,10 +1,15 @@
 """`FailureBelief`: how likely a setting fails, learned from which trials failed. It needs no graph.
 
-A hypothesis is a set of at most `MAX_DECISIVE` factors: whether a trial fails depends on their
-levels alone, and every combination of these levels fails at a rate of its own, with the prior
-Beta(0.1, 0.4). The evidence of a hypothesis is a product of Beta functions, so that the average
-over all hypotheses is exact. The empty set says that failures are random. Names, orders and first
-levels of factors do not matter.
+Some trials fail whatever was set: the base rate is the same for all settings. A hypothesis is a set
+of at most `MAX_DECISIVE` factors: each combination of their levels may be faulty, independently of
+the others, and then fails at a rate of its own, a high one as a rule. A few failures among many
+results are no reason to shun a level: next to the base rate the evidence of a hypothesis is the
+product over its combinations c of
+
+    1 - FAULTY + FAULTY * B_c,    B_c = P(trials of c | own rate) / P(trials of c | base rate),
+
+so that only failures in excess of the base rate speak for it. All base rates and hypotheses are
+averaged exactly. Names, orders and first levels of factors do not matter.
 
 What fails nearly always is not tried any more: levels, pairs of levels and tried settings. Of
 settings that are compared one by one, the probability enters what they are worth (`Worth`).
@@ -26,8 +31,10 @@ from causalarms.search.factors import NOT_SET
 from causalarms.search.worth import Risk
 
 MAX_DECISIVE = 3
-# Of the rate of failing: most combinations of levels fail hardly ever, and some nearly always.
-BETA = (0.1, 0.4)
+FAULTY = 0.05  # of the combinations of levels of decisive factors
+OWN_RATE = (1.0, 0.2)  # Beta prior of the rate at which a faulty one fails: most nearly always
+# Of trials that fail whatever was set, equally likely: quantiles of Beta(1, 10), 9 % on average.
+BASE_RATES = 1.0 - (1.0 - (np.arange(20) + 0.5) / 20) ** (1 / 10)
 PRIOR_OF_SIZE = (0.5, 0.25, 0.15, 0.1)  # of 0, 1, ... decisive factors
 NEGLIGIBLE = 1e-6  # a hypothesis less probable than this is left out
 MOSTLY = 0.5  # what fails more often is never recommended
@@ -54,27 +61,39 @@ class FailureRates:
     >>> rates = FailureRates([2, 2], np.array([[0, 0], [1, 0], [1, 1]]), np.array([[3, 0], [0, 3], \
 [0, 2]]))
     >>> rates.probability(np.array([[0, 1], [1, 0], [1, NOT_SET]])).round(2).tolist()
-    [0.07, 0.91, 0.91]
+    [0.09, 0.95, 0.95]
     """
 
     def __init__(self, sizes: list[int], levels: IntArray, counts: IntArray) -> None:
         from scipy.special import betaln  # only once something has failed: it takes long to import
 
-        a, b = BETA
+        a, b = OWN_RATE
+        base = BASE_RATES[:, None]
         levels, counts = np.asarray(levels, np.int64), np.asarray(counts, float)
+        n_worked, n_failed = counts.sum(axis=0)
+        at_base = n_worked * np.log1p(-BASE_RATES) + n_failed * np.log(BASE_RATES)
         found, logs = [], []
         for factors in _sets(sizes):
             shape = tuple(sizes[f] for f in factors)
             cell = np.zeros(len(levels), dtype=np.int64)
             for f in factors:
                 cell = cell * sizes[f] + levels[:, f]
-            worked, failed = (np.bincount(cell, c, prod(shape)) for c in counts.T)
-            same_size = comb(len(sizes), len(factors))
-            logs.append(
-                float((betaln(a + failed, b + worked) - betaln(a, b)).sum())
-                + np.log(PRIOR_OF_SIZE[len(factors)] / same_size)
-            )
-            rate = (a + failed) / (a + b + failed + worked)
+            # combinations that were not tried say nothing
+            tried, cell = np.unique(cell, return_inverse=True)
+            worked, failed = (np.bincount(cell, c) for c in counts.T)
+            faulty = (
+                np.log(FAULTY) + betaln(a + failed, b + worked) - betaln(a, b)
+                - worked * np.log1p(-base) - failed * np.log(base)
+            )  # fmt: skip
+            either = np.logaddexp(np.log1p(-FAULTY), faulty)  # (base rates, combinations)
+            by_base = at_base + either.sum(axis=1)
+            weight = np.exp(by_base - by_base.max())
+            prior = PRIOR_OF_SIZE[len(factors)] / comb(len(sizes), len(factors))
+            logs.append(by_base.max() + np.log(prior * weight.sum()))
+            weight /= weight.sum()
+            own = (a + failed) / (a + b + failed + worked)
+            rate = np.full(prod(shape), FAULTY * a / (a + b) + (1 - FAULTY) * weight @ BASE_RATES)
+            rate[tried] = weight @ (base + np.exp(faulty - either) * (own - base))
             found.append((factors, rate.reshape(shape)))
         weights = np.exp(np.array(logs) - max(logs))
         weights = np.where(weights >= NEGLIGIBLE * weights.sum(), weights, 0.0)
