@@ -71,6 +71,7 @@ class Contestant:
 
 CONTESTANTS: dict[str, Contestant] = {
     "linsem-ts": Contestant("linsem-ts"),
+    "linsem-quantile": Contestant("linsem-quantile"),
     "linsem-ucb": Contestant("linsem-ucb"),
     "linsem-ucb, beta of the theorem": Contestant("linsem-ucb", {"beta": "theory"}),
     "robust-linsem": Contestant("robust-linsem"),
@@ -87,17 +88,17 @@ CONTESTANTS: dict[str, Contestant] = {
     STUDY: Contestant(*chosen_policy(None, {"noise_mean": None}, changes=True)),
 }
 STATIONARY = [
-    "linsem-ts", "linsem-ucb", "linsem-ucb, beta of the theorem", "robust-linsem",
+    "linsem-ts", "linsem-quantile", "linsem-ucb", "linsem-ucb, beta of the theorem", "robust-linsem",
     "robust-linsem, C = 1", "posterior", "csl-ucb-joint", "additive", "additive, epsilon = 8",
     "ucb", STUDY,
 ]  # fmt: skip
 CHANGING = [
-    "linsem-ts", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd", "csl-ucb-joint",
+    "linsem-ts", "linsem-quantile", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd", "csl-ucb-joint",
     "csl-ucb-joint-cd", "additive", "ucb", "ucb, last 10 plays", STUDY,
 ]  # fmt: skip
-DEVIATING = ["linsem-ts", "linsem-ucb", "robust-linsem", "posterior", STUDY]
+DEVIATING = ["linsem-ts", "linsem-quantile", "linsem-ucb", "robust-linsem", "posterior", STUDY]
 HARD = [
-    "linsem-ts", "linsem-ucb", "robust-linsem", "posterior, units estimated", "csl-ucb-joint",
+    "linsem-ts", "linsem-quantile", "linsem-ucb", "robust-linsem", "posterior, units estimated", "csl-ucb-joint",
     "additive", "additive, epsilon = 8", "ucb", STUDY,
 ]  # fmt: skip
 
