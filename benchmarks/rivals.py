@@ -88,18 +88,18 @@ CONTESTANTS: dict[str, Contestant] = {
     STUDY: Contestant(*chosen_policy(None, {"noise_mean": None}, changes=True)),
 }
 STATIONARY = [
-    "linsem-ts", "linsem-quantile", "linsem-ucb", "linsem-ucb, beta of the theorem", "robust-linsem",
-    "robust-linsem, C = 1", "posterior", "csl-ucb-joint", "additive", "additive, epsilon = 8",
-    "ucb", STUDY,
+    "linsem-ts", "linsem-quantile", "linsem-ucb", "linsem-ucb, beta of the theorem",
+    "robust-linsem", "robust-linsem, C = 1", "posterior", "csl-ucb-joint", "additive",
+    "additive, epsilon = 8", "ucb", STUDY,
 ]  # fmt: skip
 CHANGING = [
-    "linsem-ts", "linsem-quantile", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd", "csl-ucb-joint",
-    "csl-ucb-joint-cd", "additive", "ucb", "ucb, last 10 plays", STUDY,
+    "linsem-ts", "linsem-quantile", "linsem-ucb", "robust-linsem", "posterior", "posterior-cd",
+    "csl-ucb-joint", "csl-ucb-joint-cd", "additive", "ucb", "ucb, last 10 plays", STUDY,
 ]  # fmt: skip
 DEVIATING = ["linsem-ts", "linsem-quantile", "linsem-ucb", "robust-linsem", "posterior", STUDY]
 HARD = [
-    "linsem-ts", "linsem-quantile", "linsem-ucb", "robust-linsem", "posterior, units estimated", "csl-ucb-joint",
-    "additive", "additive, epsilon = 8", "ucb", STUDY,
+    "linsem-ts", "linsem-quantile", "linsem-ucb", "robust-linsem", "posterior, units estimated",
+    "csl-ucb-joint", "additive", "additive, epsilon = 8", "ucb", STUDY,
 ]  # fmt: skip
 
 
