@@ -13,10 +13,10 @@ from test_golden_traces import GOLDEN
 from causalarms.policies.registry import policy_names
 
 HERE = Path(__file__).parent
-ROUNDS = dict.fromkeys(policy_names(), 80)
-ROUNDS |= {"golem-mab-cd": 40, "dagma-mab": 40, "explore-then-commit": 40}
+ROUNDS = dict.fromkeys(policy_names(), 48)
+ROUNDS |= dict.fromkeys(("golem-mab-cd", "dagma-mab", "explore-then-commit"), 40)
 # what they learn with is slow without a compiler
-ROUNDS |= {"posterior sampled": 40}
+ROUNDS |= {"posterior sampled": 20}
 PLAY = """
 import json, sys, warnings
 warnings.simplefilter("error")

@@ -208,13 +208,13 @@ def test_given_units_are_those_of_the_prior() -> None:
 
 
 def test_past_twenty_nodes_orders_are_sampled() -> None:
-    sem = random_sem(30, seed=1, expected_degree=3)
-    policy = make_policy("posterior", n_nodes=30, noise_mean=sem.noise_mean)
+    sem = random_sem(22, seed=1, expected_degree=3)
+    policy = make_policy("posterior", n_nodes=22, noise_mean=sem.noise_mean)
     assert isinstance(policy, PosteriorPolicy)
     assert policy._system.method == "sampled"
-    trace = simulate(policy, sem, horizon=60)
+    trace = simulate(policy, sem, horizon=50)
     assert trace.gap[-10:].mean() < 0.3 * trace.gap[:10].mean()
-    again = make_policy("posterior", n_nodes=30, noise_mean=sem.noise_mean)
+    again = make_policy("posterior", n_nodes=22, noise_mean=sem.noise_mean)
     again.restore(policy.state())
     ask = np.random.default_rng(0)
     assert np.array_equal(again.ask(ask), policy.ask(np.random.default_rng(0)))
