@@ -56,8 +56,8 @@ def suspect(trial: int, node: str, value: float, seen: Seen, *, learned: bool) -
         )
     else:
         message = (
-            f"trial {trial}: {node!r} = {value:g} left out as a probable typing error; it counts "
-            f"once others like it come, or corrected: {command}"
+            f"trial {trial}: {node!r} = {value:g} left out as a probable typing error, until "
+            f"others like it come or it is corrected: {command}"
         )
     return SuspectValue(trial, node, value, *seen, learned, why, command, message)
 

@@ -146,7 +146,8 @@ function rivals({ found: { levels }, rivals: list, tried, stayed, low, high }, s
     <div class="scroll" tabindex="0" role="region" aria-label="Its leading rivals">
       <table class="rivals">
         <caption class="hint">
-          This setting was tried ${count(tried, "time")}. Other settings, by what differs from it.
+          This setting was tried ${count(tried, "time")}. Other settings, by what differs from it. Costs
+          count in the probability only.
         </caption>
         <thead>
           <tr>
