@@ -33,6 +33,7 @@ from causalarms.study.suspects import left_out
 
 TOP = 5
 LATELY = 200  # rounds, with which a trial is compared
+HARDLY = 0.95  # of an uncertainty, from which on it is hardly narrower
 REASONS = {  # of trials whose policy did not say why
     "explore": "an exploratory setting",
     "exploit": "the best trade-off the policy saw between a high reward and learning more",
@@ -134,7 +135,7 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
     wide, narrow = shown_number(before, before), shown_number(after, before)
     narrows = (
         f"would narrow the uncertainty from {wide} to {narrow}"
-        if narrow != wide
+        if after < HARDLY * before
         else f"would hardly narrow the uncertainty, {wide}"
     )
     text.append(

@@ -104,7 +104,11 @@ def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[Sus
                 settings = _settings(ledger, place)[known]
                 few = _balanced(column[known], settings)
                 rare = len(few) >= MIN_OTHERS and (settings == 0).sum() < PER_SETTING
-                seen = far_from(value, few) or (None if rare else seen)
+                balanced = far_from(value, few)
+                if balanced is not None:
+                    seen = Seen(min(seen.low, balanced.low), max(seen.high, balanced.high))
+                elif rare:
+                    seen = None
             if seen is not None:
                 trial, node = ledger.order[place], ledger.settings.nodes[i]
                 found.append(suspect(trial, node, value, seen, learned=True))
