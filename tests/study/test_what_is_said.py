@@ -60,7 +60,7 @@ def test_a_typing_error_does_not_change_what_an_edge_carries() -> None:
     assert study.left_out()
     assert all(abs(edge["carries"]) < 20 for edge in study.explain(later)["edges"])
     text = study.explain(later)["text"]
-    assert f"Trial {trial.number}: 'pressure' = 1e+06 left out as a probable typing error" in text
+    assert f"Note: trial {trial.number}: 'pressure' = 1e+06 left out as a probable typing error" in text
     assert "...." not in text
 
 

@@ -57,7 +57,7 @@ def explain_by(
     text = [f"Why this one: {asked.get('why') or REASONS[asked['reason']]}."]
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
-    text += [f"{remark[:1].upper()}{remark[1:]}" for remark in remarks]  # they end with a command
+    text += [f"Note: {remark}" for remark in remarks]  # they end with a command
     if bits != record.intervention:
         words = in_words(settings.named.levels(record.intervention))
         text.append(f"It was executed otherwise: {words}.")
