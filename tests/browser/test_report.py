@@ -45,6 +45,26 @@ def test_a_report_is_read_from_the_disk(tmp_path: Path, open_page: Any) -> None:
     page.get_by_role("row", name="10 imported").wait_for()
 
 
+@pytest.mark.parametrize(
+    ("direction", "word"), [("maximize", "given up"), ("minimize", "too much")]
+)
+def test_a_small_reward_is_not_given_up(
+    tmp_path: Path, open_page: Any, direction: str, word: str
+) -> None:
+    rng = np.random.default_rng(3)
+    heat = rng.integers(0, 2, 40)
+    with Study.create(
+        None, ["x", "waste"], "waste", direction, factors={"heat": {}}, seed=2
+    ) as study:
+        study.import_rounds({
+            "x": rng.normal(size=40).tolist(), "do:heat": heat.tolist(),
+            "waste": (rng.normal(size=40) + 5 * heat).tolist(),
+        })  # fmt: skip
+        (tmp_path / "r.html").write_text(report(study, "line 3"), encoding="utf-8")
+    page = open_page((tmp_path / "r.html").as_uri(), offline=True)
+    page.locator("#best").get_by_text(f"waste {word} per round").first.wait_for()
+
+
 def test_the_browser_is_told_at_once_which_modules_it_will_need() -> None:
     listed = re.findall(
         r'<link rel="modulepreload" href="(.*)" />', (PAGE / "index.html").read_text()

@@ -295,6 +295,11 @@ def test_best_says_what_each_factor_is_worth_and_how_often_its_rivals_were_tried
         assert "of the last 20 results are of this setting; its leading rivals were" in best.stayed
     words = done("best", path)
     assert "catalyst C -> A" in words
-    assert f"leading rivals; the best was tried {best.tried} times:" in words
+    lines = words.splitlines()
+    rivals = f"leading rivals; yield is before costs; the best was tried {best.tried} times:"
+    assert lines[lines.index(rivals) - 1] == ""
+    assert "\\n" not in words
+    chances = [rival.better for rival in best.rivals]
+    assert chances == sorted(chances, reverse=True)
     assert f"tried   {best.tried} times; its leading rivals:" in done("show", path)
     assert f"remark  {best.stayed}" in done("show", path)

@@ -148,6 +148,25 @@ def test_many_far_values_are_not_all_listed_at_once() -> None:
     assert len(study.far_values()) == 9
 
 
+def test_a_setting_that_was_played_once_is_not_a_typing_error() -> None:
+    """Most results are of one setting: the others are as far away as they should be."""
+    factors = {"oven": {"levels": [430, 450, 470, 490]}, "speed": {"levels": [1, 2, 3]}}
+    study = Study.create(None, ["heat", "yield"], "yield", factors=factors, seed=1)
+    rng = np.random.default_rng(1)
+    levels = [(oven, speed) for speed in (1, 2, 3) for oven in (470, 430, 450)]
+    ovens, speeds = np.array([*levels, *[(490, 3)] * 90]).T
+    heat = 0.3 * ovens + 0.3 * rng.normal(size=len(ovens))
+    heat[[1, 4]] = heat[[0, 3]]  # one result of 430 is left
+    heat[20] = 14.7  # one in ten of what it was
+    frame = {"heat": heat.tolist(), "yield": rng.normal(size=len(ovens)).tolist()}
+    given = {"do:oven": ovens.tolist(), "do:speed": speeds.tolist()}
+    with pytest.warns(FarValueWarning):
+        study.import_rounds(frame | given)
+    (far,) = study.far_values()
+    assert (far.trial, far.node) == (20, "heat")
+    assert far.low < 130.0  # of the others, in all settings
+
+
 class Counted(list[Record]):
     looked_at = 0
 

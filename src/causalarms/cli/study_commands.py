@@ -193,14 +193,18 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
     if found.stayed:
         say(f"remark: {found.stayed}")
     if found.taken_back:
-        say("\nwhat is lost per round if one factor is taken back, costs included:")
+        say()
+        say("what is lost per round if one factor is taken back, costs included:")
         rows = [
             [f"{b.factor} {b.level} -> {b.first}", *_interval(b.lost, b.low, b.high)]
             for b in found.taken_back
         ]
         print_table(["factor", "lost", "low", "high"], rows)
     if found.rivals:
-        say(f"\nleading rivals; the best was tried {found.tried} times:")
+        often = f"{found.tried} time{'' if found.tried == 1 else 's'}"
+        before = f"{settings.reward} is before costs; " if settings.costs else ""
+        say()
+        say(f"leading rivals; {before}the best was tried {often}:")
         lines = [
             [
                 _instead(rival.levels, found.levels),
@@ -318,7 +322,7 @@ def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     say(f"trial {trial} ({found['state']}): {words}")
     say(found["text"])
     if found.get("edges"):
-        say("edges that carry most of the expected reward:")
+        say("edges that carry most of what sets it apart from the average round before it:")
         for e in found["edges"]:
             say(
                 f"  {e['parent']} -> {e['child']} ({e['regime']}): weight "
@@ -326,8 +330,9 @@ def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
                 f"carries {shown_number(e['carries'], abs(e['carries']), sign=True)}"
             )
     for m in found.get("mechanisms", [])[:3]:
-        percent = 100 * m["share_of_uncertainty"]
-        say(f"  {percent:.0f} % of the uncertainty comes from {m['node']} ({m['regime']})")
+        percent = f"{100 * m['share_of_uncertainty']:.0f}"
+        if percent != "0":
+            say(f"  {percent} % of the uncertainty comes from {m['node']} ({m['regime']})")
 
 
 @study_command

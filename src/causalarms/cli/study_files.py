@@ -466,6 +466,9 @@ def graph(
     ]
     moves = f"moves {reward} by"
     print_table(["when", "parent", "child", "weight", "+-", "probability", moves], rows)
+    if found.factors:
+        last = "its level" if switch is not None else "its last level"
+        say(f"The weight of a factor is what {last} adds, compared with its first.")
     if found.unknown():
         few = unknown(found, named)
         say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))

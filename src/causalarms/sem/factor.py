@@ -178,7 +178,7 @@ def checked_factor(name: object, given: object, nodes: tuple[str, ...]) -> Facto
     return replace(factor, sets=sets)
 
 
-def _range(name: str, given: Mapping[Any, Any]) -> tuple[float, ...]:
+def _range(name: str, given: Mapping[Any, Any]) -> tuple[int | float, ...]:
     """The levels of {"range": [lowest, highest], "step": step}; both ends are levels."""
     what = f"factor {shown(name)}"
     ends, step = given["range"], given.get("step")
@@ -202,7 +202,10 @@ def _range(name: str, given: Mapping[Any, Any]) -> tuple[float, ...]:
     if abs(count - round(count)) > 1e-6:
         raise ModelError(f"{what}: steps of {by:g} from {low:g} do not end at {high:g}")
     # 0.3, 0.4, ... as people write them, and not 0.30000000000000004
-    return tuple(float(f"{low + k * by:.12g}") for k in range(round(count) + 1))
+    levels = tuple(float(f"{low + k * by:.12g}") for k in range(round(count) + 1))
+    # 440, 460, ... and not 440.0, where people wrote it so
+    whole = all(isinstance(number, int) for number in (*ends, step))
+    return tuple(int(level) for level in levels) if whole else levels
 
 
 def _levels(name: str, given: object) -> tuple[Level, ...]:

@@ -32,6 +32,8 @@ from causalarms.study.report import Beliefs, believe
 from causalarms.study.suspects import left_out
 
 TOP = 5
+LATELY = 200  # rounds, with which a trial is compared
+HARDLY = 0.95  # of an uncertainty, from which on it is hardly narrower
 REASONS = {  # of trials whose policy did not say why
     "explore": "an exploratory setting",
     "exploit": "the best trade-off the policy saw between a high reward and learning more",
@@ -55,7 +57,7 @@ def explain_by(
     text = [f"Why this one: {asked.get('why') or REASONS[asked['reason']]}."]
     if "problem" in asked:
         text.append(f"The policy could not learn from its last round: {asked['problem']}.")
-    text += [f"{remark}." for remark in remarks]
+    text += [f"Note: {remark}" for remark in remarks]  # they end with a command
     if bits != record.intervention:
         words = in_words(settings.named.levels(record.intervention))
         text.append(f"It was executed otherwise: {words}.")
@@ -66,7 +68,8 @@ def explain_by(
         text.append(f"Not measured in it: {', '.join(lacking)}.")
     missing = int(np.isnan(beliefs.values).sum())
     if missing:
-        text.append(f"Of the rounds known before it, {missing} values were not measured.")
+        were = "value was" if missing == 1 else "values were"
+        text.append(f"Of the rounds known before it, {missing} {were} not measured.")
     if settings.constrained:
         text.append("Only interventions within the constraints, at their costs, were compared.")
     samples, by_model = _samples(beliefs, bits), dict[str, Any]()
@@ -129,15 +132,20 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
     mechanisms, before, after = _mechanisms(beliefs, a[0], mean, flow)
     span = high[reward] - low[reward]
     expected = [shown_number(part[reward], span) for part in (mean, low, high)]
+    wide, narrow = shown_number(before, before), shown_number(after, before)
+    narrows = (
+        f"would narrow the uncertainty from {wide} to {narrow}"
+        if after < HARDLY * before
+        else f"would hardly narrow the uncertainty, {wide}"
+    )
     text.append(
         f"Expected {settings.reward}: {expected[0]} (95 % interval {expected[1]} to "
-        f"{expected[2]}). One more round of it would narrow the uncertainty from "
-        f"{shown_number(before, before)} to {shown_number(after, before)}."
+        f"{expected[2]}). One more round of it {narrows}."
     )
     found: dict[str, Any] = {
         "expected": Interval(*(float(part[reward]) for part in (mean, low, high))),
         "uncertainty": Uncertainty(before, after),
-        "edges": _edges(beliefs, a[0], weights * mean[:, None] * flow[None, :], weights),
+        "edges": _edges(beliefs, a[0], mean - _usual(beliefs), weights, flow),
         "mechanisms": mechanisms,
     }
     rival = _rival(beliefs, a[0])
@@ -147,9 +155,10 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
         levels = settings.named.levels(regimes)
         found["runner_up"] = RunnerUp(levels, settings.named.switched(regimes), value)
         tried = int((beliefs.regimes == rival).all(axis=1).sum())
-        often = f"{tried} time{'' if tried == 1 else 's'}"
+        often = f"tried {tried} time{'' if tried == 1 else 's'}" if tried else "never tried"
+        costs = ", costs included," if settings.costs else ""
         text.append(
-            f"The nearest rival ({in_words(levels)}), tried {often} before, has "
+            f"Of all others{costs} the best on average is {in_words(levels)}, {often} before: "
             f"{shown_number(value, span)}."
         )
     return found
@@ -187,22 +196,33 @@ def _flow(belief: Belief, a: Interventions, reward: int) -> FloatArray:
     return total / belief.n_draws
 
 
+def _usual(beliefs: Beliefs) -> FloatArray:
+    """What every node is expected to be in the average of the last rounds, whatever was typed."""
+    rows, often = np.unique(beliefs.regimes[-LATELY:], axis=0, return_counts=True)
+    return np.average(beliefs.known.expected(rows).mean(axis=0), axis=0, weights=often)
+
+
 def _edges(
-    beliefs: Beliefs, a: Interventions, carried: FloatArray, weights: FloatArray
+    beliefs: Beliefs, a: Interventions, apart: FloatArray, weights: FloatArray, flow: FloatArray
 ) -> list[CarryingEdge]:
-    """The edges that carry most of the expected reward."""
-    nodes = beliefs.settings.named.shown
-    order = np.argsort(-np.abs(carried), axis=None, kind="stable")[:TOP]
+    """The edges that carry most of what sets the expected reward apart from the average round.
+
+    Offsets do not matter: `apart` is by how much each parent differs from its average. All columns
+    of a factor are one parent, and its weight is what it adds to the child.
+    """
+    named = beliefs.settings.named
+    nodes, n = named.shown, beliefs.values.shape[1]
+    found: dict[tuple[str, int], tuple[float, float]] = {}
+    for parent, child in zip(*np.nonzero(weights), strict=True):
+        adds = float(weights[parent, child] * apart[parent])
+        weight, carries = found.get((nodes[parent], child), (0.0, 0.0))
+        weight += float(weights[parent, child]) if parent < n else adds
+        found[nodes[parent], child] = weight, carries + adds * float(flow[child])
+    most = sorted(found.items(), key=lambda edge: -abs(edge[1][1]))[:TOP]
     return [
-        CarryingEdge(
-            parent=nodes[parent],
-            child=nodes[child],
-            regime=beliefs.settings.named.regime_name(int(child), int(a[child])),
-            weight=float(weights[parent, child]),
-            carries=float(carried[parent, child]),
-        )
-        for parent, child in zip(*np.unravel_index(order, carried.shape), strict=True)
-        if carried[parent, child] != 0
+        CarryingEdge(parent, nodes[child], named.regime_name(child, int(a[child])), *numbers)
+        for (parent, child), numbers in most
+        if numbers[1]
     ]
 
 

@@ -274,8 +274,8 @@ class CarryingEdge(Numbers, frozen=True):
     parent: str
     child: str
     regime: str
-    weight: Number
-    carries: Number  # of the expected reward
+    weight: Number  # of a factor: what it adds to the child, compared with the average round
+    carries: Number  # of what sets the expected reward apart from the average of the rounds known
 
 
 class DoubtfulMechanism(Numbers, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causalarms.arrays import FloatArray, Intervention, Interventions
+from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.limits import MAX_RATIOS
 from causalarms.models.belief import Belief, Recommendation, summary, working
 from causalarms.study.records import Rival, TakenBack
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from causalarms.study.report import Beliefs
 
 RIVALS = 3  # of the best that are shown
-DRAWS_OF_RIVALS = 100  # by which they are found among all settings
+DRAWS_OF_RIVALS = 100  # by which those to look at are found among all settings
+LOOKED_AT = 24  # by all draws: a few draws hardly tell 1 % from 3 %
 LATELY = 20  # results, by which a study is said to stay with a setting
 STAYED = 0.75  # of these, from which on it is
 
@@ -67,15 +68,20 @@ def rivals_of(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Ri
         net = worth.net(believed.rewards(both, reward))
         return np.asarray(net[:, 1:] - net[:, :1])
 
-    gaps = ahead(few, rows)
-    rows = rows[np.lexsort((-gaps.mean(axis=0), -(gaps > 0).mean(axis=0)))[:RIVALS]]
+    rows = rows[_foremost(ahead(few, rows))[:LOOKED_AT]]
+    gaps = ahead(belief, rows)
+    first = _foremost(gaps)[:RIVALS]
+    rows, chances = rows[first], (gaps[:, first] > 0).mean(axis=0)
     means = beliefs.to_maximise(belief.rewards(rows, reward).mean(axis=0))
     return [
         Rival(settings.named.levels(row.tolist()), float(mean), float(better), _tried(beliefs, row))
-        for row, mean, better in zip(
-            rows, means, (ahead(belief, rows) > 0).mean(axis=0), strict=True
-        )
+        for row, mean, better in zip(rows, means, chances, strict=True)
     ]
+
+
+def _foremost(gaps: FloatArray) -> IntArray:
+    """Those that are better in most draws first; of equals, the better on average."""
+    return np.lexsort((-gaps.mean(axis=0), -(gaps > 0).mean(axis=0)))
 
 
 def _tried(beliefs: Beliefs, row: Interventions) -> int:
@@ -91,9 +97,11 @@ def next_to(beliefs: Beliefs, best: Interventions, rivals: list[Rival]) -> dict[
         counts = [str(rival.tried) for rival in rivals]
         counts[-2:] = [" and ".join(counts[-2:])]
         times = "time" if counts == ["1"] else "times"
+        tried, beyond = f"tried {', '.join(counts)} {times}", " beyond that"
+        if not any(rival.tried for rival in rivals):
+            tried, beyond = "never tried", ""
         stayed = (
             f"{often} of the last {LATELY} results are of this setting; its leading rivals were "
-            f"tried {', '.join(counts)} {times}, and what is known of them beyond that comes from "
-            "other settings"
+            f"{tried}, and what is known of them{beyond} comes from other settings"
         )
     return {"tried": _tried(beliefs, best), "stayed": stayed, "rivals": rivals}

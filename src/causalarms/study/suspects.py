@@ -5,7 +5,9 @@ of them are near it. The spread is a high quantile of distances from the median,
 units nor offsets matter and far values seen before do not widen it. A change of the system, or an
 intervention played for the first time, is answered a few times only: then others are near. Besides
 the results just before and after it, the first ones of the study are looked at: they are the most
-varied, and a policy that has settled on one intervention does not make all others look strange.
+varied, and a policy that has settled on one intervention does not make all others look strange. For
+the same reason a value of a setting that was hardly played must be far from the others also if no
+setting counts more than a few times.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ MIN_OTHERS = 10  # other values, below which nothing can be said
 NEAR_SPREADS = 2.0  # within which another value is near
 MIN_NEIGHBOURS = 3  # so many others near it make a value ordinary
 ROUNDING = 1e-9  # of the median: a spread below is none
+PER_SETTING = 3  # results of one setting that count, where there are enough others
 MAX_WARNINGS = 5  # at a time
 BLOCK = 25  # results that are compared with nearly the same ones
 WINDOW = 100  # results of the beginning, before and after, whatever the number of rounds
@@ -56,8 +59,8 @@ def suspect(trial: int, node: str, value: float, seen: Seen, *, learned: bool) -
         )
     else:
         message = (
-            f"trial {trial}: {node!r} = {value:g} left out as a probable typing error; it counts "
-            f"once others like it come, or corrected: {command}"
+            f"trial {trial}: {node!r} = {value:g} left out as a probable typing error, until "
+            f"others like it come or it is corrected: {command}"
         )
     return SuspectValue(trial, node, value, *seen, learned, why, command, message)
 
@@ -95,10 +98,20 @@ def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[Sus
     for place, own, others in _results(ledger, places):
         for i in _may_be_far(own, others):
             column = others[:, i]
-            seen = far_from(float(own[i]), column[~np.isnan(column)])
+            known, value = ~np.isnan(column), float(own[i])
+            seen = far_from(value, column[known])
+            if seen is not None:
+                settings = _settings(ledger, place)[known]
+                few = _balanced(column[known], settings)
+                rare = len(few) >= MIN_OTHERS and (settings == 0).sum() < PER_SETTING
+                balanced = far_from(value, few)
+                if balanced is not None:
+                    seen = Seen(min(seen.low, balanced.low), max(seen.high, balanced.high))
+                elif rare:
+                    seen = None
             if seen is not None:
                 trial, node = ledger.order[place], ledger.settings.nodes[i]
-                found.append(suspect(trial, node, float(own[i]), seen, learned=True))
+                found.append(suspect(trial, node, value, seen, learned=True))
     return found
 
 
@@ -178,6 +191,23 @@ def _results(ledger: Ledger, places: Sequence[int]) -> Iterator[tuple[int, Float
         start, own = max(place - WINDOW, 0), place - begin
         others = [first[:start], around[start - begin : own], around[own + 1 : own + 1 + WINDOW]]
         yield place, around[own], np.concatenate(others)
+
+
+def _settings(ledger: Ledger, place: int) -> npt.NDArray[np.int64]:
+    """A number for the setting of each value that `_results` compares with this place: 0 is its."""
+    start = max(place - WINDOW, 0)
+    order, trials = ledger.order, ledger.trials
+    after = range(place + 1, min(place + 1 + WINDOW, len(order)))
+    places = [*range(min(start, WINDOW)), *range(start, place), *after]
+    numbers = {trials[order[place]].intervention: 0}
+    settings = [trials[order[at]].intervention for at in places]
+    return np.array([numbers.setdefault(setting, len(numbers)) for setting in settings])
+
+
+def _balanced(others: FloatArray, settings: npt.NDArray[np.int64]) -> FloatArray:
+    """The first few results of each setting."""
+    kept = [np.flatnonzero(settings == setting)[:PER_SETTING] for setting in np.unique(settings)]
+    return others[np.concatenate(kept)]
 
 
 def _rows(ledger: Ledger, start: int, stop: int) -> FloatArray:

@@ -69,8 +69,9 @@ function found(view, study) {
         <dd>${roughly(view.expected_loss)}</dd>
         <dd class="hint">
           ${known(view.expected_loss)
-            ? html`${study.reward} given up per round, on average, by keeping this setting instead
-              of the truly best one. Stop when that is too little to matter.`
+            ? html`${study.reward} ${study.direction === "maximize" ? "given up" : "too much"} per
+              round, on average, by keeping this setting instead of the truly best one. Stop when
+              that is too little to matter.`
             : "What stopping now would cost is not known."}
         </dd>
       </div>
@@ -111,8 +112,9 @@ function takenBack({ taken_back: found }, study) {
     <div class="scroll" tabindex="0" role="region" aria-label="What is lost if a factor is taken back">
       <table class="worth">
         <caption class="hint">
-          ${study.reward} lost per round if this one factor is taken back to its first level and all
-          others stay; costs are counted. With its 95 % interval.
+          ${study.reward} ${study.direction === "maximize" ? "lost" : "too much"} per round if this
+          one factor is taken back to its first level and all others stay; costs are counted. With
+          its 95 % interval.
         </caption>
         <thead>
           <tr>
@@ -146,7 +148,8 @@ function rivals({ found: { levels }, rivals: list, tried, stayed, low, high }, s
     <div class="scroll" tabindex="0" role="region" aria-label="Its leading rivals">
       <table class="rivals">
         <caption class="hint">
-          This setting was tried ${count(tried, "time")}. Other settings, by what differs from it.
+          This setting was tried ${count(tried, "time")}. Other settings, by what differs from it. Costs
+          count in the probability only.
         </caption>
         <thead>
           <tr>
