@@ -113,6 +113,14 @@ def test_what_mostly_fails_is_no_rival(failing: Path) -> None:
         assert all(found["failing"] < 0.5 for found in study.predict(shown))
 
 
+def test_first_rounds_move_on_from_what_fails() -> None:
+    """Every level is asked for equally often, also if all trials of one of them fail."""
+    study = create(intervenable=["a", "c"])
+    played = play(study, 6, fails="c")
+    assert sum(trial.levels["c"] == "on" for trial in played) == 3
+    assert list(study.history()["state"]).count("told") == 3
+
+
 def test_no_rival_is_better_for_a_risk_that_hardly_differs() -> None:
     """The factor c does nothing, but it fails more rarely by a five-thousandth if it is on."""
     study = create(intervenable=["a", "c"])

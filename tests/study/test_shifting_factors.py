@@ -113,6 +113,17 @@ def test_a_trial_says_which_factors_it_tests() -> None:
     assert any(words.startswith("nothing known is better on average") for words in why)
 
 
+def test_levels_of_factors_that_shift_are_no_mechanisms_of_their_own() -> None:
+    """Claims are tempered by rounds per mechanism, and all levels have the same one."""
+    study, rng = made(), np.random.default_rng(0)
+    for _ in range(12):
+        trial = study.ask()
+        study.tell(trial, {"weather": rng.normal(), "heat": rng.normal(), "yield": rng.normal()})
+    belief = study.policy.belief()
+    assert belief is not None
+    assert belief.rounds_per_mechanism(study.settings.constraints.regimes) == 12
+
+
 def test_the_first_rounds_are_balanced() -> None:
     study = made()
     trials = study.ask(4)

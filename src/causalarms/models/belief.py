@@ -89,6 +89,11 @@ class Belief:
     def n_draws(self) -> int:
         return len(self.draws.order)
 
+    def rounds_per_mechanism(self, regimes: Sequence[int]) -> float:
+        """On average, of what is learned: columns of factors are set, and have no noise."""
+        learned = self.draws.noise_std.any(axis=(0, 1))
+        return float(self.counts[:, learned].sum() / np.array(regimes)[learned].sum())
+
     def first(self, n: int) -> Draws:
         """The first n draws, for computations that take long with each."""
         order, adjacency, weights, intercept, noise_std, by = self.draws
@@ -179,7 +184,7 @@ def recommend(
                 chosen.copy(),
                 found.reward,
                 float(worth.cost[found.row]),
-                tempered(found.probability, belief.counts, allowed.regimes)
+                tempered(found.probability, belief.rounds_per_mechanism(allowed.regimes))
                 if len(rows) > 1
                 else 1.0,
                 found.expected_loss,
@@ -188,16 +193,15 @@ def recommend(
             )
 
 
-def tempered(probability: float, counts: IntArray, regimes: Sequence[int]) -> float:
-    """What a fraction of draws is worth as a probability, given the rounds (R, N) behind them.
+def tempered(probability: float, n: float) -> float:
+    """What a fraction of draws is worth as a probability, given n rounds per mechanism.
 
     After few rounds the draws follow the prior, which knows nothing of this system, and agree more
-    than they should. With n rounds per mechanism on average the fraction counts 1 - (3 / n)^2.
+    than they should. The fraction counts 1 - (3 / n)^2.
 
-    >>> tempered(0.9, np.array([[4, 30], [8, 6]]), [2, 2])
+    >>> tempered(0.9, 12.0)
     0.84375
     """
-    n = float(counts.sum()) / sum(regimes)
     return probability * max(0.0, 1.0 - (TOO_FEW_ROUNDS / max(n, TOO_FEW_ROUNDS)) ** 2)
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from causalarms.arrays import FloatArray, IntArray, Intervention
+from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.limits import MAX_FAILURE_CELLS, MAX_FAILURE_SETS, MAX_FAILURE_SETTINGS
 from causalarms.search.constraints import Constraints
 from causalarms.search.factors import NOT_SET
@@ -213,7 +213,12 @@ class FailureBelief:
         reward = self.lowest if np.isnan(self.told) else self.told
         return self._avoiding[2].at_risk(Risk(rates.probability, float(reward)))
 
-    def _settings(self) -> Intervention:
+    def failed(self) -> Interventions:
+        """The settings that failed, as often as they did, (n, N)."""
+        often = [failed for _, failed in self._counts.values()]
+        return np.repeat(self._settings(), often, axis=0)
+
+    def _settings(self) -> Interventions:
         found = np.frombuffer(b"".join(self._counts), dtype=np.uint8)
         return found.reshape(-1, self._n_nodes)
 

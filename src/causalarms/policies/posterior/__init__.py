@@ -209,8 +209,9 @@ class PosteriorPolicy(Policy):
     ) -> Intervention:
         """Every factor at a level that was played least, or the nearest that is allowed."""
         allowed = self.constraints
-        rows = [*self._system.rounds.recent.regimes(self.n_told), *pending]
-        played = allowed.levels(_rows(rows, self.n_nodes))
+        # what failed is played, too: else a level that always fails would be asked for every time
+        rows = [*self._system.rounds.recent.regimes(self.n_told), *self.failures.failed(), *pending]
+        played = allowed.levels(np.array(rows, dtype=np.uint8).reshape(-1, self.n_nodes))
         levels = []
         for factor, n_levels in enumerate(allowed.factors.levels):
             counts = np.bincount(played[:, factor], minlength=n_levels)
