@@ -4,9 +4,9 @@ The graph is unknown: the policy holds the posterior over orders, parent sets, w
 all mechanisms (`causalarms.posterior`). It decides in one of three ways (`decide`). By quantile, it
 draws the whole system `draws` times in every round and plays the intervention with the highest
 `quantile` of its expected reward over the draws: arms whose upper quantile is below the best are
-never played, and uncertain arms keep being played until their interval shrinks. Next to factors
-that shift nodes it plays by the information ratio (`models/information_ratio`), and by the
-knowledge gradient (`models/knowledge_gradient`) if it is told how large the noise is.
+never played, and uncertain arms keep being played until their interval shrinks. Or it plays by the
+knowledge gradient (`models/knowledge_gradient`), or, next to factors that shift nodes, by the
+information ratio (`models/information_ratio`).
 
 With a detector (`changes/evidence.py`) each round is first predicted from the posterior. A
 mechanism that no longer follows its prediction forgets all rounds from before its change. A few
@@ -368,10 +368,7 @@ def looks_ahead(config: PosteriorConfig, method: str, regimes: Counts) -> bool:
         )
     if decide == KNOWLEDGE_GRADIENT and obstacle:
         raise SettingError(f"decide='knowledge-gradient' {obstacle}; take decide='quantile'")
-    # On 300 systems whose units were guessed it was not better than the quantile by more than
-    # chance; told the units, it has three quarters of the quantile's regret.
-    wanted = decide == KNOWLEDGE_GRADIENT or (decide == AUTO and not config.guesses_units)
-    return wanted and not obstacle
+    return decide in (KNOWLEDGE_GRADIENT, AUTO) and not obstacle
 
 
 def reason_of(chosen: Chosen, scale: float) -> Reason:

@@ -94,7 +94,7 @@ class PosteriorConfig:
     (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions.
     "information-ratio": the one that costs least for what it tells about which is best
     (`models/information_ratio`), of at most 2^12. "auto": "information-ratio" with factors that
-    shift nodes, "knowledge-gradient" if `noise_scale` is told and it can, else "quantile"."""
+    shift nodes, else "knowledge-gradient" if it can."""
     refresh: int = 5
     """After 300 rounds the posterior learns rounds in groups of this size."""
     edge_probability: float | str = 0.5
