@@ -210,10 +210,10 @@ def test_a_test_names_its_nodes_and_its_price() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ([1], "whether 'x1' should"),
-        ([0, 3], "whether 'x0' and 'x3' should"),
-        ([0, 1, 2, 4], "whether 'x0', 'x1', 'x2' and 'x4' should"),
-        ([0, 1, 2, 3, 4], "whether 'x0', 'x1', 'x2' and 2 other nodes should"),
+        ([1], "tests 'x1' at another level"),
+        ([0, 3], "tests 'x0' and 'x3' at other levels"),
+        ([0, 1, 2, 4], "tests 'x0', 'x1', 'x2' and 'x4' at other levels"),
+        ([0, 1, 2, 3, 4], "tests 'x0', 'x1', 'x2' and 2 other nodes at other levels"),
     ],
 )
 def test_a_reason_is_short(changed: list[int], words: str) -> None:
