@@ -89,12 +89,6 @@ class Belief:
     def n_draws(self) -> int:
         return len(self.draws.order)
 
-    def first(self, n: int) -> Draws:
-        """The first n draws, for computations that take long with each."""
-        order, adjacency, weights, intercept, noise_std, by = self.draws
-        part = Draws(order[:n], adjacency[:n], weights[:n], intercept[:n], noise_std[:n])
-        return part if by is None else part._replace(by=by[:n])
-
     def expected(self, rows: Interventions) -> FloatArray:
         """Expected value of every node under every draw, (n, rows, N)."""
         return np.stack([_expected(self.draws, d, rows) for d in range(self.n_draws)])
@@ -241,7 +235,7 @@ def belief_given_graph(
     weights = draw_weights(np.ascontiguousarray(gram), prior, edges, scales, cells, random)
     drawn = Draws(np.repeat(order[None], n, axis=0), edges, *weights)
     return Belief(
-        in_units_of_data(units, drawn, regimes),
+        drawn.in_units_of_data(units, regimes),
         adjacency.astype(float),
         gram[:, :, -1, -1].astype(np.int64),
         starts,
@@ -345,7 +339,7 @@ def candidates(belief: Belief, reward: int, allowed: Constraints) -> Interventio
         return allowed.interventions(MAX_COMPARED)
     # Not in all draws: each is a search of its own, and `recommend` adds the neighbours of the
     # best.
-    found = best_of_each(belief.first(SEARCHED_DRAWS), reward, allowed)
+    found = best_of_each(belief.draws.first(SEARCHED_DRAWS), reward, allowed)
     # What happens without any switch is what people compare a recommendation with.
     natural = np.zeros((1, allowed.n_nodes), dtype=np.uint8)
     rows = np.unique(np.concatenate([found, natural]), axis=0)
@@ -358,21 +352,6 @@ def summary(values: FloatArray) -> Summary:
     mean = np.asarray(values.mean(axis=0))
     # a few far draws can move the mean out of the interval: widen it to contain the mean
     return Summary(mean, np.minimum(low, mean), np.maximum(high, mean))
-
-
-def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) -> Draws:
-    """Draws in units of the prior, converted; `regimes` (N,) says how many each node has."""
-    if units.trivial:
-        return draws
-    weights = units.weights(draws.weights)
-    intercept = units.intercept(draws.intercept, weights)
-    if regimes is not None:  # the shift of the units is not an intercept of a missing regime
-        intercept = np.where(draws.existing(regimes), intercept, 0.0)
-    return draws._replace(
-        weights=weights,
-        intercept=intercept,
-        noise_std=draws.noise_std * units.scale,
-    )
 
 
 def best_of_each(draws: Draws, reward: int, allowed: Constraints) -> Interventions:

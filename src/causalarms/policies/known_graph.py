@@ -23,7 +23,7 @@ from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_AT_RISK
 from causalarms.models.belief import Belief
-from causalarms.models.quantile import most_optimistic
+from causalarms.models.draws import most_optimistic
 from causalarms.policies.base import EXPLOIT, Pending, Policy, Reason, Suggestion, suggestion_of
 from causalarms.posterior.base import Draws
 from causalarms.search.best import best_intervention

@@ -284,13 +284,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         found = self.posterior_.draw(generator(random_state), n)
-        weights = self._units.weights(found.weights)
-        intercept = self._units.intercept(found.intercept, weights)
-        return found._replace(
-            weights=weights,
-            intercept=np.where(found.existing(self._roots.system_regimes), intercept, 0.0),
-            noise_std=found.noise_std * self._units.scale,
-        )
+        return found.in_units_of_data(self._units, self._roots.system_regimes)
 
     def check_mechanisms(
         self, rounds: Rounds, factors: FactorLevels | None = None

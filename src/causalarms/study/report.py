@@ -28,7 +28,6 @@ from causalarms.models.belief import (
     recommend,
     summary,
 )
-from causalarms.models.context import given_context
 from causalarms.models.failures import MOSTLY
 from causalarms.policies.base import Policy
 from causalarms.posterior.dag import LIKELY
@@ -94,9 +93,8 @@ class Beliefs:
             return self
         every = [nodes.index(node) for node in self.settings.context]
         known = {nodes.index(node): value for node, value in context.items()}
-        return replace(
-            self, belief=replace(belief, draws=given_context(belief.draws, every, known))
-        )
+        draws = belief.draws.given_context(every, known)
+        return replace(self, belief=replace(belief, draws=draws))
 
     def to_maximise(self, reward: Any) -> Any:
         """A reward of the user as the policy maximises it; called again, the user's."""

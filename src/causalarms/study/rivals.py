@@ -58,7 +58,7 @@ def rivals_of(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Ri
     else:
         rows = allowed.interventions(MAX_RATIOS)
     rows = working(rows[(rows != chosen).any(axis=1)], allowed)
-    few = replace(belief, draws=belief.first(DRAWS_OF_RIVALS))
+    few = replace(belief, draws=belief.draws.first(DRAWS_OF_RIVALS))
 
     def ahead(believed: Belief, rows: Interventions) -> FloatArray:
         both = np.vstack([chosen[None], rows])

@@ -6,7 +6,7 @@ draws the whole system `draws` times in every round and plays the intervention w
 `quantile` of its expected reward over the draws: arms whose upper quantile is below the best are
 never played, and uncertain arms keep being played until their interval shrinks. Or it plays by the
 knowledge gradient (`models/knowledge_gradient`), or, next to factors that shift nodes, by the
-information ratio (`models/information_ratio`).
+information ratio (`models/draws`).
 
 With a detector (`changes/evidence.py`) each round is first predicted from the posterior. A
 mechanism that no longer follows its prediction forgets all rounds from before its change. A few
@@ -42,8 +42,7 @@ from causalarms.changes.detector import PREDICTION, Detector, starts_after
 from causalarms.errors import SettingError, TooEarlyError
 from causalarms.limits import MAX_RATIOS, MAX_TABLE_NODES
 from causalarms.models.belief import Belief, Recommendation, recommend
-from causalarms.models.context import given_context
-from causalarms.models.information_ratio import least_ratio
+from causalarms.models.draws import least_ratio, most_optimistic
 from causalarms.models.knowledge_gradient import (
     AverageRewards,
     Chosen,
@@ -53,7 +52,6 @@ from causalarms.models.knowledge_gradient import (
     early_round,
     late_round,
 )
-from causalarms.models.quantile import most_optimistic
 from causalarms.policies.base import (
     BELIEF_DRAWS,
     EXPLOIT,
@@ -244,7 +242,7 @@ class PosteriorPolicy(Policy):
         if not context:
             return draws
         known = {node: x - float(system.rounds.origin[node]) for node, x in context.items()}
-        return given_context(draws, self.config.context, known)
+        return draws.given_context(self.config.context, known)
 
     def _by_knowledge_gradient(
         self, rng: np.random.Generator, pending: Sequence[Intervention]

@@ -21,7 +21,7 @@ from causalarms.checks import as_sequence, choice, fraction, integer, optional
 from causalarms.errors import SettingError, shown
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
 from causalarms.limits import EXACT_BYTES, MAX_EXACT_NODES
-from causalarms.models.belief import Belief, in_units_of_data
+from causalarms.models.belief import Belief
 from causalarms.policies.posterior.rounds import (
     DESIGNED_ROUNDS,
     UNITS_AGAIN,
@@ -93,7 +93,7 @@ class PosteriorConfig:
     reward and whose result together are worth most to the rounds that follow
     (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions.
     "information-ratio": the one that costs least for what it tells about which is best
-    (`models/information_ratio`), of at most 2^12. "auto": "information-ratio" with factors that
+    (`models/draws`), of at most 2^12. "auto": "information-ratio" with factors that
     shift nodes, else "knowledge-gradient" if it can."""
     refresh: int = 5
     """After 300 rounds the posterior learns rounds in groups of this size."""
@@ -333,14 +333,14 @@ class LearnedSystem(HasState):
     def _of_data(self, drawn: Draws) -> Draws:
         if self.units is None:
             return drawn
-        return in_units_of_data(self.units, drawn, self.regimes)
+        return drawn.in_units_of_data(self.units, self.regimes)
 
     def belief(self, rng: np.random.Generator, draws: int, starts: IntArray) -> Belief | None:
         if self.units is None:
             return None
         moved = Units(shift=self.units.shift + self.rounds.origin, scale=self.units.scale)
         return Belief(
-            in_units_of_data(moved, self.posterior.draw(rng, draws), self.regimes),
+            self.posterior.draw(rng, draws).in_units_of_data(moved, self.regimes),
             self.posterior.edge_probability,
             self.rounds.counts,
             starts,
