@@ -20,6 +20,7 @@ from causalarms.posterior.roots import root_names
 from causalarms.service import records
 from causalarms.study import Study, report
 from causalarms.study.effects import effects, reward_effects, with_roots
+from causalarms.study.explain import model_checks
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs
@@ -253,7 +254,7 @@ def checks_view(views: Views) -> records.Checks:
     """The slowest view: computed after the others."""
     answer = records.Checks(views.as_of, "", [], views.left_out, views.problem)
     try:
-        answer.checks = report.model_checks(views.beliefs)
+        answer.checks = model_checks(views.beliefs)
     except TooEarlyError as error:
         answer.why = str(error)
     except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:

@@ -1,4 +1,4 @@
-"""Why a trial was suggested, from what the policy believed when it was asked.
+"""Why a trial was suggested, by what the policy believed then, and whether its model fits.
 
 To first order the uncertainty of an expected reward is a sum over mechanisms: the effect of node i
 on the reward (its flow) times the uncertainty of what its mechanism gives. It says what another
@@ -7,19 +7,24 @@ round would teach.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from causalarms.arrays import FloatArray, Interventions
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
 from causalarms.errors import NotAskedError
 from causalarms.files import shown_number
-from causalarms.models.belief import Belief, candidates, working
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
+from causalarms.models.belief import Belief, candidates, edge_weights, likely_graph, working
 from causalarms.policies.base import Policy
+from causalarms.posterior.dag import LIKELY
+from causalarms.sem.factors import NamedFactors
 from causalarms.study.ledger import Ledger
 from causalarms.study.records import (
     CarryingEdge,
+    Check,
     DoubtfulMechanism,
     Explanation,
     Interval,
@@ -146,7 +151,7 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
         value = float(beliefs.expected(rival[None])[0][0, reward])
         levels = settings.named.levels(regimes)
         found["runner_up"] = RunnerUp(levels, settings.named.switched(regimes), value)
-        tried = int((beliefs.regimes == rival).all(axis=1).sum())
+        tried = beliefs.tried(rival)
         often = f"{tried} time{'' if tried == 1 else 's'}"
         text.append(
             f"The nearest rival ({in_words(levels)}), tried {often} before, has "
@@ -230,3 +235,95 @@ def _mechanisms(
         if before[node] > 0
     ]
     return found, float(np.sqrt(total)), float(np.sqrt(after.sum()))
+
+
+# -- does the model fit? ---------------------------------------------------------------------------
+
+DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
+
+
+class _Fitted(NamedTuple):
+    """The mechanisms to check, of all nodes of the system; a free node has one per level."""
+
+    by: IntArray  # (M,), the node whose regime each follows
+    adjacency: BoolArray  # (R, M, M)
+    weights: FloatArray  # (R, M, M)
+    known: BoolArray  # (R, M)
+
+
+def _fitted(belief: Belief, named: NamedFactors) -> _Fitted:
+    """As most draws have them; a node is free here if it is in more than half of them."""
+    graph = likely_graph(belief, named.system_nodes, named.regimes)
+    by, draws = np.arange(len(named.system_nodes)), belief.draws
+    if draws.by is None:
+        return _Fitted(by, graph.adjacency, graph.weights, graph.known)
+    adjacency, weights, known = graph.adjacency.copy(), graph.weights.copy(), graph.known.copy()
+    for node in range(named.n_measured):
+        followed, often = np.unique(draws.by[:, node], return_counts=True)
+        by[node] = followed[np.argmax(often)] if often.max() > LIKELY * belief.n_draws else node
+        if by[node] == node:
+            continue
+        free = draws.by[:, node] == by[node]
+        part = draws._replace(
+            adjacency=draws.adjacency[free][..., [node]], weights=draws.weights[free][..., [node]]
+        )
+        adjacency[:, :, node] = part.adjacency.mean(axis=0)[..., 0] > LIKELY
+        weights[:, :, node] = edge_weights(part).mean[..., 0]
+        known[:, node] = graph.known[:, by[node]]
+    return _Fitted(by, adjacency, weights, known)
+
+
+def model_checks(beliefs: Beliefs) -> list[Check]:
+    """One per mechanism with complete rounds since its last change."""
+    starts, named = beliefs.known.starts, beliefs.settings.named
+    by, adjacency, weights, known = _fitted(beliefs.known, named)
+    values = np.array(
+        [
+            np.append(x, named.values(row))
+            for x, row in zip(beliefs.values, beliefs.regimes, strict=True)
+        ]
+    )
+    found = []
+    for regime, node in np.argwhere(known[:, : named.n_measured]).tolist():
+        only = np.zeros_like(known)
+        only[regime, node] = True
+        start = int(starts[regime if by[node] == node else 0, node])
+        rounds = start + np.flatnonzero(~np.isnan(beliefs.values[start:]).any(axis=1))
+        regimes = beliefs.regimes[rounds][:, by]
+        if not (regimes[:, node] == regime).any():
+            continue  # a switch that this study never moves, or nothing complete
+        (check,) = check_mechanisms(
+            values[rounds], regimes, named.system_nodes, adjacency, weights, only
+        )
+        found.append(
+            Check(
+                node=named.nodes[node],
+                regime=named.regime_name(int(by[node]), regime),
+                rounds=check.n_samples,
+                verdict=_verdict(check),
+                doubtful=bool(_doubts(check)),
+            )
+        )
+    return found
+
+
+def _verdict(check: MechanismCheck) -> str:
+    """What the tests of one mechanism mean."""
+    if math.isnan(check.explained):
+        return "constant: there is nothing to explain"
+    percent = 100 * max(check.explained, 0)
+    causes = f"its causes explain {percent:.0f} % of the variance"
+    words = [causes if percent >= 0.5 else "no cause known"]
+    words += _doubts(check) or ["nothing speaks against a linear Gaussian mechanism"]
+    return "; ".join(words)
+
+
+def _doubts(check: MechanismCheck) -> list[str]:
+    words = []
+    if check.steady_p < DOUBT:
+        words.append("it is not the same in all of its rounds: it seems to have changed")
+    if check.linear_p < DOUBT:
+        words.append("the effect of its causes looks bent, not linear: predictions may be off")
+    if check.gaussian_p < DOUBT:
+        words.append("residuals are not Gaussian (outliers, skew): intervals may be too narrow")
+    return words
