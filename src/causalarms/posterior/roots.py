@@ -56,29 +56,6 @@ def chances_of(named: NamedFactors, context: Sequence[str]) -> FloatArray:
     return np.where(np.isin(named.nodes, context), 0.0, named.chances)
 
 
-def first_columns(named: NamedFactors) -> list[int]:
-    """Of every factor that shifts nodes: all its columns act on a node, or none does."""
-    return [int(np.argmax(named.bits == 1 << root)) for root in range(len(named.shifting))]
-
-
-def root_names(named: NamedFactors) -> list[str]:
-    """Of factors that shift nodes, in the graph: the factor's own unless a node is called so."""
-    return [named.shown[named.n_measured + c] for c in first_columns(named)]
-
-
-def root_steps(named: NamedFactors, levels: Sequence[int] | None = None) -> FloatArray:
-    """By how much every column moves from the first level of its factor to the last, (F, C).
-
-    `levels`: to these instead, a number for every factor.
-    """
-    steps = np.zeros((len(named.shifting), len(named.columns)))
-    for root, at in enumerate(named.shifting):
-        codes = named.factors[at].codes
-        own = named.bits == 1 << root
-        steps[root, own] = codes[-1 if levels is None else levels[at]] - codes[0]
-    return steps
-
-
 class BetweenNodes:
     """What a posterior says of edges between measured nodes, whatever factors act on them."""
 
@@ -128,7 +105,7 @@ class Roots:
         }
         shifting = {name: {"levels": levels} for name, levels in factors.levels.items()}
         self.named = NamedFactors.of({**switches, **shifting}, nodes)
-        self.names = (*nodes, *root_names(self.named))
+        self.names = (*nodes, *self.named.root_names)
         self.system_nodes = self.named.system_nodes
         self.system_regimes = self.named.regimes
         self.regimes = np.append(regimes, np.ones(self.n_roots, dtype=np.int64))
@@ -151,8 +128,7 @@ class Roots:
     @cached_property
     def _kept(self) -> list[int]:
         """The nodes of the system that are shown: those measured, and one column per factor."""
-        first = [] if self.named is None else first_columns(self.named)
-        return [*range(self.n_measured), *(self.n_measured + c for c in first)]
+        return [*range(self.n_measured), *([] if self.named is None else self.named.roots)]
 
     def rounds(self, rounds: Rounds, factors: FactorLevels | None) -> Rounds:
         """What was measured and set: values and regimes of all nodes of the system."""
@@ -232,7 +208,7 @@ class Roots:
         found = self.shown(weights).copy()
         if self.named is not None:
             n = self.n_measured
-            found[:, n:, :n] = root_steps(self.named) @ weights[: len(found), n:, :n]
+            found[:, n:, :n] = self.named.root_steps() @ weights[: len(found), n:, :n]
         return found
 
     def intercept(self, intercept: FloatArray, weights: FloatArray) -> FloatArray:

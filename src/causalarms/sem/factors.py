@@ -168,6 +168,32 @@ class NamedFactors:
         return np.array(found, dtype=np.int64)
 
     @cached_property
+    def roots(self) -> list[int]:
+        """The first column of each factor of `shifting`, as a node of the system.
+
+        It stands for all columns of the factor: all of them act on a node, or none does.
+        """
+        first = [int(np.argmax(self.bits == 1 << root)) for root in range(len(self.shifting))]
+        return [self.n_measured + column for column in first]
+
+    @property
+    def root_names(self) -> list[str]:
+        """What they are called in the graph: like the factor, unless a node is."""
+        return [self.shown[at] for at in self.roots]
+
+    def root_steps(self, levels: Sequence[int] | None = None) -> FloatArray:
+        """By how much every column moves from the first level of its factor to the last, (F, C).
+
+        `levels`: to these instead, a number for every factor.
+        """
+        steps = np.zeros((len(self.shifting), len(self.columns)))
+        for root, at in enumerate(self.shifting):
+            codes = self.factors[at].codes
+            own = self.bits == 1 << root
+            steps[root, own] = codes[-1 if levels is None else levels[at]] - codes[0]
+        return steps
+
+    @cached_property
     def is_pair(self) -> BoolArray:
         """Which columns stand for two factors, (C,)."""
         return np.array([len(column.factors) == 2 for column in self.columns], dtype=bool)

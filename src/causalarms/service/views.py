@@ -16,7 +16,6 @@ from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import edge_weights
 from causalarms.pictures.layout import layered_layout
-from causalarms.posterior.roots import root_names
 from causalarms.service import records
 from causalarms.study import Study, report
 from causalarms.study.effects import effects, reward_effects, with_roots
@@ -96,7 +95,7 @@ def best_view(beliefs: Beliefs, as_of: int) -> records.Best:
 def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
     """Every edge with a probability above zero; the request says which to show."""
     named = beliefs.settings.named
-    nodes = (*named.nodes, *root_names(named))
+    nodes = (*named.nodes, *named.root_names)
     kinds = [_kind(node, i, beliefs.settings) for i, node in enumerate(nodes)]
     roots = [i for i, kind in enumerate(kinds) if kind != "measured"]
     try:
@@ -192,7 +191,7 @@ def _nodes(
     beliefs: Beliefs, layout: Layout, kinds: list[records.NodeKind], known: list[list[bool]]
 ) -> list[records.GraphNode]:
     """`known` says per node and regime whether there is data."""
-    named, roots = beliefs.settings.named, root_names(beliefs.settings.named)
+    named, roots = beliefs.settings.named, beliefs.settings.named.root_names
     regimes = [
         [named.regime_name(i, regime) for regime in range(int(count))]
         for i, count in enumerate(named.regimes[: named.n_measured])

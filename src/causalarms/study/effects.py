@@ -22,7 +22,6 @@ from causalarms.files import shown_probability
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import Belief, at_levels, level_by_level, likely_graph, summary
 from causalarms.posterior.base import Draws
-from causalarms.posterior.roots import first_columns, root_names, root_steps
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import Counts
 from causalarms.study.records import Effect, Interval, Remark
@@ -48,7 +47,7 @@ def graph_with_roots(
     """
     named = settings.named
     roots, regimes, parts = with_roots(belief, named, intervention)
-    names = root_names(named)
+    names = named.root_names
     graph = likely_graph(roots, (*named.nodes, *names), regimes, parts)
     setting = () if intervention is None else (setting_name(named, intervention),)
     return replace(graph, regime_names=setting, factors=tuple(names), context=settings.context)
@@ -74,11 +73,10 @@ def with_roots(
     belief: Belief, named: NamedFactors, intervention: Sequence[int] | None = None
 ) -> Rooted:
     """The same belief with one node for all columns of a factor."""
-    n = named.n_measured
-    first = [n + column for column in first_columns(named)]
+    n, first = named.n_measured, named.roots
     kept = [*range(n), *first]
     levels = None if intervention is None else named.numbers_of(intervention)
-    steps = root_steps(named, levels)
+    steps = named.root_steps(levels)
     regimes = named.regimes[kept].copy()
     regimes[n:] = 1
     r = int(regimes.max())  # columns have more regimes than nodes, and roots have one
@@ -157,13 +155,13 @@ def _free_effects(
 ) -> list[tuple[IntArray, int, int, FloatArray]]:
     """The draws in which a root gives a node its mechanisms, and what its level adds there.
 
-    Of every such root and node; `levels` as in `root_steps`.
+    Of every such root and node; `levels` as in `NamedFactors.root_steps`.
     """
     assert belief.draws.by is not None
     n, found = named.n_measured, []
     base = [0] * len(named.factors)
-    for root, (at, column) in enumerate(zip(named.shifting, first_columns(named), strict=True)):
-        free = belief.draws.by[:, :n] == n + column
+    for root, (at, column) in enumerate(zip(named.shifting, named.roots, strict=True)):
+        free = belief.draws.by[:, :n] == column
         level = len(named.factors[at].levels) - 1 if levels is None else levels[at]
         rows = named.numbers.interventions([base, [*base[:at], level, *base[at + 1 :]]])
         for node in np.flatnonzero(free.any(axis=0)).tolist():
@@ -256,7 +254,7 @@ def _acts_on(belief: Belief, named: NamedFactors) -> list[dict[str, float]]:
     """By factor, the probability that it acts on each node; a mechanism per level is told."""
     n = named.n_measured
     if belief.draws.by is None:
-        chance = belief.edge_probability.max(axis=0)[[n + c for c in first_columns(named)], :n]
+        chance = belief.edge_probability.max(axis=0)[named.roots, :n]
     else:
         chance = with_roots(belief, named).belief.edge_probability.max(axis=0)[n:, :n]
     rows = dict(zip(named.shifting, chance.tolist(), strict=True))
@@ -273,8 +271,8 @@ def _changes_answers(belief: Belief, named: NamedFactors) -> list[dict[str, floa
     by, n = belief.draws.by, named.n_measured
     found = [dict[str, float]() for _ in named.factors]
     if by is not None:
-        for at, column in zip(named.shifting, first_columns(named), strict=True):
-            chance = (by[:, :n] == n + column).mean(axis=0)
+        for at, column in zip(named.shifting, named.roots, strict=True):
+            chance = (by[:, :n] == column).mean(axis=0)
             found[at] = dict(zip(named.nodes, chance.tolist(), strict=True))
     return found
 
