@@ -43,6 +43,11 @@ class Draws(NamedTuple):
         regimes = row.astype(np.int64)
         return np.tile(regimes, (len(self.order), 1)) if self.by is None else regimes[self.by]
 
+    def played(self, row: Intervention) -> FloatArray:
+        """Weights of the mechanisms an intervention plays, (n, N, N) as [draw, parent, child]."""
+        seen = self.in_force(row)[:, None, None, :]
+        return np.take_along_axis(self.weights, seen, axis=1)[:, 0]
+
     def mechanism(self, node: int, row: Intervention) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What a node follows under an intervention: weights (n, N), intercept and noise (n,)."""
         if self.by is None:

@@ -98,9 +98,7 @@ def with_roots(
         often = _often(adjacency[:, 0], None if parts is None else parts[:, kept], belief.n_draws)
         counted = np.arange(n if intervention is None else 0, len(kept))[:, None]
         probability[0, counted, changed] = often[counted, changed]
-    place = np.full(len(named.system_nodes), -1)
-    place[kept] = np.arange(len(kept))
-    order = np.array([[place[i] for i in row if place[i] >= 0] for row in draws.order])
+    order = np.array([[kept.index(i) for i in row if i in kept] for row in draws.order.tolist()])
     mean, std = draws.intercept[:, :r, kept], draws.noise_std[:, :r, kept]
     counts = belief.counts[:r, kept]
     counts[0, n:] = belief.counts[:, first].sum(axis=0)  # at any of its levels
@@ -348,16 +346,12 @@ def least_certain_effect(
 
     In words that follow "least certain is"; "" if all of it is certain.
     """
-    n, draws = named.n_measured, belief.draws
-    chosen = intervention[:n].astype(np.int64)
-    if draws.by is not None:
-        draws = at_levels(draws, draws.in_force(intervention))
-    # (child, draws, parent): the weights in force
-    weights = draws.weights[:, chosen, :, np.arange(n)]
-    inner = weights[:, :, :n].transpose(1, 2, 0)  # (draws, parent, child)
+    n = named.n_measured
+    weights = belief.draws.played(intervention)[:, :, :n]
+    inner = weights[:, :n]
     unit = np.eye(n)[reward][:, None]
     flow = np.linalg.solve(np.eye(n) - inner, np.tile(unit, (len(inner), 1, 1)))[:, :, 0]
-    added, acts = _added(belief, named, intervention, weights[:, :, n:])
+    added, acts = _added(belief, named, intervention, weights[:, n:].transpose(2, 0, 1))
     best, found = 0.0, ""
     for root, at in enumerate(named.shifting):
         spread = (added[root] * flow.T).std(axis=1)

@@ -129,8 +129,8 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
 def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, Any]:
     settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
     mean, low, high = (part[0] for part in beliefs.expected(a))
-    weights = _mean_weights(belief, a[0])
-    flow = _flow(belief, a[0], reward)
+    played = belief.draws.played(a[0])
+    weights, flow = played.mean(axis=0), _flow(played, belief.draws.order, reward)
     mechanisms, before, after = _mechanisms(beliefs, a[0], mean, flow)
     span = high[reward] - low[reward]
     expected = [shown_number(part[reward], span) for part in (mean, low, high)]
@@ -172,24 +172,13 @@ def _rival(beliefs: Beliefs, a: Interventions) -> Interventions | None:
     return rows[int(np.argmax(allowed.worth(rows).net(mean)))]
 
 
-def _mean_weights(belief: Belief, a: Interventions) -> FloatArray:
-    """Weights of the mechanisms played, averaged over the draws, [parent, child]."""
-    each = [belief.draws.mechanism(node, a)[0].mean(axis=0) for node in range(len(a))]
-    return np.stack(each, axis=1)
-
-
-def _flow(belief: Belief, a: Interventions, reward: int) -> FloatArray:
+def _flow(weights: FloatArray, orders: IntArray, reward: int) -> FloatArray:
     """What a unit more of every node does to the reward, averaged over the draws, (N,)."""
-    draws, size = belief.draws, len(a)
-    total = np.zeros(size)
-    for d, (order, weights) in enumerate(zip(draws.order, draws.weights, strict=True)):
-        seen = enumerate(draws.seen(d, a))
-        chosen = np.stack([weights[regime, :, node] for node, regime in seen], axis=1)
-        flow = np.zeros(size)
+    flow = np.zeros(orders.shape)
+    for of_draw, chosen, order in zip(flow, weights, orders, strict=True):
         for node in order[::-1]:
-            flow[node] = float(node == reward) + chosen[node] @ flow
-        total += flow
-    return total / belief.n_draws
+            of_draw[node] = float(node == reward) + chosen[node] @ of_draw
+    return np.asarray(flow.mean(axis=0))
 
 
 def _edges(
