@@ -18,7 +18,7 @@ from causalarms.posterior.estimator import SCALES_WITH_FACTORS
 from causalarms.posterior.prior import MechanismPrior
 from causalarms.sem.factor import SHIFT, Factor
 from causalarms.sem.factors import ACTING_PROBABILITY
-from causalarms.tables.levels import factor_levels
+from causalarms.tables.cells import factor_levels
 
 NODES = ("weather", "heat", "yield")
 

@@ -50,7 +50,7 @@ from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing, node_index
 from causalarms.statistics.dataset import Dataset, Moments
 from causalarms.statistics.units import Units, noise_units
-from causalarms.tables.levels import FactorLevels, factor_levels
+from causalarms.tables.cells import FactorLevels, factor_levels
 from causalarms.tables.rounds import columns_of
 
 OUTSIDE_CORE = 8  # a fit has more time than a round of a study

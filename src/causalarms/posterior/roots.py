@@ -19,7 +19,7 @@ from causalarms.posterior.base import Posterior
 from causalarms.posterior.prior import FactorColumns
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import Counts
-from causalarms.tables.levels import FactorLevels, refuse_names_of_nodes
+from causalarms.tables.cells import FactorLevels, refuse_names_of_nodes
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -81,7 +81,7 @@ class Roots:
     regimes   how many each of them has, (N,)
     factors   the levels of the rounds; None: there are none, and nothing is to be translated
 
-    >>> from causalarms.tables.levels import factor_levels
+    >>> from causalarms.tables.cells import factor_levels
     >>> roots = Roots(("a", "b"), np.array([1, 1]), factor_levels({"load": [1, 2, 4]}))
     >>> roots.names, roots.system_nodes
     (('a', 'b', 'load'), ('a', 'b', 'do:load', 'do:load.2'))

@@ -26,10 +26,12 @@ from causalarms.sem.regimes import (
     node_names,
     regime_counts,
 )
-from causalarms.tables.cells import Cells, Columns, is_nan
-from causalarms.tables.levels import (
+from causalarms.tables.cells import (
+    Cells,
+    Columns,
     FactorLevels,
     factor_levels,
+    is_nan,
     numbers_of_text,
     refuse_names_of_nodes,
 )
