@@ -104,7 +104,9 @@ def as_past_rounds(
 
 
 def as_context(given: Any, settings: Settings) -> dict[str, float]:
-    """Values of nodes that are context, as far as they are known before a trial."""
+    """Values of nodes that are context, as far as they are known before a trial; None: none is."""
+    if given is None:
+        return {}
     if not isinstance(given, Mapping):
         raise StudyError(f"context is a value per node, not {shown(given)}")
     found = {}

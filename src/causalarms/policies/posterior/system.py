@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
-from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
-from causalarms.changes.predictive import predictive_scores
+from causalarms.arrays import BoolArray, FloatArray, IntArray
+from causalarms.changes.detector import Alarm, Detector
+from causalarms.changes.predictive import PredictiveView
 from causalarms.checks import as_sequence, choice, fraction, integer, optional
 from causalarms.errors import SettingError, shown
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
@@ -403,46 +403,3 @@ class LearnedSystem(HasState):
             self.rounds.take_back(regime, node, after=after, last=last, made=made)
             self.posterior.retire(regime, node)
             self.rounds.forget(regime, node, after=after)
-
-
-class PredictiveView(View):
-    """Each round as predicted from the moments of all rounds before it, in units of the noise."""
-
-    def __init__(
-        self,
-        units: Units,
-        origin: FloatArray,
-        moments: Moments,
-        predictors: BoolArray,  # (N, N) as [node, predictor]
-        tested: BoolArray,  # (N,)
-        noise_mean: FloatArray,  # (R, N), nan if unknown, as below
-        noise_std: FloatArray,
-    ) -> None:
-        super().__init__(moments.n_regimes)
-        self._units = units
-        self._origin = origin
-        self._moments = moments
-        self._predictors = predictors
-        self._tested = tested
-        self._noise_mean = noise_mean
-        self._noise_std = noise_std
-
-    @property
-    def offers(self) -> tuple[str, ...]:
-        return (PREDICTION,)
-
-    def scaled(self, values: FloatArray) -> FloatArray:
-        return self._units.apply(values - self._origin)
-
-    def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
-        scale = self._units.scale
-        scores, stds = predictive_scores(
-            self._moments.in_units(self._units).gram,
-            self._predictors,
-            self._tested,
-            intervention,
-            self.scaled(values),
-            self._noise_mean / scale,
-            (self._noise_std / scale) ** 2,
-        )
-        return Prediction(scores, stds, self._predictors)
