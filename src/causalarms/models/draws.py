@@ -79,15 +79,12 @@ def most_optimistic(
     # the tables hold own regimes only: draws with `by` take the rows, or the search
     if draws.by is None and n_interventions(regimes) <= 2**MAX_TABLE_NODES:
         tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
-        if allowed.free:  # the index of a column is that of its intervention
-            arms, worth = np.arange(tables.shape[1]), Worth(np.zeros(tables.shape[1]))
-        else:
-            arms, worth = allowed_arms(allowed)
-            tables = np.ascontiguousarray(tables[:, arms])
+        arms = allowed_arms(allowed)
+        tables, worth = arms.columns(tables), arms.worth
         upper = worth.net(upper_values(tables, rank))
 
         def row(at: int) -> Intervention:
-            return intervention_of(int(arms[at]), n_nodes, regimes)
+            return intervention_of(int(arms.indices[at]), n_nodes, regimes)
 
         return next_to_average(tables, worth, int(np.argmax(upper)), rank, row)
     if allowed.count(MAX_ROWS) is not None:

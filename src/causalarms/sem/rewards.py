@@ -240,12 +240,23 @@ class Arms(NamedTuple):
     indices: IntArray
     worth: Worth
 
+    def columns(self, table: FloatArray) -> FloatArray:
+        """Theirs, of a table with a column for every intervention."""
+        if len(self.indices) == table.shape[-1]:
+            return table
+        return np.ascontiguousarray(table[..., self.indices])
+
 
 @lru_cache(maxsize=16)
 def allowed_arms(allowed: Constraints) -> Arms:
     """Remembered: the same constraints are asked about every round."""
+    regimes = regimes_of(allowed.regimes, allowed.n_nodes)
+    if allowed.free:
+        check_enumerable(allowed.n_nodes, regimes)
+        n_arms = regimes.n_interventions
+        return Arms(np.arange(n_arms), Worth(np.zeros(n_arms)))
     rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
-    index = index_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
+    index = index_of(rows, regimes)
     # listed by levels, which is another order if a factor acts on several nodes
     order = np.argsort(index)
     return Arms(index[order], allowed.worth(rows).of(order))

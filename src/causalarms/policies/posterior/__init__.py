@@ -256,13 +256,12 @@ class PosteriorPolicy(Policy):
             )
             return Suggestion(first, EXPLORE, why=Reason("first two"))
         scale, zero = system.scale_of(self.reward), system.in_data(0.0, self.reward)
-        arms, worth = (None, None) if allowed.free else allowed_arms(allowed)
+        arms = allowed_arms(allowed)
         last_alarm = self.alarms[-1].round if self.alarms else 0
         asked = Situation(
             reward=self.reward,
             regimes=self.regimes,
-            arms=arms,
-            worth=None if worth is None else worth.in_units(scale, zero),
+            arms=arms._replace(worth=arms.worth.in_units(scale, zero)),
             pending=_rows(pending, self.n_nodes),
             recent=recent.regimes(RECENT_ROUNDS),
             age=self.n_told - last_alarm + len(pending),
