@@ -24,6 +24,7 @@ from causalarms.errors import ModelError, SettingError
 from causalarms.limits import MAX_REGIMES
 from causalarms.models.linear import MechanismWeights
 from causalarms.sem.regimes import Counts, existing
+from causalarms.state import HasState
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.units import Units
 
@@ -292,7 +293,7 @@ def checked_alarms(
 # The stationary case: nothing ever changes.
 
 
-class NoChange(Detector):
+class NoChange(HasState, Detector):
     """A detector that never alarms, for any number of nodes."""
 
     watches = False
@@ -310,12 +311,6 @@ class NoChange(Detector):
         return []
 
     def forget(self, regime: int, node: int) -> None:
-        pass
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
         pass
 
     def check_fits(self, n_nodes: int, n_regimes: int) -> None:

@@ -209,7 +209,7 @@ def gaussian_gain(samples: int, total: float, square: float, variance: float) ->
 # is learned again. The covariance of `window` samples of N nodes is singular unless window > N.
 
 
-class WholeGraphRatio(Detector):
+class WholeGraphRatio(HasState, Detector):
     """Alarm where the log likelihood ratio exceeds `threshold` per sample and node.
 
     It remembers nothing: recent rounds are the policy's.
@@ -250,12 +250,6 @@ class WholeGraphRatio(Detector):
         return [Alarm(round_, ANY, ANY, round_ - self.window, statistic, self.threshold)]
 
     def forget(self, regime: int, node: int) -> None:
-        pass
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
         pass
 
     def statistic(self, recent: FloatArray, mean: FloatArray, covariance: FloatArray) -> float:
