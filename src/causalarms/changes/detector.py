@@ -124,7 +124,7 @@ class _ModelView(View):
 
 
 class DatasetView(_ModelView):
-    """Of a policy that keeps all rounds."""
+    """The view of a policy that keeps all rounds."""
 
     def __init__(self, weights: MechanismWeights | None, units: Units, data: Dataset) -> None:
         super().__init__(data.n_regimes, weights)
@@ -148,7 +148,7 @@ class DatasetView(_ModelView):
 
 
 class CommittedView(_ModelView):
-    """Of a policy that keeps only the last rounds of one intervention."""
+    """The view of a policy that keeps only the last rounds of one intervention."""
 
     def __init__(
         self,

@@ -275,7 +275,7 @@ class WholeGraphRatio(HasState, Detector):
 def mean_and_covariance(
     model: Model, intervention: npt.NDArray[np.uint8]
 ) -> tuple[FloatArray, FloatArray]:
-    """Of all nodes under an intervention, (N,) and (N, N), if the model is right."""
+    """Mean (N,) and covariance (N, N) of all nodes under an intervention, if the model is right."""
     nodes = np.arange(len(intervention))
     # A general inverse and not the normal equations: the model may have a cycle, so that there is
     # no order to substitute in.

@@ -186,7 +186,7 @@ def print_comparison(
     compared: str,
     written: list[Path],
 ) -> None:
-    """For machines: what was compared and found, and the files it is in."""
+    """Print JSON for machines: what was compared and found, and the files it is in."""
     print_json(
         {
             "settings": experiment.settings(),

@@ -244,7 +244,7 @@ def belief_given_graph(
 
 
 class EdgeWeights(NamedTuple):
-    """Of every edge over the draws that have it, (R, N, N); 0 if none has."""
+    """The weight of every edge over the draws that have it, (R, N, N); 0 if none has."""
 
     mean: FloatArray
     deviation: FloatArray

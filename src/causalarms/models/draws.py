@@ -106,7 +106,7 @@ def most_optimistic(
 
 
 def least_ratio(draws: Draws, reward: int, quantile: float, allowed: Constraints) -> Optimistic:
-    """Of all allowed interventions, at most `MAX_RATIOS`.
+    """The one of the least ratio among all allowed interventions, which are at most `MAX_RATIOS`.
 
     `mean` and `upper`, the quantile over the draws, are rewards before costs.
     """

@@ -364,7 +364,7 @@ def _legend_rows(handles: Sequence[Artist], width: float) -> int:
 
 
 def _draw_legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """At the foot, in one row or two."""
+    """Draw the legend at the foot, in one row or two."""
     if handles:
         rows = _legend_rows(handles, figure.get_figwidth())
         figure.legend(

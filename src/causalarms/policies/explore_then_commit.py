@@ -143,7 +143,7 @@ class ExploreThenCommit(Policy):
         return CommittedView(self.regimes, self._model, self._origin, self._arm, recent)
 
     def make_belief(self, rng: Generator, draws: int) -> Belief | None:
-        """Of the graph it learned, from the rounds it learned it from."""
+        """About the graph it learned, from the rounds it learned it from."""
         if self.adjacency is None:
             return None
         units = estimated_units(

@@ -379,7 +379,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         )
 
     def _kept(self) -> KeptGraph:
-        """Of the measured nodes: no edge from a factor can close a cycle."""
+        """The graph of the measured nodes; no edge from a factor can close a cycle."""
         known = self.known_[:, : self.n_features_in_]
         between = BetweenNodes(self.posterior_, self._roots)
         if self.miss_probability_whole_graph is None:

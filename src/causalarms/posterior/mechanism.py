@@ -309,7 +309,7 @@ class Noise(NamedTuple):
 
 @kernel
 def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior) -> Noise:
-    """Of the mechanism with this Gram matrix, (N+1, N+1)."""
+    """The noise of the mechanism with this Gram matrix, (N+1, N+1)."""
     ratios, shape = prior.noise_ratios, prior.noise_shape + 0.5 * gram[-1, -1]
     parts = prior.noise_shape * np.log(ratios)
     whole = 2.0 * shape == math.floor(2.0 * shape) and parts[-1] - parts[0] < LARGEST_ODDS

@@ -31,7 +31,7 @@ def factor_columns(
     reward: int | None = None,
     pairs: bool = True,
 ) -> FactorColumns:
-    """Of all factors that shift nodes, as a posterior takes them.
+    """The columns of all factors that shift nodes, as a posterior takes them.
 
     chances   how likely each of them acts on each node, (F, N); None: as `named` has it
     reward    a node on which pairs of factors act in any case
@@ -194,7 +194,7 @@ class Roots:
         return found
 
     def shown(self, matrices: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """Of nodes and roots, (R, N + F, N + F), from (.., N + C, N + C) of the system."""
+        """Nodes and roots, (R, N + F, N + F), of matrices of the system, (.., N + C, N + C)."""
         most = int(self.regimes.max())
         return matrices[:most][:, self._kept][:, :, self._kept]
 
@@ -204,7 +204,7 @@ class Roots:
         return np.array([place[i] for i in order.tolist() if i in place], dtype=np.int64)
 
     def weights(self, weights: FloatArray) -> FloatArray:
-        """Of a root: what its last level adds, compared with its first, (R, N + F, N + F)."""
+        """Weights (R, N + F, N + F): that of a root is what its last level adds to its first."""
         found = self.shown(weights).copy()
         if self.named is not None:
             n = self.n_measured
@@ -212,7 +212,7 @@ class Roots:
         return found
 
     def intercept(self, intercept: FloatArray, weights: FloatArray) -> FloatArray:
-        """With all factors at their first level, (R, N + F): roots are 0 then, 1 at the last."""
+        """Intercepts at the first level of all factors, (R, N + F); roots are 0 there."""
         n = self.n_measured
         found = self.of_nodes(intercept)
         if self.named is not None:

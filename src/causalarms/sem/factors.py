@@ -62,7 +62,7 @@ class Column:
 
 
 def _columns(factors: tuple[Factor, ...]) -> tuple[Column, ...]:
-    """Of all factors that shift nodes, then of pairs of them: numbers by their lines only."""
+    """Columns of all factors that shift nodes, then of pairs, which use only lines of numbers."""
     shifting = [at for at, factor in enumerate(factors) if factor.effect == SHIFT]
     alone = [Column((at,), (c,)) for at in shifting for c in range(factors[at].codes.shape[1])]
     parts = {

@@ -81,7 +81,7 @@ def of_regimes(
     values: FloatArray,  # (R, N)
     interventions: Interventions,  # (..., N)
 ) -> FloatArray:
-    """Of every node the value of the regime it is in, (..., N)."""
+    """The value of every node in the regime it is in, (..., N)."""
     return np.asarray(values)[interventions, np.arange(interventions.shape[-1])]
 
 
@@ -241,7 +241,7 @@ class Arms(NamedTuple):
     worth: Worth
 
     def columns(self, table: FloatArray) -> FloatArray:
-        """Theirs, of a table with a column for every intervention."""
+        """The columns of these, of a table with a column for every intervention."""
         if len(self.indices) == table.shape[-1]:
             return table
         return np.ascontiguousarray(table[..., self.indices])

@@ -377,7 +377,7 @@ def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
 
 
 def _tagged(request: Request, answer: Answer | Response) -> Response:
-    """With an ETag; 304 if the client has this answer already."""
+    """The answer with an ETag; 304 if the client has it already."""
     if isinstance(answer, Answer):
         marked = body = ENCODER.encode(answer.body)
         if answer.unmarked:

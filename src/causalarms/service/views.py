@@ -176,7 +176,7 @@ def effects_view(beliefs: Beliefs, as_of: int) -> records.Effects:
 
 
 def shown_graph(whole: records.Graph, above: float) -> records.Graph:
-    """With the likely edges, and those at least so probable."""
+    """The graph with the likely edges, and those at least so probable."""
     shown = [edge for edge in whole.edges if edge.likely or edge.probability >= above]
     return msgspec.structs.replace(whole, edges=shown)
 

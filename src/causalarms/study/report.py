@@ -237,7 +237,7 @@ def _named(settings: Settings, row: Sequence[int]) -> dict[str, Any]:
 
 
 def _best_average(beliefs: Beliefs) -> Best:
-    """Without a model: the executed intervention with the best average."""
+    """The executed intervention with the best average, if there is no model."""
     settings = beliefs.settings
     if beliefs.has_model or not len(beliefs.values):
         raise TooEarlyError(beliefs.why_nothing)

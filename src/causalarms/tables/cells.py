@@ -71,7 +71,7 @@ class Cells(NamedTuple):
         return values
 
     def _refuse_unusable(self, values: npt.NDArray[np.float64], column: str) -> None:
-        """Of numbers that were measured: nan was not."""
+        """Refuse numbers that cannot be computed with; nan is a value that was not measured."""
         wrong = np.flatnonzero(~usable(values) & ~np.isnan(values))
         if len(wrong):
             row = int(wrong[0])
@@ -92,7 +92,7 @@ class Cells(NamedTuple):
             ) from None
 
     def regimes(self, column: str) -> npt.NDArray[np.int64]:
-        """Of all rows, (n,)."""
+        """The regime in every row, (n,)."""
         cells = self.columns[column]
         if isinstance(cells, NumberColumn):
             numbers = cells.numbers

@@ -236,7 +236,7 @@ class PosteriorPolicy(Policy):
         return suggestion_of(best, zero)
 
     def _draws(self, rng: np.random.Generator, n: int, context: Mapping[int, float]) -> Draws:
-        """Of the system, given what is known of the context today."""
+        """Draws of the system, given what is known of the context today."""
         system = self._system
         draws = system.draw(rng, n)
         if not context:

@@ -327,7 +327,7 @@ class LearnedSystem(HasState):
         part.update(moments.in_units(self.units))
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
-        """Of values relative to the origin."""
+        """Draws of the system whose values are relative to the origin."""
         return self._of_data(self.posterior.draw(rng, n))
 
     def _of_data(self, drawn: Draws) -> Draws:

@@ -290,7 +290,7 @@ class SampledPosterior:
 
     @property
     def free_probability(self) -> FloatArray:
-        """Of no factors: chains know none."""
+        """Empty: chains know no factors."""
         return np.zeros((0, self.n_nodes))
 
     def probability_within(self, kept: BoolArray) -> float:
