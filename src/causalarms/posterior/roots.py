@@ -17,7 +17,7 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.graphs.inputs import Rounds
 from causalarms.posterior.base import Posterior
 from causalarms.posterior.prior import FactorColumns
-from causalarms.sem.factors import NamedFactors
+from causalarms.sem.factors import NamedFactors, switches
 from causalarms.sem.regimes import Counts
 from causalarms.tables.cells import FactorLevels, refuse_names_of_nodes
 
@@ -98,13 +98,8 @@ class Roots:
             return
         refuse_names_of_nodes(factors.names, nodes)
         # What switches a node is a factor of its own, with a mechanism per level.
-        switches = {
-            node: {"levels": range(count)}
-            for node, count in zip(nodes, regimes.tolist(), strict=True)
-            if count > 1
-        }
         shifting = {name: {"levels": levels} for name, levels in factors.levels.items()}
-        self.named = NamedFactors.of({**switches, **shifting}, nodes)
+        self.named = NamedFactors.of({**switches(nodes, regimes), **shifting}, nodes)
         self.names = (*nodes, *self.named.root_names)
         self.system_nodes = self.named.system_nodes
         self.system_regimes = self.named.regimes

@@ -78,6 +78,12 @@ def _columns(factors: tuple[Factor, ...]) -> tuple[Column, ...]:
     return tuple(alone + (pairs if len(pairs) <= MAX_PAIR_COLUMNS else []))
 
 
+def switches(nodes: Sequence[str], regimes: Counts) -> dict[str, dict[str, Any]]:
+    """A factor with the name of each node that has several regimes, which are its levels."""
+    counts = zip(nodes, regimes.tolist(), strict=True)
+    return {node: {} if n == 2 else {"levels": range(n)} for node, n in counts if n > 1}
+
+
 @dataclass(frozen=True)
 class NamedFactors:
     """The factors of a system with these nodes.
