@@ -29,15 +29,13 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, SettingError
 from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
-from causalarms.posterior.mechanism import (
-    ScoreTables,
-    score_mechanisms,
-)
+from causalarms.posterior.mechanism import ScoreTables, score_mechanisms
 from causalarms.posterior.orders import (
     GraphNumbers,
     backward_sums,
     best_order,
     best_parents,
+    best_terms,
     draw_graphs,
     edge_probabilities,
     forward_sums,
@@ -58,7 +56,6 @@ from causalarms.posterior.prior import (
     sums_by_count,
 )
 from causalarms.posterior.sharing import all_cells, chosen_factors, factor_gains
-from causalarms.posterior.subset_sums import subset_maxima
 from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
@@ -313,12 +310,7 @@ class ExactPosterior:
         Not quite the most probable graphs alone: those may fit many orders, each of them less
         probable.
         """
-        best = self.tables.past.copy()
-        room = self.tables.mantissa
-        for regime, node in self._mechanisms:
-            subset_maxima(self.scores[regime, node], room)
-            best[node] += room
-        order = best_order(best)
+        order = best_order(best_terms(self.tables, self.regimes))
         adjacency, log_score = best_parents(self.tables, self.kernel_prior, order)
         log_score += _past_of_order(self.tables.past, order)
         order = np.concatenate([np.arange(self._n_measured, self.n_nodes), order])
