@@ -125,7 +125,7 @@ class ExactPosterior:
         self._gram: FloatArray = np.full((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
         self._log_prior_sum: float | None = None
         self._forward_sums: FloatArray | None = None  # None: nothing is scored yet
-        self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
+        self._retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
         if topological_order(self._edge_mask.required.any(axis=0)) is None:
             raise ModelError("no order of the nodes fits the required and excluded edges")
         if moments is None:
@@ -216,7 +216,7 @@ class ExactPosterior:
             self._edge_mask.allowed[regime, : self._n_measured, node],
             self._edge_mask.required[regime, : self._n_measured, node],
         )
-        self.retired.append((regime, node, self._gram[regime, node].copy()))
+        self._retired.append((regime, node, self._gram[regime, node].copy()))
         now = Moments(self.n_nodes, regimes=self.regimes)
         now.gram[:] = self._gram
         now.forget(regime, node)
@@ -352,11 +352,11 @@ class ExactPosterior:
     def state(self) -> dict[str, Any]:
         """Moments, present and retired: all else follows from them."""
         size = self.n_nodes + 1
-        mechanisms = [(regime, node) for regime, node, _ in self.retired]
+        mechanisms = [(regime, node) for regime, node, _ in self._retired]
         return {
             "gram": self._gram.copy(),
             "retired": np.array(mechanisms, dtype=np.int64).reshape(-1, 2),
-            "retired_gram": np.array([m[2] for m in self.retired]).reshape(-1, size, size),
+            "retired_gram": np.array([m[2] for m in self._retired]).reshape(-1, size, size),
         }
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -57,7 +57,7 @@ async def get_study(service: Service, call: Call) -> Answer:
 
 async def get_best(service: Service, call: Call) -> Answer:
     views, settings = service.views, service.snapshot.settings
-    known = as_context(call.query["context"], settings)
+    known = as_context(call.query["context"] or {}, settings)
     if not known:
         return Answer(views.best)
     work = service.threads.predict(lambda: best_view(views.beliefs.given(known), views.as_of))
@@ -186,7 +186,7 @@ async def get_notes(service: Service, call: Call) -> Answer:
 async def post_predictions(service: Service, call: Call) -> Answer:
     views, named = service.views, service.snapshot.settings.named
     rows = [as_intervention(levels, named) for levels in call.body.interventions]
-    known = as_context(call.body.context, service.snapshot.settings)
+    known = as_context(call.body.context or {}, service.snapshot.settings)
     work = service.threads.predict(lambda: predict(views.beliefs.given(known), rows))
     found = await while_connected(call.request.receive, work)
     return Answer(records.Predictions(views.as_of, found))
@@ -205,7 +205,7 @@ async def ask(service: Service, call: Call) -> Answer:
     request: records.AskRequest = call.body
     # Without this, a worker's token could take the pending trials of another worker.
     refuse_other_worker(call, request.worker, f"ask as {request.worker!r:.80}")
-    context = as_context(request.context, service.snapshot.settings)
+    context = as_context(request.context or {}, service.snapshot.settings)
     trials, number = await service.threads.ask(request.n, request.worker, context)
     await service.reach(number)
     known = service.snapshot.ledger.trials

@@ -90,7 +90,7 @@ class RemoteStudy(Study):
         *,
         context: Mapping[str, float] | None = None,
     ) -> Any:
-        known = as_context(context, self.settings) or None
+        known = as_context(context or {}, self.settings) or None
         if worker == DEFAULT_WORKER and self.caller_name:
             # A worker's token asks under its own name only.
             worker = self.caller_name
@@ -151,7 +151,7 @@ class RemoteStudy(Study):
         self._wire.send("PUT", path, records.Done, records.AcknowledgementRequest(note))
 
     def best(self, *, context: Mapping[str, float] | None = None) -> Best:
-        today = as_context(context, self.settings)
+        today = as_context(context or {}, self.settings)
         answer = self._fresh(_with_query("/best", context=today), records.Best)
         if answer.found is None:
             raise TooEarlyError(answer.why)
@@ -173,7 +173,7 @@ class RemoteStudy(Study):
         if not levels:
             return []
         self._fresh("/best", records.Best)
-        body = records.PredictionRequest(levels, as_context(context, self.settings) or None)
+        body = records.PredictionRequest(levels, as_context(context or {}, self.settings) or None)
         found = self._wire.send("POST", "/predictions", records.Predictions, body).body
         return [prediction.as_dict() for prediction in found.predictions]
 

@@ -104,9 +104,7 @@ def as_past_rounds(
 
 
 def as_context(given: Any, settings: Settings) -> dict[str, float]:
-    """Values of nodes that are context, as far as they are known before a trial; None: none is."""
-    if given is None:
-        return {}
+    """Values of nodes that are context, as far as they are known before a trial."""
     if not isinstance(given, Mapping):
         raise StudyError(f"context is a value per node, not {shown(given)}")
     found = {}

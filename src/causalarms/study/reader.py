@@ -163,7 +163,7 @@ class Reader:
 
         `context` as in `ask`: what is best may depend on it.
         """
-        known = as_context(context, self.settings)
+        known = {} if context is None else as_context(context, self.settings)
         with self.learning():
             return report.best(self.beliefs().given(known))
 
@@ -182,7 +182,7 @@ class Reader:
         their first level. None: all factors at their first level. `context` as in `ask`.
         """
         bits = as_interventions(interventions, self.settings.named)
-        known = as_context(context, self.settings)
+        known = {} if context is None else as_context(context, self.settings)
         with self.learning():
             return [found.as_dict() for found in report.predict(self.beliefs().given(known), bits)]
 

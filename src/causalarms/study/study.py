@@ -199,7 +199,7 @@ class Study(Reader):
         before the trial: what is best may depend on them. Asking warns of an alarm (AlarmWarning)
         that nobody has acknowledged, once.
         """
-        given = as_context(context, self.settings)
+        given = {} if context is None else as_context(context, self.settings)
         trials = self._ask([TrialRequest(worker, n, given)])[0]
         return trials[0] if n == 1 else trials
 
