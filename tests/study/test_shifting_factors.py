@@ -246,7 +246,7 @@ def test_wrong_values_of_the_context_are_refused(played: Study, given: Any, mess
         ),
         (
             {"context": ["heat"], "knowledge": {"required": [("weather", "heat")]}},
-            "requires weather -> heat",
+            "weather -> heat is required",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_COMPARED
@@ -278,20 +278,14 @@ def level_by_level(draws: Draws, regimes: Counts) -> tuple[Draws, FloatArray | N
     own = np.arange(draws.by.shape[1])
     counts = np.where(draws.by == own, 1, regimes[draws.by])
     levels = range(int(counts.max()))
-    copies = [at_levels(draws, np.full_like(draws.by, level))[:-1] for level in levels]
+    copies = [_at_level(draws, draws.by != own, level)[:-1] for level in levels]
     parts = [(level < counts) / counts for level in levels]
     return Draws(*map(np.concatenate, zip(*copies, strict=True))), np.concatenate(parts)
 
 
-def at_levels(draws: Draws, levels: IntArray) -> Draws:
-    """Draws in which every node follows its own regime.
-
-    One that follows another has only its mechanism at this level (n, N) of the other.
-    """
-    if draws.by is None:
-        return draws
-    d, node = np.nonzero(draws.by != np.arange(draws.by.shape[1]))
-    level = levels[d, node]
+def _at_level(draws: Draws, follows: BoolArray, level: int) -> Draws:
+    """Draws in which nodes that follow others (n, N) have only their mechanism at this level."""
+    d, node = np.nonzero(follows)
     found = draws._replace(**{name: getattr(draws, name).copy() for name in draws._fields[1:-1]})
     found.adjacency[d, 0, :, node] = draws.adjacency[d, level, :, node]
     found.weights[d, 0, :, node] = draws.weights[d, level, :, node]

@@ -43,20 +43,16 @@ class Draws(NamedTuple):
         regimes = row.astype(np.int64)
         return np.tile(regimes, (len(self.order), 1)) if self.by is None else regimes[self.by]
 
-    def played(self, row: Intervention) -> FloatArray:
-        """Weights of the mechanisms an intervention plays, (n, N, N) as [draw, parent, child]."""
-        seen = self.in_force(row)[:, None, None, :]
-        return np.take_along_axis(self.weights, seen, axis=1)[:, 0]
-
-    def mechanism(self, node: int, row: Intervention) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What a node follows under an intervention: weights (n, N), intercept and noise (n,)."""
-        if self.by is None:
-            regime = row[node]
-            own = self.weights[:, regime, :, node]
-            return own, self.intercept[:, regime, node], self.noise_std[:, regime, node]
-        draw, seen = np.arange(len(self.by)), row[self.by[:, node]]
-        followed = self.weights[draw, seen, :, node]
-        return followed, self.intercept[draw, seen, node], self.noise_std[draw, seen, node]
+    def under(self, row: Intervention) -> Draws:
+        """Draws with one regime of every node: the mechanisms that an intervention plays."""
+        seen = self.in_force(row)[:, None]  # (n, 1, N)
+        return Draws(
+            self.order,
+            np.take_along_axis(self.adjacency, seen[:, :, None], axis=1),
+            np.take_along_axis(self.weights, seen[:, :, None], axis=1),
+            np.take_along_axis(self.intercept, seen, axis=1),
+            np.take_along_axis(self.noise_std, seen, axis=1),
+        )
 
     def existing(self, regimes: Counts) -> BoolArray:
         """Which mechanisms there are, (R, N), or with `by` (n, R, N)."""

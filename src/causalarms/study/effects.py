@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
 from causalarms.files import shown_probability
 from causalarms.graphs.graph import Graph
-from causalarms.models.belief import Belief, at_levels, level_by_level, likely_graph, summary
+from causalarms.models.belief import Belief, level_by_level, likely_graph, summary
 from causalarms.posterior.base import Draws
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import Counts
@@ -83,12 +83,17 @@ def with_roots(
     if intervention is None:
         draws, parts = level_by_level(belief.draws, named.regimes)
     else:
-        row = np.array(intervention, dtype=np.uint8)
-        draws, parts = at_levels(belief.draws, belief.draws.in_force(row)), None
+        draws, parts = belief.draws.under(np.array(intervention, dtype=np.uint8)), None
     adjacency = draws.adjacency[:, :r, kept][:, :, :, kept]
     weights = draws.weights[:, :r, kept][:, :, :, kept]
     weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :r, n:, :n])
     probability = belief.edge_probability[:r, kept][:, :, kept]
+    counts, starts = belief.counts[:r, kept], belief.starts[:r, kept]
+    counts[0, n:] = belief.counts[:, first].sum(axis=0)  # at any of its levels
+    if intervention is not None:
+        at, own = [*intervention[:n], *[0] * len(first)], np.arange(len(kept))
+        probability = probability[at, :, own].T[None]
+        counts, starts, regimes = counts[at, own][None], starts[at, own][None], np.ones_like(own)
     if belief.draws.by is not None:
         for d, root, node, added in _free_effects(belief, named, levels):
             copies = np.arange(len(draws.order)).reshape(-1, belief.n_draws)[:, d]
@@ -100,19 +105,17 @@ def with_roots(
         probability[0, counted, changed] = often[counted, changed]
     order = np.array([[kept.index(i) for i in row if i in kept] for row in draws.order.tolist()])
     mean, std = draws.intercept[:, :r, kept], draws.noise_std[:, :r, kept]
-    counts = belief.counts[:r, kept]
-    counts[0, n:] = belief.counts[:, first].sum(axis=0)  # at any of its levels
-    found = Belief(
-        Draws(order, adjacency, weights, mean, std),
-        probability,
-        counts,
-        belief.starts[:r, kept],
-        weighs_graphs=belief.weighs_graphs,
+    return Rooted(
+        Belief(
+            Draws(order, adjacency, weights, mean, std),
+            probability,
+            counts,
+            starts,
+            weighs_graphs=belief.weighs_graphs,
+        ),
+        regimes,
+        None if parts is None else parts[:, kept],
     )
-    if intervention is None:
-        return Rooted(found, regimes, None if parts is None else parts[:, kept])
-    in_force = _in_force(found, [*intervention[:n], *[0] * len(first)])
-    return Rooted(in_force, np.ones_like(regimes), None)
 
 
 def reward_effects(beliefs: Beliefs, graph: Graph, weights: FloatArray) -> FloatArray:
@@ -167,29 +170,6 @@ def _free_effects(
             added = _direct(belief, rows.astype(np.uint8), node, n)[d, 0]
             found.append((d, root, node, added))
     return found
-
-
-def _in_force(belief: Belief, regimes: Sequence[int]) -> Belief:
-    """The belief about these mechanisms, one regime of every node, as if there were no others."""
-    chosen, nodes = np.array(regimes, dtype=np.int64), np.arange(len(regimes))
-    draws = belief.draws
-
-    def edges(given: Any) -> Any:  # (n, R, N, N) -> (n, 1, N, N)
-        return given[:, chosen, :, nodes].transpose(1, 2, 0)[:, None]
-
-    return Belief(
-        Draws(
-            draws.order,
-            edges(draws.adjacency),
-            edges(draws.weights),
-            draws.intercept[:, chosen, nodes][:, None],
-            draws.noise_std[:, chosen, nodes][:, None],
-        ),
-        edges(belief.edge_probability[None])[0],
-        belief.counts[chosen, nodes][None],
-        belief.starts[chosen, nodes][None],
-        weighs_graphs=belief.weighs_graphs,
-    )
 
 
 def effects(beliefs: Beliefs) -> list[Effect]:
@@ -347,7 +327,7 @@ def least_certain_effect(
     In words that follow "least certain is"; "" if all of it is certain.
     """
     n = named.n_measured
-    weights = belief.draws.played(intervention)[:, :, :n]
+    weights = belief.draws.under(intervention).weights[:, 0, :, :n]
     inner = weights[:, :n]
     unit = np.eye(n)[reward][:, None]
     flow = np.linalg.solve(np.eye(n) - inner, np.tile(unit, (len(inner), 1, 1)))[:, :, 0]

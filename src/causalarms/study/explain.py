@@ -19,6 +19,7 @@ from causalarms.files import shown_number
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.models.belief import Belief, candidates, edge_weights, likely_graph, working
 from causalarms.policies.base import Policy
+from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import LIKELY
 from causalarms.sem.factors import NamedFactors
 from causalarms.study.ledger import Ledger
@@ -129,9 +130,9 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
 def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, Any]:
     settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
     mean, low, high = (part[0] for part in beliefs.expected(a))
-    played = belief.draws.played(a[0])
-    weights, flow = played.mean(axis=0), _flow(played, belief.draws.order, reward)
-    mechanisms, before, after = _mechanisms(beliefs, a[0], mean, flow)
+    played = belief.draws.under(a[0])
+    weights, flow = played.weights[:, 0].mean(axis=0), _flow(played, reward)
+    mechanisms, before, after = _mechanisms(beliefs, a[0], played, mean, flow)
     span = high[reward] - low[reward]
     expected = [shown_number(part[reward], span) for part in (mean, low, high)]
     text.append(
@@ -172,10 +173,10 @@ def _rival(beliefs: Beliefs, a: Interventions) -> Interventions | None:
     return rows[int(np.argmax(allowed.worth(rows).net(mean)))]
 
 
-def _flow(weights: FloatArray, orders: IntArray, reward: int) -> FloatArray:
+def _flow(played: Draws, reward: int) -> FloatArray:
     """What a unit more of every node does to the reward, averaged over the draws, (N,)."""
-    flow = np.zeros(orders.shape)
-    for of_draw, chosen, order in zip(flow, weights, orders, strict=True):
+    flow = np.zeros(played.order.shape)
+    for of_draw, chosen, order in zip(flow, played.weights[:, 0], played.order, strict=True):
         for node in order[::-1]:
             of_draw[node] = float(node == reward) + chosen[node] @ of_draw
     return np.asarray(flow.mean(axis=0))
@@ -201,15 +202,15 @@ def _edges(
 
 
 def _mechanisms(
-    beliefs: Beliefs, a: Interventions, mean: FloatArray, flow: FloatArray
+    beliefs: Beliefs, a: Interventions, played: Draws, mean: FloatArray, flow: FloatArray
 ) -> tuple[list[DoubtfulMechanism], float, float]:
     """Fraction of the uncertainty per mechanism; its total before and after one more round."""
-    nodes, draws = beliefs.settings.named.shown, beliefs.known.draws
+    nodes = beliefs.settings.named.shown
     before, after = np.zeros(len(nodes)), np.zeros(len(nodes))
     for node in range(len(a)):
-        weights, intercept, noise_std = draws.mechanism(node, a)
-        doubt = float((weights @ mean + intercept).var())
-        noise = float(np.median(noise_std)) ** 2
+        values = played.weights[:, 0, :, node] @ mean + played.intercept[:, 0, node]
+        doubt = float(values.var())
+        noise = float(np.median(played.noise_std[:, 0, node])) ** 2
         before[node] = flow[node] ** 2 * doubt
         # One more measurement with this noise: variances of normals add as precisions.
         after[node] = before[node] * noise / (noise + doubt) if doubt > 0 else 0.0
