@@ -86,11 +86,7 @@ class MechanismGLR(HasState, Detector):
         )
 
     def watch(
-        self,
-        round_: int,
-        intervention: npt.NDArray[np.uint8],
-        values: FloatArray,
-        view: View,
+        self, round_: int, intervention: npt.NDArray[np.uint8], values: FloatArray, view: View
     ) -> list[Alarm]:
         _, noise_mean, noise_std = view.model()
         whitened = view.whitened(intervention, values)
@@ -231,11 +227,7 @@ class WholeGraphRatio(HasState, Detector):
         self.threshold = number("threshold", threshold)
 
     def watch(
-        self,
-        round_: int,
-        intervention: npt.NDArray[np.uint8],
-        values: FloatArray,
-        view: View,
+        self, round_: int, intervention: npt.NDArray[np.uint8], values: FloatArray, view: View
     ) -> list[Alarm]:
         recent = view.rounds_under(intervention, self.window)
         if len(recent) < self.window:

@@ -192,10 +192,7 @@ def engine_options(command: Command) -> Command:
 
     return stacked(
         click.option(
-            "--engine",
-            type=click.Choice(ENGINES),
-            default="local",
-            help="Where runs are computed.",
+            "--engine", type=click.Choice(ENGINES), default="local", help="Where runs are computed."
         ),
         click.option(
             "--address",

@@ -371,11 +371,7 @@ def print_learners(rows: list[LearnerSummary]) -> None:
 @click.command()
 @click.argument("results", type=PATH)
 @click.option(
-    "--out",
-    "picture",
-    required=True,
-    type=PATH,
-    help="File to draw into (.png, .pdf or .svg).",
+    "--out", "picture", required=True, type=PATH, help="File to draw into (.png, .pdf or .svg)."
 )
 @click.option(
     "--what", type=click.Choice(CURVES), help="Picture of policies to draw.  [default: regret]"

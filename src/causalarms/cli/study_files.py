@@ -49,13 +49,7 @@ from causalarms.cli.terminal import (
 )
 from causalarms.errors import StudyError
 from causalarms.extras import require_extra
-from causalarms.files import (
-    printable,
-    refuse_output,
-    shown_number,
-    shown_probability,
-    write_output,
-)
+from causalarms.files import printable, refuse_output, shown_number, shown_probability, write_output
 from causalarms.tables.write import columns_text
 
 CONTEXT_NODES = click.option(
@@ -209,11 +203,7 @@ def import_(
     messages: list[str] = []
     with open_study(file) as study, collected_warnings(messages, show=not as_json):
         number = study.import_rounds(
-            source,
-            interventions,
-            printable(source.name),
-            intervened=intervened,
-            ignore=ignore,
+            source, interventions, printable(source.name), intervened=intervened, ignore=ignore
         )
     emit(as_json, {"imported": number, "warnings": messages}, f"imported {number} rounds")
 
@@ -330,18 +320,9 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
 
 @study_command
 @click.option(
-    "--sem",
-    "system",
-    type=PATH,
-    required=True,
-    help="The system, as LinearSEM.save wrote it.",
+    "--sem", "system", type=PATH, required=True, help="The system, as LinearSEM.save wrote it."
 )
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=200,
-    help="Number of rounds to play.",
-)
+@click.option("--rounds", type=click.IntRange(min=1), default=200, help="Number of rounds to play.")
 @click.option("--worker", default="main", help="Name of the worker.")
 @click.option("--noise-seed", type=SEED, default=0, help="Seed of the results.")
 def simulate_on(
@@ -379,10 +360,7 @@ def simulate_on(
 
 @study_command
 @click.option(
-    "--out",
-    "path",
-    type=PATH,
-    help="File to write the graph to: .json, .csv, .graphml or .dot.",
+    "--out", "path", type=PATH, help="File to write the graph to: .json, .csv, .graphml or .dot."
 )
 @click.option(
     "--switch",

@@ -60,9 +60,7 @@ def open_directions(
 
 
 def warn_of_few_samples(
-    counts: npt.NDArray[np.int64],
-    needed: npt.NDArray[np.int64],
-    nodes: tuple[str, ...],
+    counts: npt.NDArray[np.int64], needed: npt.NDArray[np.int64], nodes: tuple[str, ...]
 ) -> None:
     """Name the mechanisms that have samples, but too few to be learned."""
     few = np.argwhere((counts > 0) & (counts < needed))

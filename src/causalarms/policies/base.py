@@ -232,11 +232,7 @@ class Policy(ABC):
         return as_interventions(np.asarray(intervention)[None], self._nodes, self._regimes)[0]
 
     def tell(
-        self,
-        intervention: npt.ArrayLike,
-        observation: npt.ArrayLike,
-        *,
-        made: int | None = None,
+        self, intervention: npt.ArrayLike, observation: npt.ArrayLike, *, made: int | None = None
     ) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked.
 

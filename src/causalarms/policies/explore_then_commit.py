@@ -181,9 +181,7 @@ class ExploreThenCommit(Policy):
         if self.noise_mean is None:
             self._origin = np.median(values, axis=0)
         fit = self.learner.fit(
-            values - self._origin,
-            interventions=regimes,
-            noise_mean=self.noise_mean,
+            values - self._origin, interventions=regimes, noise_mean=self.noise_mean
         )
         self._use(*self._learned(fit))
         self._fitted_round = self.n_told

@@ -13,11 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from causalarms.checks import choice, fraction, integer, number, optional
 from causalarms.errors import DataError, SettingError
-from causalarms.graphs.diagnostics import (
-    MechanismCheck,
-    check_mechanisms,
-    warn_of_constant_regimes,
-)
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, warn_of_constant_regimes
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import (
     ESTIMATE,

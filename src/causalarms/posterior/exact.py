@@ -268,10 +268,7 @@ class ExactPosterior:
         forward = self._forward
         if self._edge_probability is None:
             probability, self._hypotheses = edge_probabilities(
-                self.tables,
-                self.kernel_prior,
-                forward,
-                backward_sums(self.tables.local),
+                self.tables, self.kernel_prior, forward, backward_sums(self.tables.local)
             )
             # the sum is 1 only up to rounding
             probability[self._edge_mask.required] = 1.0
@@ -430,10 +427,7 @@ def evidence_of_order(
 
 
 def log_prior_sum(
-    log_sizes: FloatArray,
-    allowed: BoolArray,
-    required: BoolArray,
-    regimes: npt.NDArray[np.int64],
+    log_sizes: FloatArray, allowed: BoolArray, required: BoolArray, regimes: npt.NDArray[np.int64]
 ) -> float:
     """Log sum of the prior over all orders and parent sets that are possible.
 

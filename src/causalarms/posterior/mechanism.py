@@ -18,9 +18,7 @@ from causalarms.kernels import inlined, kernel
 from causalarms.posterior.prior import EdgeMask, KernelPrior, intercept_precision_of
 from causalarms.posterior.sharing import Cells
 from causalarms.posterior.subset_sums import subset_log_sums
-from causalarms.statistics.normal_equations import (
-    normal_equations,
-)
+from causalarms.statistics.normal_equations import normal_equations
 
 NEXT_TO_NOTHING = 40.0  # nats below the largest of a few terms: less than its rounding
 LARGEST_ODDS = 500.0  # nats between sizes of the noise, whose exponentials are multiplied

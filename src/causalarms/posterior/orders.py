@@ -16,12 +16,7 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import (
-    ScoreTables,
-    acting_factors,
-    log_hypothesis,
-    log_more,
-)
+from causalarms.posterior.mechanism import ScoreTables, acting_factors, log_hypothesis, log_more
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.sharing import Cells
 from causalarms.posterior.subset_sums import subset_maxima, superset_log_sums

@@ -31,19 +31,8 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.search.factors import Factors
-from causalarms.sem.factor import (
-    FREE,
-    SHIFT,
-    Factor,
-    Level,
-    checked_factor,
-    factor_entries,
-)
-from causalarms.sem.regimes import (
-    REGIME_NAMES,
-    Counts,
-    existing,
-)
+from causalarms.sem.factor import FREE, SHIFT, Factor, Level, checked_factor, factor_entries
+from causalarms.sem.regimes import REGIME_NAMES, Counts, existing
 
 PREFIX = "do:"  # of columns of factors, in tables and among the nodes of a system
 Intervention = tuple[int, ...]

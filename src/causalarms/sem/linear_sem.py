@@ -355,9 +355,7 @@ def _regimes(given: object, weights: FloatArray, nodes: tuple[str, ...]) -> Regi
 
 
 def _order(
-    given: Sequence[int] | IntArray | None,
-    union: BoolArray,
-    nodes: tuple[str, ...],
+    given: Sequence[int] | IntArray | None, union: BoolArray, nodes: tuple[str, ...]
 ) -> IntArray:
     # also if an order is given: it shows cycles
     found = topological_order(union)

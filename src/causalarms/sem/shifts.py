@@ -32,9 +32,7 @@ class ShiftedSEM(NamedTuple):
 
 
 def shifted_sem(
-    sem: LinearSEM,
-    factors: Mapping[str, Any],
-    shifts: Mapping[str, Mapping[str, Sequence[float]]],
+    sem: LinearSEM, factors: Mapping[str, Any], shifts: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> ShiftedSEM:
     """The system `sem` with factors that shift its nodes.
 

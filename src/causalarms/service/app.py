@@ -275,9 +275,7 @@ def make_app(service: Service) -> ASGIApp:
     # Last, because it matches every address.
     routes.append(Route("/{path:path}", refusing(_page), methods=everything))
     app = Starlette(
-        routes=routes,
-        lifespan=lifespan,
-        middleware=[Middleware(GZipMiddleware, minimum_size=1000)],
+        routes=routes, lifespan=lifespan, middleware=[Middleware(GZipMiddleware, minimum_size=1000)]
     )
     return Guard(app, service)
 

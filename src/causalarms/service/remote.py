@@ -242,9 +242,7 @@ class RemoteStudy(Study):
         # 200 means "told before". If an earlier request of ours got no answer, that was us.
         if reply.status == 200 and not reply.tried_before:
             raise ClosedTrialError(
-                f"trial {number} is not pending: it was {body.state} already",
-                number,
-                body.state,
+                f"trial {number} is not pending: it was {body.state} already", number, body.state
             )
         return reply.body
 

@@ -198,11 +198,7 @@ class RecentRounds(HasState):
         self._made = np.zeros(RECENT_ROUNDS, dtype=np.int64)
 
     def add(
-        self,
-        round_: int,
-        regimes: Intervention,
-        values: FloatArray,
-        made: int | None = None,
+        self, round_: int, regimes: Intervention, values: FloatArray, made: int | None = None
     ) -> None:
         """Round numbers count from 1; rounds may be left out, or come late.
 

@@ -20,14 +20,7 @@ from causalarms.arrays import FloatArray, Intervention, Interventions
 from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_RATIOS
-from causalarms.models.belief import (
-    Belief,
-    Recommendation,
-    Summary,
-    recommend,
-    summary,
-    working,
-)
+from causalarms.models.belief import Belief, Recommendation, Summary, recommend, summary, working
 from causalarms.models.failures import MOSTLY
 from causalarms.policies.base import Policy
 from causalarms.search.constraints import Constraints

@@ -36,13 +36,7 @@ from causalarms.tables.cells import (
     refuse_names_of_nodes,
 )
 from causalarms.tables.read import NumberColumn, PlainTable, as_frame, check_width, read_table
-from causalarms.tables.write import (
-    FIRST,
-    LAST,
-    OWN,
-    WITH_RESULT,
-    column_of,
-)
+from causalarms.tables.write import FIRST, LAST, OWN, WITH_RESULT, column_of
 
 NAME_COLUMNS = (
     "intervened",

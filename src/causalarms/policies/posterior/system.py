@@ -33,12 +33,7 @@ from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.missing import PosteriorMixture
-from causalarms.posterior.prior import (
-    FactorColumns,
-    MechanismPrior,
-    edge_masks,
-    per_mechanism,
-)
+from causalarms.posterior.prior import FactorColumns, MechanismPrior, edge_masks, per_mechanism
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
 from causalarms.state import Declared, HasState, arrays, restore_state
