@@ -247,16 +247,22 @@ class Arms(NamedTuple):
         return np.ascontiguousarray(table[..., self.indices])
 
 
-@lru_cache(maxsize=16)
 def allowed_arms(allowed: Constraints) -> Arms:
     """Remembered: the same constraints are asked about every round."""
-    regimes = regimes_of(allowed.regimes, allowed.n_nodes)
-    if allowed.free:
-        check_enumerable(allowed.n_nodes, regimes)
-        n_arms = regimes.n_interventions
-        return Arms(np.arange(n_arms), Worth(np.zeros(n_arms)))
+    return _every_arm(allowed.regimes) if allowed.free else _listed_arms(allowed)
+
+
+@lru_cache(maxsize=16)
+def _every_arm(regimes: tuple[int, ...]) -> Arms:
+    known = Regimes(regimes)
+    check_enumerable(len(known), known)
+    return Arms(np.arange(known.n_interventions), Worth(np.zeros(known.n_interventions)))
+
+
+@lru_cache(maxsize=16)
+def _listed_arms(allowed: Constraints) -> Arms:
     rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
-    index = index_of(rows, regimes)
+    index = index_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
     # listed by levels, which is another order if a factor acts on several nodes
     order = np.argsort(index)
     return Arms(index[order], allowed.worth(rows).of(order))
