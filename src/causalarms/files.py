@@ -263,7 +263,7 @@ def printable(text: object) -> str:
 
 
 def shown_number(value: float | None, span: float | None = None, *, sign: bool = False) -> str:
-    """With the digits that mean something: two of `span`, or four; nothing if it is not known.
+    """The digits that mean something: two of `span`, or four; nothing if it is not known.
 
     The `span` is what makes a difference: a standard error, or the width of an interval. With
     `sign` a number above zero has a plus.

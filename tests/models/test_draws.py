@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import causalarms.models.quantile
+import causalarms.models.draws
 from causalarms import random_sem
 from causalarms.models.belief import rewards_of
-from causalarms.models.quantile import most_optimistic, rank_of, upper_values
+from causalarms.models.draws import most_optimistic, rank_of, upper_values
 from causalarms.posterior.base import Draws
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.sem.rewards import all_interventions, index_of
@@ -52,8 +52,8 @@ def test_the_search_finds_what_enumeration_finds(monkeypatch: pytest.MonkeyPatch
             moments.add(sem.sample(a[None], rng)[0], a)
         draws = ExactPosterior(8, moments, noise_mean=sem.noise_mean).draw(rng, 20)
         exact = most_optimistic(draws, 7, 0.9)
-        monkeypatch.setattr(causalarms.models.quantile, "MAX_TABLE_NODES", 0)
-        monkeypatch.setattr(causalarms.models.quantile, "MAX_ROWS", 1)
+        monkeypatch.setattr(causalarms.models.draws, "MAX_TABLE_NODES", 0)
+        monkeypatch.setattr(causalarms.models.draws, "MAX_ROWS", 1)
         searched = most_optimistic(draws, 7, 0.9)
         monkeypatch.undo()
         assert searched.upper <= exact.upper + 1e-9

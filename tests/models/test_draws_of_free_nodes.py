@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 
 import causalarms.models.belief
-import causalarms.models.quantile
+import causalarms.models.draws
 from causalarms.arrays import FloatArray, Interventions
 from causalarms.models.belief import (
     Belief,
     edge_weights,
-    in_units_of_data,
     level_by_level,
     likely_graph,
     recommend,
 )
-from causalarms.models.context import given_context
-from causalarms.models.quantile import most_optimistic, rank_of
+from causalarms.models.draws import most_optimistic, rank_of
 from causalarms.posterior.base import Draws
 from causalarms.posterior.missing import complete_rounds
 from causalarms.search.constraints import Constraints
@@ -110,7 +108,7 @@ def test_expected_values_and_rewards() -> None:
     np.testing.assert_allclose(found, one_by_one(case.free, case.rows), atol=1e-12)
     np.testing.assert_array_equal(found, both[1].expected(case.own_rows))
     np.testing.assert_array_equal(both[0].rewards(case.rows, REWARD), found[:, :, REWARD])
-    part = belief(both[0].first(5))
+    part = belief(both[0].draws.first(5))
     np.testing.assert_array_equal(part.expected(case.rows), found[:5])
     factors = np.append(np.arange(1.0, N + 1.0) * -1, np.ones(COLUMNS))
     np.testing.assert_allclose(both[0].scaled(factors).expected(case.rows), found * factors)
@@ -141,7 +139,7 @@ def test_optimism(
     limits: dict[str, int], rules: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in limits.items():
-        monkeypatch.setattr(causalarms.models.quantile, name, value)
+        monkeypatch.setattr(causalarms.models.draws, name, value)
     for seed in range(5):
         case = told(12, seed, **rules)
         table = one_by_one(case.free, case.rows)[:, :, REWARD]
@@ -181,7 +179,7 @@ def test_units_of_the_data() -> None:
         shift=np.append(rng.normal(size=N), np.zeros(COLUMNS)),
         scale=np.append(rng.uniform(0.5, 2.0, N), np.ones(COLUMNS)),
     )
-    moved = in_units_of_data(units, case.free, REGIMES)
+    moved = case.free.in_units_of_data(units, REGIMES)
     found = belief(moved).expected(case.rows)
     wanted = belief(case.free).expected(case.rows) * units.scale + units.shift
     np.testing.assert_allclose(found, wanted)
@@ -196,7 +194,7 @@ def test_context_leaves_free_nodes_free() -> None:
     case = told(9)
     draws = case.free._replace(weights=case.free.weights.copy())
     draws.weights[:, :, :, 0] = 0.0  # node 0 is context
-    found = given_context(draws, [0], {0: 3.0})
+    found = draws.given_context([0], {0: 3.0})
     np.testing.assert_array_equal(found.by, draws.by)
     wanted = draws._replace(intercept=draws.intercept.copy())
     wanted.intercept[:, :, 0] = 3.0

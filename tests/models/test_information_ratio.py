@@ -7,7 +7,7 @@ import pytest
 
 from causalarms import random_sem
 from causalarms.models.belief import rewards_of
-from causalarms.models.information_ratio import least_ratio, log_ratios
+from causalarms.models.draws import least_ratio, log_ratios
 from causalarms.posterior.base import Draws
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.search.constraints import Constraints

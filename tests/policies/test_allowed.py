@@ -10,7 +10,7 @@ import pytest
 from causalarms import make_policy, random_sem
 from causalarms.errors import ModelError, SettingError
 from causalarms.models.belief import rewards_of
-from causalarms.models.quantile import most_optimistic, rank_of, upper_values
+from causalarms.models.draws import most_optimistic, rank_of, upper_values
 from causalarms.policies.simple import nearest_allowed, random_intervention
 from causalarms.search.constraints import Constraints, unconstrained
 
@@ -49,8 +49,8 @@ def test_many_rows_and_searches_agree_with_the_table(monkeypatch: pytest.MonkeyP
     draws = told("posterior")._system.draw(np.random.default_rng(4), 20)
     answers = []
     for table, rows in ((15, 2**15), (0, 2**15), (0, 1)):
-        monkeypatch.setattr("causalarms.models.quantile.MAX_TABLE_NODES", table)
-        monkeypatch.setattr("causalarms.models.quantile.MAX_ROWS", rows)
+        monkeypatch.setattr("causalarms.models.draws.MAX_TABLE_NODES", table)
+        monkeypatch.setattr("causalarms.models.draws.MAX_ROWS", rows)
         answers.append(most_optimistic(draws, 4, 0.9, allowed=ALLOWED))
     for other in answers[1:]:
         assert other.intervention.tolist() == answers[0].intervention.tolist()

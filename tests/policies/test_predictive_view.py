@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from causalarms.policies.posterior.system import PredictiveView
+from causalarms.changes.predictive import PredictiveView
 from causalarms.statistics.dataset import Moments
 from causalarms.statistics.units import Units
 

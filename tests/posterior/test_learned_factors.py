@@ -18,7 +18,7 @@ from causalarms.posterior.estimator import SCALES_WITH_FACTORS
 from causalarms.posterior.prior import MechanismPrior
 from causalarms.sem.factor import SHIFT, Factor
 from causalarms.sem.factors import ACTING_PROBABILITY
-from causalarms.tables.levels import factor_levels
+from causalarms.tables.cells import factor_levels
 
 NODES = ("weather", "heat", "yield")
 
@@ -83,11 +83,10 @@ def test_draws_follow_the_levels(fitted: GraphPosterior) -> None:
     heat, size = NODES.index("heat"), len(fitted.system_nodes_)
     for load in (1, 2, 4):
         row = np.array(named.intervention({"load": load}))
-        each = [draws.mechanism(node, row) for node in range(size)]
-        weights = np.array([of_node[0] for of_node in each])  # (M, draws, M)
-        intercept = np.array([of_node[1] for of_node in each])  # (M, draws)
+        played = draws.under(row)
         means = [
-            np.linalg.solve(np.eye(size) - weights[:, d], intercept[:, d])[heat] for d in range(200)
+            np.linalg.solve(np.eye(size) - weights[0].T, intercept[0])[heat]
+            for weights, intercept in zip(played.weights, played.intercept, strict=True)
         ]
         assert np.mean(means) == pytest.approx(300 + 20 * load, abs=2)
 
@@ -391,5 +390,5 @@ def test_a_factor_that_changes_slopes_is_found_and_no_other() -> None:
     assert named is not None
     for level, slope in (("x", 200.0), ("z", -100.0)):
         row = np.array(named.intervention({"kind": level}))
-        assert draws.mechanism(1, row)[0][:, 0].mean() == pytest.approx(slope, abs=5)
+        assert draws.under(row).weights[:, 0, 0, 1].mean() == pytest.approx(slope, abs=5)
     assert _slopes(2.0, 2.0).posterior_.free_probability.max() < 0.05

@@ -220,7 +220,7 @@ def test_chains_agree_with_sums() -> None:
     assert np.array_equal(other.edge_probability, chains.edge_probability)
     chains.retire(2, 3)
     exact.retire(2, 3)
-    assert exact.retired[0][:2] == (2, 3)
+    assert exact._retired[0][:2] == (2, 3)
 
 
 def test_two_regimes_told_are_the_default_bit_for_bit() -> None:

@@ -92,7 +92,7 @@ def test_new_samples_are_those_of_a_new_mechanism() -> None:
     posterior.update(moments)
     fresh = ExactPosterior(4, moments)
     np.testing.assert_allclose(posterior.scores[0, 3], fresh.scores[0, 3])
-    assert len(posterior.retired) == 1
+    assert len(posterior._retired) == 1
 
 
 def test_chains_keep_likely_parents_from_becoming_children() -> None:

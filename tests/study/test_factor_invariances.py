@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causalarms import Study
-from causalarms.posterior.roots import first_columns
 
 NODES = ("weather", "heat", "yield")
 LEVELS: dict[str, list[Any]] = {
@@ -83,7 +82,7 @@ def found_by(
     })  # fmt: skip
     belief, named, best = study.beliefs().belief, study.settings.named, study.best()
     assert belief is not None
-    places = [*range(len(nodes)), *(len(nodes) + c for c in first_columns(named))]
+    places = [*range(len(nodes)), *named.roots]
     edges = belief.edge_probability[0][np.ix_(places, range(len(nodes)))]
     every = [*nodes, *levels]
     a, b = scales.get("yield", (1, 0))

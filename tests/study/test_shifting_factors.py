@@ -12,9 +12,7 @@ import pytest
 
 from causalarms import Study
 from causalarms.errors import StudyError, TooEarlyError
-from causalarms.models.context import given_context
-from causalarms.models.information_ratio import least_ratio
-from causalarms.models.quantile import most_optimistic
+from causalarms.models.draws import least_ratio, most_optimistic
 from causalarms.policies import posterior
 from causalarms.study.report import edges
 
@@ -259,7 +257,7 @@ def test_wrong_values_of_the_context_are_refused(played: Study, given: Any, mess
         ),
         (
             {"context": ["heat"], "knowledge": {"required": [("weather", "heat")]}},
-            "requires weather -> heat",
+            "weather -> heat is required",
         ),
     ],
 )
@@ -283,7 +281,7 @@ def test_the_mean_of_the_context_given_a_part_of_it(played: Study) -> None:
     pull = np.where(variance > 0, slope * noise[:, other] ** 2 / variance, 0.0)
     mean = intercept[:, heat] + slope * intercept[:, other]
     wanted = intercept[:, other] + pull * (400.0 - mean)
-    found = given_context(draws, [other, heat], {heat: 400.0})
+    found = draws.given_context([other, heat], {heat: 400.0})
     assert found.intercept[:, 0, heat] == pytest.approx(400.0)
     into_context = weights[:, heat, other] == 0  # else the other way round
     assert found.intercept[into_context, 0, other] == pytest.approx(wanted[into_context])

@@ -15,9 +15,9 @@ from causalarms.models.belief import Belief
 from causalarms.posterior.base import Draws
 from causalarms.service.views import Layout, graph_view, setting_view
 from causalarms.study.effects import effects, least_certain_effect, remarks
-from causalarms.study.explain import explain_by
+from causalarms.study.explain import explain_by, model_checks
 from causalarms.study.ledger import Ledger
-from causalarms.study.report import Beliefs, best, graph, model_checks, predict
+from causalarms.study.report import Beliefs, best, graph, predict
 from causalarms.study.settings import Settings
 
 NODES = ["valve", "flow", "yield"]

@@ -24,6 +24,7 @@ from causalarms.errors import ModelError, SettingError
 from causalarms.limits import MAX_REGIMES
 from causalarms.models.linear import MechanismWeights
 from causalarms.sem.regimes import Counts, existing
+from causalarms.state import HasState
 from causalarms.statistics.dataset import Dataset
 from causalarms.statistics.units import Units
 
@@ -123,7 +124,7 @@ class _ModelView(View):
 
 
 class DatasetView(_ModelView):
-    """Of a policy that keeps all rounds."""
+    """The view of a policy that keeps all rounds."""
 
     def __init__(self, weights: MechanismWeights | None, units: Units, data: Dataset) -> None:
         super().__init__(data.n_regimes, weights)
@@ -147,7 +148,7 @@ class DatasetView(_ModelView):
 
 
 class CommittedView(_ModelView):
-    """Of a policy that keeps only the last rounds of one intervention."""
+    """The view of a policy that keeps only the last rounds of one intervention."""
 
     def __init__(
         self,
@@ -292,7 +293,7 @@ def checked_alarms(
 # The stationary case: nothing ever changes.
 
 
-class NoChange(Detector):
+class NoChange(HasState, Detector):
     """A detector that never alarms, for any number of nodes."""
 
     watches = False
@@ -310,12 +311,6 @@ class NoChange(Detector):
         return []
 
     def forget(self, regime: int, node: int) -> None:
-        pass
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
         pass
 
     def check_fits(self, n_nodes: int, n_regimes: int) -> None:

@@ -120,11 +120,7 @@ class ChangeEvidence(Detector):
         )
 
     def watch(
-        self,
-        round_: int,
-        intervention: npt.NDArray[np.uint8],
-        values: FloatArray,
-        view: View,
+        self, round_: int, intervention: npt.NDArray[np.uint8], values: FloatArray, view: View
     ) -> list[Alarm]:
         prediction = view.prediction(intervention, values)
         return self.observe(round_, intervention, prediction, view.scaled(values))

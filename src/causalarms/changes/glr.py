@@ -86,11 +86,7 @@ class MechanismGLR(HasState, Detector):
         )
 
     def watch(
-        self,
-        round_: int,
-        intervention: npt.NDArray[np.uint8],
-        values: FloatArray,
-        view: View,
+        self, round_: int, intervention: npt.NDArray[np.uint8], values: FloatArray, view: View
     ) -> list[Alarm]:
         _, noise_mean, noise_std = view.model()
         whitened = view.whitened(intervention, values)
@@ -209,7 +205,7 @@ def gaussian_gain(samples: int, total: float, square: float, variance: float) ->
 # is learned again. The covariance of `window` samples of N nodes is singular unless window > N.
 
 
-class WholeGraphRatio(Detector):
+class WholeGraphRatio(HasState, Detector):
     """Alarm where the log likelihood ratio exceeds `threshold` per sample and node.
 
     It remembers nothing: recent rounds are the policy's.
@@ -231,11 +227,7 @@ class WholeGraphRatio(Detector):
         self.threshold = number("threshold", threshold)
 
     def watch(
-        self,
-        round_: int,
-        intervention: npt.NDArray[np.uint8],
-        values: FloatArray,
-        view: View,
+        self, round_: int, intervention: npt.NDArray[np.uint8], values: FloatArray, view: View
     ) -> list[Alarm]:
         recent = view.rounds_under(intervention, self.window)
         if len(recent) < self.window:
@@ -250,12 +242,6 @@ class WholeGraphRatio(Detector):
         return [Alarm(round_, ANY, ANY, round_ - self.window, statistic, self.threshold)]
 
     def forget(self, regime: int, node: int) -> None:
-        pass
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
         pass
 
     def statistic(self, recent: FloatArray, mean: FloatArray, covariance: FloatArray) -> float:
@@ -281,7 +267,7 @@ class WholeGraphRatio(Detector):
 def mean_and_covariance(
     model: Model, intervention: npt.NDArray[np.uint8]
 ) -> tuple[FloatArray, FloatArray]:
-    """Of all nodes under an intervention, (N,) and (N, N), if the model is right."""
+    """Mean (N,) and covariance (N, N) of all nodes under an intervention, if the model is right."""
     nodes = np.arange(len(intervention))
     # A general inverse and not the normal equations: the model may have a cycle, so that there is
     # no order to substitute in.

@@ -12,12 +12,15 @@ all nodes that come before i, likely parents or not.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray
+from causalarms.arrays import BoolArray, FloatArray, Intervention
+from causalarms.changes.detector import PREDICTION, Prediction, View
 from causalarms.kernels import kernel
+from causalarms.statistics.dataset import Moments
 from causalarms.statistics.normal_equations import (
     cholesky,
     normal_equations,
@@ -25,6 +28,7 @@ from causalarms.statistics.normal_equations import (
     solve_lower,
     whiten,
 )
+from causalarms.statistics.units import Units
 
 MIN_DEGREES = 4  # of freedom; normal scores of fewer are off by more than 2 %
 RIDGE = 1e-8  # keeps collinear regressors from dividing by zero
@@ -112,3 +116,38 @@ def predictive_scores(
                 known_variance[regime, node],
             )
     return scores, stds
+
+
+@dataclass(eq=False)
+class PredictiveView(View):
+    """Each round as predicted from the moments of all rounds before it, in units of the noise."""
+
+    units: Units
+    origin: FloatArray  # (N,), which the moments are relative to
+    moments: Moments
+    predictors: BoolArray  # (N, N) as [node, predictor]
+    tested: BoolArray  # (N,)
+    noise_mean: FloatArray  # (R, N), nan if unknown, as below
+    noise_std: FloatArray
+
+    def __post_init__(self) -> None:
+        super().__init__(self.moments.n_regimes)
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        return (PREDICTION,)
+
+    def scaled(self, values: FloatArray) -> FloatArray:
+        return self.units.apply(values - self.origin)
+
+    def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
+        scores, stds = predictive_scores(
+            self.moments.in_units(self.units).gram,
+            self.predictors,
+            self.tested,
+            intervention,
+            self.scaled(values),
+            self.noise_mean / self.units.scale,
+            (self.noise_std / self.units.scale) ** 2,
+        )
+        return Prediction(scores, stds, self.predictors)

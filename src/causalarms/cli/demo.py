@@ -54,25 +54,14 @@ CONTESTANTS = (
 
 
 @click.command()
-@click.option(
-    "--out",
-    "folder",
-    type=PATH,
-    default=Path("out"),
-    help="Folder for the pictures.",
-)
+@click.option("--out", "folder", type=PATH, default=Path("out"), help="Folder for the pictures.")
 @click.option(
     "--rounds",
     type=click.IntRange(200, 10**6),
     default=600,
     help="Number of rounds of each policy.",
 )
-@click.option(
-    "--seed",
-    type=SEED,
-    default=6,
-    help="Seed of the system and of all random numbers.",
-)
+@click.option("--seed", type=SEED, default=6, help="Seed of the system and of all random numbers.")
 @FORCE
 @JSON
 def demo(folder: Path, rounds: int, seed: int, force: bool, as_json: bool) -> None:

@@ -350,7 +350,7 @@ def _told_regimes(texts: tuple[str, ...]) -> dict[str, int]:
 
 
 def _warn_of_never_switched(rounds: Rounds, counts: Counts) -> None:
-    """Of a table it is not known whether other nodes could have been switched."""
+    """A table does not say whether nodes that were never switched have a switch."""
     fixed = counts == 1
     if 1 < fixed.sum() < len(fixed):
         warnings.warn(

@@ -192,10 +192,7 @@ def engine_options(command: Command) -> Command:
 
     return stacked(
         click.option(
-            "--engine",
-            type=click.Choice(ENGINES),
-            default="local",
-            help="Where runs are computed.",
+            "--engine", type=click.Choice(ENGINES), default="local", help="Where runs are computed."
         ),
         click.option(
             "--address",
@@ -276,7 +273,7 @@ def refuse_given(names: Collection[str], why: str) -> None:
 
 
 def refuse_picture(path: Path, made_by: str, inputs: Iterable[Path] = (), *, force: bool) -> None:
-    """Before the work whose picture it is: that may take hours, and would be lost."""
+    """Refuse before the work whose picture it is: that may take hours, and would be lost."""
     require_extra("plot", f"the picture {path}")
     # Imported here: the module imports matplotlib, which most commands do without.
     from causalarms.pictures.style import checked_ending, picture_mark

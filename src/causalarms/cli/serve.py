@@ -48,11 +48,7 @@ CHANGE_AFTER_ROUNDS = 120  # then a new batch of lacquer is thicker
     is_flag=True,
     help="Serve a study that plays itself; it is created if FILE does not exist.",
 )
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    help="Address to listen on; 0.0.0.0 is every network.",
-)
+@click.option("--host", default="127.0.0.1", help="Address to listen on; 0.0.0.0 is every network.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -70,10 +66,7 @@ CHANGE_AFTER_ROUNDS = 120  # then a new batch of lacquer is thicker
     help="Path under which a reverse proxy shows the service.",
 )
 @click.option(
-    "--viewers",
-    type=click.IntRange(min=1),
-    default=200,
-    help="Largest number of open pages.",
+    "--viewers", type=click.IntRange(min=1), default=200, help="Largest number of open pages."
 )
 @click.option("--tls-cert", type=PATH, help="Certificate (PEM).")
 @click.option("--tls-key", type=PATH, help="Key of the certificate (PEM).")

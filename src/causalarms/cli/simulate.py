@@ -186,7 +186,7 @@ def print_comparison(
     compared: str,
     written: list[Path],
 ) -> None:
-    """For machines: what was compared and found, and the files it is in."""
+    """Print JSON for machines: what was compared and found, and the files it is in."""
     print_json(
         {
             "settings": experiment.settings(),
@@ -371,11 +371,7 @@ def print_learners(rows: list[LearnerSummary]) -> None:
 @click.command()
 @click.argument("results", type=PATH)
 @click.option(
-    "--out",
-    "picture",
-    required=True,
-    type=PATH,
-    help="File to draw into (.png, .pdf or .svg).",
+    "--out", "picture", required=True, type=PATH, help="File to draw into (.png, .pdf or .svg)."
 )
 @click.option(
     "--what", type=click.Choice(CURVES), help="Picture of policies to draw.  [default: regret]"

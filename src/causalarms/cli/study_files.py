@@ -49,13 +49,7 @@ from causalarms.cli.terminal import (
 )
 from causalarms.errors import StudyError
 from causalarms.extras import require_extra
-from causalarms.files import (
-    printable,
-    refuse_output,
-    shown_number,
-    shown_probability,
-    write_output,
-)
+from causalarms.files import printable, refuse_output, shown_number, shown_probability, write_output
 from causalarms.tables.write import columns_text
 
 CONTEXT_NODES = click.option(
@@ -102,58 +96,26 @@ CONTEXT_NODES = click.option(
 @click.option("--noise-mean", type=float, help="Known mean of the noise of every node.")
 @click.option("--seed", type=int, default=0, help="Seed of all random numbers.")
 def create(
-    file: StudyPlace,
-    nodes: str,
-    reward: str,
-    minimize: bool,
-    changes: bool,
-    policy: str | None,
-    horizon: int | None,
-    factor: tuple[str, ...],
-    context: str | None,
-    sets: tuple[str, ...],
-    intervenable: str | None,
-    max_interventions: int | None,
-    forbid: tuple[str, ...],
-    require: tuple[str, ...],
-    tier: tuple[str, ...],
-    exclude_edge: tuple[str, ...],
-    require_edge: tuple[str, ...],
-    cost: tuple[str, ...],
-    failure_reward: float | None,
-    noise_mean: float | None,
-    seed: int,
-    as_json: bool,
+    file: StudyPlace, nodes: str, reward: str, seed: int, changes: bool, as_json: bool, **given: Any
 ) -> None:
     """Begin a study in a new FILE."""
     from causalarms.policies.registry import not_compared
     from causalarms.study import Study
+    from causalarms.study.settings import CONSTRAINTS
 
-    constraints: dict[str, Any] = {
-        "forbidden": _forbidden(forbid),
-        "required": [levels(group) for group in require],
-    }
-    if max_interventions is not None:
-        constraints["max_interventions"] = max_interventions
-    name, settings = (None, {}) if policy is None else with_settings(policy)
+    said = _said(given)
     with Study.create(
         file_of(file),
         nodes=names(nodes) or [],
         reward=reward,
-        direction="minimize" if minimize else "maximize",
-        policy=name,
-        policy_settings=settings,
-        horizon=horizon,
-        intervenable=names(intervenable),
-        constraints=constraints,
-        costs=_costs(cost),
-        factors=with_set_levels(factors(factor), sets),
-        noise_mean=noise_mean,
+        direction="minimize" if given["minimize"] else "maximize",
+        constraints={name: said.pop(name) for name in CONSTRAINTS if name in said},
+        factors=with_set_levels(factors(given["factor"]), given["sets"]),
+        noise_mean=given["noise_mean"],
+        knowledge=knowledge(given["tier"], given["exclude_edge"], given["require_edge"]),
         seed=seed,
         changes=changes,
-        knowledge=knowledge(tier, exclude_edge, require_edge),
-        context=names(context) or (),
-        failure_reward=failure_reward,
+        **said,
     ) as study:
         emit(
             as_json,
@@ -191,21 +153,8 @@ def change(file: StudyPlace, as_json: bool, **given: Any) -> None:
     What is named replaces what there was, all rules of --forbid those before them. A level is
     retired besides them.
     """
-    changes = {
-        name: given[name]
-        for name in ("max_interventions", "failure_reward", "horizon")
-        if given[name] is not None
-    }
-    if given["policy"] is not None:
-        changes["policy"], changes["policy_settings"] = with_settings(given["policy"])
-    if given["intervenable"] is not None:
-        changes["intervenable"] = names(given["intervenable"])
-    if given["context"] is not None:
-        changes["context"] = names(given["context"])
-    if given["require"]:
-        changes["required"] = [levels(group) for group in given["require"]]
-    if given["cost"]:
-        changes["costs"] = _costs(given["cost"])
+    changes = _said(given)
+    forbidden = changes.pop("forbidden", [])
     if given["new_level"]:
         new = factors(given["new_level"]) or {}
         for name, entry in new.items():
@@ -215,9 +164,8 @@ def change(file: StudyPlace, as_json: bool, **given: Any) -> None:
     messages: list[str] = []
     with open_study(file_of(file)) as study, collected_warnings(messages, show=not as_json):
         if given["forbid"] or given["retire"]:
-            before = [] if given["forbid"] else study.settings.as_dict()["forbidden"]
-            retired = [levels(level) for level in given["retire"]]
-            changes["forbidden"] = [*before, *_forbidden(given["forbid"]), *retired]
+            before = forbidden or study.settings.as_dict()["forbidden"]
+            changes["forbidden"] = [*before, *map(levels, given["retire"])]
         if not changes:
             raise click.UsageError("say what to change: causalarms study change --help")
         study.change_settings(**changes)
@@ -255,11 +203,7 @@ def import_(
     messages: list[str] = []
     with open_study(file) as study, collected_warnings(messages, show=not as_json):
         number = study.import_rounds(
-            source,
-            interventions,
-            printable(source.name),
-            intervened=intervened,
-            ignore=ignore,
+            source, interventions, printable(source.name), intervened=intervened, ignore=ignore
         )
     emit(as_json, {"imported": number, "warnings": messages}, f"imported {number} rounds")
 
@@ -376,18 +320,9 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
 
 @study_command
 @click.option(
-    "--sem",
-    "system",
-    type=PATH,
-    required=True,
-    help="The system, as LinearSEM.save wrote it.",
+    "--sem", "system", type=PATH, required=True, help="The system, as LinearSEM.save wrote it."
 )
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=200,
-    help="Number of rounds to play.",
-)
+@click.option("--rounds", type=click.IntRange(min=1), default=200, help="Number of rounds to play.")
 @click.option("--worker", default="main", help="Name of the worker.")
 @click.option("--noise-seed", type=SEED, default=0, help="Seed of the results.")
 def simulate_on(
@@ -425,10 +360,7 @@ def simulate_on(
 
 @study_command
 @click.option(
-    "--out",
-    "path",
-    type=PATH,
-    help="File to write the graph to: .json, .csv, .graphml or .dot.",
+    "--out", "path", type=PATH, help="File to write the graph to: .json, .csv, .graphml or .dot."
 )
 @click.option(
     "--switch",
@@ -472,6 +404,21 @@ def graph(
     if found.unknown():
         few = unknown(found, named)
         say("too few rounds: " + ", ".join(f"{node} ({when})" for node, when in few))
+
+
+def _said(given: dict[str, Any]) -> dict[str, Any]:
+    """What the options that `create` and `change` share say, as settings; nothing of others."""
+    found = {name: given[name] for name in ("max_interventions", "failure_reward", "horizon")}
+    if given["policy"] is not None:
+        found["policy"], found["policy_settings"] = with_settings(given["policy"])
+    found |= {name: names(given[name]) for name in ("intervenable", "context")}
+    if given["forbid"]:
+        found["forbidden"] = _forbidden(given["forbid"])
+    if given["require"]:
+        found["required"] = [levels(group) for group in given["require"]]
+    if given["cost"]:
+        found["costs"] = _costs(given["cost"])
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _forbidden(given: tuple[str, ...]) -> list[Any]:

@@ -204,7 +204,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def new_alarms(study: Study) -> list[dict[str, Any]]:
-    """That nobody has acknowledged; none if they cannot be known: what was done is done."""
+    """Alarms that nobody has acknowledged; none if they cannot be known: what was done is done."""
     try:
         return study.new_alarms()
     except StudyError:

@@ -10,15 +10,7 @@ from causalarms.graphs.graph import Graph, GraphErrors, graph_errors, varsortabi
 if TYPE_CHECKING:
     from causalarms.graphs.estimators import CSL, DAGMA, GOLEM
 
-__all__ = [
-    "CSL",
-    "DAGMA",
-    "GOLEM",
-    "Graph",
-    "GraphErrors",
-    "graph_errors",
-    "varsortability",
-]
+__all__ = ["CSL", "DAGMA", "GOLEM", "Graph", "GraphErrors", "graph_errors", "varsortability"]
 
 # scikit-learn takes long to import, and a study asked from a shell needs only the functions beneath
 # these classes.

@@ -17,20 +17,16 @@ import numpy.typing as npt
 
 from causalarms.arrays import FloatArray
 from causalarms.errors import IdentifiabilityWarning
-from causalarms.sem.regimes import Counts, mechanism_name, regime_counts, regime_names
+from causalarms.sem.regimes import Counts, mechanism_name, regime_names
 
 
 def warn_of_constant_regimes(
-    regimes: npt.NDArray[np.uint8],
-    nodes: tuple[str, ...],
-    counts: Counts | None = None,
-    stacklevel: int = 4,
+    regimes: npt.NDArray[np.uint8], nodes: tuple[str, ...], counts: Counts
 ) -> None:
-    """`counts` says how many regimes each node has (two).
+    """`counts` says how many regimes each node has.
 
     Those without a switch are not meant, unless nothing at all varies.
     """
-    counts = regime_counts(counts, len(nodes))
     constant = (regimes == regimes[0]).all(axis=0)
     if not constant.all() and not constant[counts > 1].any():
         return
@@ -44,7 +40,7 @@ def warn_of_constant_regimes(
     parts = [f"{', '.join(names)} ({regime})" for regime, names in unknown.items() if names]
     unseen = f"; these mechanisms are unknown, not absent: {'; '.join(parts)}" if parts else ""
     message = open_directions(regimes, nodes, constant) + unseen
-    warnings.warn(message, IdentifiabilityWarning, stacklevel=stacklevel)
+    warnings.warn(message, IdentifiabilityWarning, stacklevel=4)
 
 
 def open_directions(
@@ -64,9 +60,7 @@ def open_directions(
 
 
 def warn_of_few_samples(
-    counts: npt.NDArray[np.int64],
-    needed: npt.NDArray[np.int64],
-    nodes: tuple[str, ...],
+    counts: npt.NDArray[np.int64], needed: npt.NDArray[np.int64], nodes: tuple[str, ...]
 ) -> None:
     """Name the mechanisms that have samples, but too few to be learned."""
     few = np.argwhere((counts > 0) & (counts < needed))

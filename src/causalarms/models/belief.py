@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_COMPARED
@@ -93,12 +93,6 @@ class Belief:
         """On average, of what is learned: columns of factors are set, and have no noise."""
         learned = self.draws.noise_std.any(axis=(0, 1))
         return float(self.counts[:, learned].sum() / np.array(regimes)[learned].sum())
-
-    def first(self, n: int) -> Draws:
-        """The first n draws, for computations that take long with each."""
-        order, adjacency, weights, intercept, noise_std, by = self.draws
-        part = Draws(order[:n], adjacency[:n], weights[:n], intercept[:n], noise_std[:n])
-        return part if by is None else part._replace(by=by[:n])
 
     def expected(self, rows: Interventions) -> FloatArray:
         """Expected value of every node under every draw, (n, rows, N)."""
@@ -245,7 +239,7 @@ def belief_given_graph(
     weights = draw_weights(np.ascontiguousarray(gram), prior, edges, scales, cells, random)
     drawn = Draws(np.repeat(order[None], n, axis=0), edges, *weights)
     return Belief(
-        in_units_of_data(units, drawn, regimes),
+        drawn.in_units_of_data(units, regimes),
         adjacency.astype(float),
         gram[:, :, -1, -1].astype(np.int64),
         starts,
@@ -254,7 +248,7 @@ def belief_given_graph(
 
 
 class EdgeWeights(NamedTuple):
-    """Of every edge over the draws that have it, (R, N, N); 0 if none has."""
+    """The weight of every edge over the draws that have it, (R, N, N); 0 if none has."""
 
     mean: FloatArray
     deviation: FloatArray
@@ -288,20 +282,14 @@ def level_by_level(draws: Draws, regimes: Counts) -> tuple[Draws, FloatArray | N
     own = np.arange(draws.by.shape[1])
     counts = np.where(draws.by == own, 1, regimes[draws.by])
     levels = range(int(counts.max()))
-    copies = [at_levels(draws, np.full_like(draws.by, level))[:-1] for level in levels]
+    copies = [_at_level(draws, draws.by != own, level)[:-1] for level in levels]
     parts = [(level < counts) / counts for level in levels]
     return Draws(*map(np.concatenate, zip(*copies, strict=True))), np.concatenate(parts)
 
 
-def at_levels(draws: Draws, levels: IntArray) -> Draws:
-    """Draws in which every node follows its own regime.
-
-    One that follows another has only its mechanism at this level (n, N) of the other.
-    """
-    if draws.by is None:
-        return draws
-    d, node = np.nonzero(draws.by != np.arange(draws.by.shape[1]))
-    level = levels[d, node]
+def _at_level(draws: Draws, follows: BoolArray, level: int) -> Draws:
+    """Draws in which nodes that follow others (n, N) have only their mechanism at this level."""
+    d, node = np.nonzero(follows)
     found = draws._replace(**{name: getattr(draws, name).copy() for name in draws._fields[1:-1]})
     found.adjacency[d, 0, :, node] = draws.adjacency[d, level, :, node]
     found.weights[d, 0, :, node] = draws.weights[d, level, :, node]
@@ -349,7 +337,7 @@ def candidates(belief: Belief, reward: int, allowed: Constraints) -> Interventio
         return allowed.interventions(MAX_COMPARED)
     # Not in all draws: each is a search of its own, and `recommend` adds the neighbours of the
     # best.
-    found = best_of_each(belief.first(SEARCHED_DRAWS), reward, allowed)
+    found = best_of_each(belief.draws.first(SEARCHED_DRAWS), reward, allowed)
     # What happens without any switch is what people compare a recommendation with.
     natural = np.zeros((1, allowed.n_nodes), dtype=np.uint8)
     rows = np.unique(np.concatenate([found, natural]), axis=0)
@@ -362,21 +350,6 @@ def summary(values: FloatArray) -> Summary:
     mean = np.asarray(values.mean(axis=0))
     # a few far draws can move the mean out of the interval: widen it to contain the mean
     return Summary(mean, np.minimum(low, mean), np.maximum(high, mean))
-
-
-def in_units_of_data(units: Units, draws: Draws, regimes: Counts | None = None) -> Draws:
-    """Draws in units of the prior, converted; `regimes` (N,) says how many each node has."""
-    if units.trivial:
-        return draws
-    weights = units.weights(draws.weights)
-    intercept = units.intercept(draws.intercept, weights)
-    if regimes is not None:  # the shift of the units is not an intercept of a missing regime
-        intercept = np.where(draws.existing(regimes), intercept, 0.0)
-    return draws._replace(
-        weights=weights,
-        intercept=intercept,
-        noise_std=draws.noise_std * units.scale,
-    )
 
 
 def best_of_each(draws: Draws, reward: int, allowed: Constraints) -> Interventions:

@@ -105,7 +105,7 @@ class FailureRates:
         ]
 
     def probability(self, levels: IntArray) -> FloatArray:
-        """That a trial of each row fails, (n,); averaged over the levels of a factor NOT_SET."""
+        """How likely a trial of each row fails, (n,): averaged over levels of a factor NOT_SET."""
         rows = np.asarray(levels, dtype=np.int64)
         found = np.zeros(len(rows))
         for probability, factors, rate in self.hypotheses:

@@ -24,12 +24,7 @@ from causalarms.extras import has_extra
 from causalarms.files import Mark, read_text, refuse_study, write_atomically, write_output
 from causalarms.limits import SYSTEM_BYTES
 from causalarms.paper import experiments, headlines
-from causalarms.paper.figures import (
-    draw_bandit,
-    draw_graph_metric,
-    draw_reward_error,
-    draw_samples,
-)
+from causalarms.paper.figures import draw_bandit, draw_graph_metric, draw_reward_error, draw_samples
 from causalarms.paper.headlines import Headline
 from causalarms.paper.report import Reading, write_report
 from causalarms.paper.settings import MADE_BY, READINGS, Settings

@@ -241,7 +241,7 @@ def visible_part(
 def spread_ends(
     curves: FloatArray, edges: IntArray, centres: FloatArray, half_sizes: FloatArray
 ) -> FloatArray:
-    """For every edge its two ends on the rims, (edge, 2, 2); the order around a node is kept."""
+    """The two ends of every edge on the rims, (edge, 2, 2); the order around a node is kept."""
     ends = np.empty((len(edges), 2, 2))
     for node, (centre, half) in enumerate(zip(centres, half_sizes, strict=True)):
         touching = np.argwhere(edges == node)  # (end, [edge, 0 for its tail or 1 for its head])

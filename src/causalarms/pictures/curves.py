@@ -117,11 +117,7 @@ def _spread_out(figure: Figure, curves: dict[str, FloatArray]) -> None:
 
 
 def _draw(
-    compared: Compared,
-    records: Records,
-    curves: dict[str, FloatArray],
-    at: IntArray,
-    label: str,
+    compared: Compared, records: Records, curves: dict[str, FloatArray], at: IntArray, label: str
 ) -> Figure:
     """Points at the rounds `at`; blocks between them if there is one point fewer."""
     with style.one_panel(2.9, "round", label) as (figure, axes):

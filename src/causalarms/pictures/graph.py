@@ -291,10 +291,7 @@ def plan(
     inset = half_sizes.max(axis=0) + MARGIN
     inside = np.array([width, height]) - 2 * inset
     unit = layered_layout(
-        union,
-        aspect=inside[0] / inside[1],
-        node_width=(widest + MARGIN) / inside[1],
-        roots=roots,
+        union, aspect=inside[0] / inside[1], node_width=(widest + MARGIN) / inside[1], roots=roots
     )
     centres = inset + inside * unit
     edges = np.argwhere(union)
@@ -364,7 +361,7 @@ def _legend_rows(handles: Sequence[Artist], width: float) -> int:
 
 
 def _draw_legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """At the foot, in one row or two."""
+    """Draw the legend at the foot, in one row or two."""
     if handles:
         rows = _legend_rows(handles, figure.get_figwidth())
         figure.legend(

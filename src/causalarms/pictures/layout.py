@@ -212,7 +212,7 @@ def _descend(
 def _costs(
     near: Surroundings, choices: FloatArray, across: FloatArray, heights: FloatArray
 ) -> FloatArray:
-    """Of every choice of the node's height, (height,)."""
+    """What every choice of the node's height costs, (height,)."""
     batch = max(1, BATCH_PAIRS // max(len(near.own) * len(near.others), 1))
     if len(choices) > batch:
         parts = [choices[k : k + batch] for k in range(0, len(choices), batch)]

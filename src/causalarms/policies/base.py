@@ -20,8 +20,8 @@ from causalarms.changes.registry import as_detector
 from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
 from causalarms.models.belief import Belief
+from causalarms.models.draws import Optimistic
 from causalarms.models.failures import FailureBelief
-from causalarms.models.quantile import Optimistic
 from causalarms.rng import stream
 from causalarms.search.constraints import Constraints, unconstrained
 from causalarms.sem.regimes import Counts, as_interventions, node_names, regimes_of
@@ -232,11 +232,7 @@ class Policy(ABC):
         return as_interventions(np.asarray(intervention)[None], self._nodes, self._regimes)[0]
 
     def tell(
-        self,
-        intervention: npt.ArrayLike,
-        observation: npt.ArrayLike,
-        *,
-        made: int | None = None,
+        self, intervention: npt.ArrayLike, observation: npt.ArrayLike, *, made: int | None = None
     ) -> None:
         """Learn from one round; any intervention is welcome, also one that was not asked.
 

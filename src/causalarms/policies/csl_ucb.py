@@ -225,7 +225,7 @@ class CSLUCB(Policy):
         return DatasetView(self._model, self._units, self._data)
 
     def make_belief(self, rng: Generator, draws: int) -> Belief | None:
-        """Of its own graph, from all rounds since a mechanism's start, whatever `max_samples`."""
+        """About its own graph, from all rounds since a mechanism began, whatever `max_samples`."""
         if self._adjacency is None:
             return None
         data = self._data

@@ -143,7 +143,7 @@ class ExploreThenCommit(Policy):
         return CommittedView(self.regimes, self._model, self._origin, self._arm, recent)
 
     def make_belief(self, rng: Generator, draws: int) -> Belief | None:
-        """Of the graph it learned, from the rounds it learned it from."""
+        """About the graph it learned, from the rounds it learned it from."""
         if self.adjacency is None:
             return None
         units = estimated_units(
@@ -181,9 +181,7 @@ class ExploreThenCommit(Policy):
         if self.noise_mean is None:
             self._origin = np.median(values, axis=0)
         fit = self.learner.fit(
-            values - self._origin,
-            interventions=regimes,
-            noise_mean=self.noise_mean,
+            values - self._origin, interventions=regimes, noise_mean=self.noise_mean
         )
         self._use(*self._learned(fit))
         self._fitted_round = self.n_told

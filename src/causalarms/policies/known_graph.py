@@ -23,7 +23,7 @@ from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
 from causalarms.limits import MAX_AT_RISK
 from causalarms.models.belief import Belief
-from causalarms.models.quantile import most_optimistic
+from causalarms.models.draws import most_optimistic
 from causalarms.policies.base import EXPLOIT, Pending, Policy, Reason, Suggestion, suggestion_of
 from causalarms.posterior.base import Draws
 from causalarms.search.best import best_intervention
@@ -52,12 +52,13 @@ class KnownGraph(Policy):
 
     graph        the parents of every mechanism, (R, N, N) as [regime, parent, child]
     noise_mean   (N,) or (R, N)
-    prior_std    standard deviation of the prior of a weight
+    prior_std    standard deviation of the prior of a weight; None: the policy's own
     noise_std    of every node
     restarts     pairs (after round, graph): changes at which all is learned again
     """
 
     name: ClassVar[str]
+    weight_size: ClassVar[float] = 1.0  # `prior_std`, unless it is told
     learned: ClassVar[Declared] = {"_moments": Moments}
 
     def __init__(
@@ -67,7 +68,7 @@ class KnownGraph(Policy):
         *,
         graph: npt.ArrayLike,  # (R, N, N) bool
         noise_mean: npt.ArrayLike,
-        prior_std: float = 1.0,
+        prior_std: float | None = None,
         noise_std: float = 1.0,
         restarts: Sequence[tuple[int, npt.ArrayLike]] = (),  # (after round, graph)
         regimes: npt.ArrayLike | None = None,
@@ -81,6 +82,7 @@ class KnownGraph(Policy):
         if mean is None:
             raise SettingError(f"{self.name} must be told the noise means (noise_mean)")
         self.noise_mean = mean
+        prior_std = self.weight_size if prior_std is None else prior_std
         prior_std = number("prior_std", prior_std, above=1e-50, maximum=1e50)
         self.noise_std = number("noise_std", noise_std, above=1e-50, maximum=1e50)
         # In units of the noise, as V: the posterior is N(., noise_std^2 V^-1).
@@ -167,23 +169,7 @@ class LinSEMQuantile(KnownGraph):
     """
 
     name: ClassVar[str] = "linsem-quantile"
-
-    def __init__(
-        self,
-        n_nodes: int,
-        reward: int = -1,
-        *,
-        graph: npt.ArrayLike,  # (R, N, N) bool
-        noise_mean: npt.ArrayLike,
-        prior_std: float = WEIGHT_SIZE,
-        noise_std: float = 1.0,
-        restarts: Sequence[tuple[int, npt.ArrayLike]] = (),  # (after round, graph)
-        regimes: npt.ArrayLike | None = None,
-    ) -> None:
-        super().__init__(
-            n_nodes, reward, graph=graph, noise_mean=noise_mean, prior_std=prior_std,
-            noise_std=noise_std, restarts=restarts, regimes=regimes,
-        )  # fmt: skip
+    weight_size: ClassVar[float] = WEIGHT_SIZE
 
     def suggest(self, rng: Generator, *, pending: Pending = ()) -> Suggestion:
         belief = self.make_belief(rng, DRAWS)

@@ -187,7 +187,7 @@ class UCB(Policy):
         return Suggestion(best, EXPLOIT, float(self._means[arm]), float(widths[arm]))
 
     def _widths(self) -> FloatArray:
-        """Of arms that were not played: as wide as if they had been once."""
+        """The widths of all arms; one that was not played is as wide as if it had been once."""
         return self.alpha * np.sqrt(np.log(max(self.n_told, 1)) / np.maximum(self._plays, 1))
 
     def learn(self, a: Intervention, x: FloatArray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from causalarms.posterior.mechanism import ScoreTables
 from causalarms.posterior.prior import KernelPrior
 from causalarms.sem.regimes import Counts, existing
 from causalarms.statistics.dataset import Moments
+from causalarms.statistics.units import Units
 
 if TYPE_CHECKING:  # the package of chains imports this module
     from causalarms.posterior.chains.convergence import Diagnostics
@@ -41,20 +43,63 @@ class Draws(NamedTuple):
         regimes = row.astype(np.int64)
         return np.tile(regimes, (len(self.order), 1)) if self.by is None else regimes[self.by]
 
-    def mechanism(self, node: int, row: Intervention) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What a node follows under an intervention: weights (n, N), intercept and noise (n,)."""
-        if self.by is None:
-            regime = row[node]
-            own = self.weights[:, regime, :, node]
-            return own, self.intercept[:, regime, node], self.noise_std[:, regime, node]
-        draw, seen = np.arange(len(self.by)), row[self.by[:, node]]
-        followed = self.weights[draw, seen, :, node]
-        return followed, self.intercept[draw, seen, node], self.noise_std[draw, seen, node]
+    def under(self, row: Intervention) -> Draws:
+        """Draws with one regime of every node: the mechanisms that an intervention plays."""
+        seen = self.in_force(row)[:, None]  # (n, 1, N)
+        return Draws(
+            self.order,
+            np.take_along_axis(self.adjacency, seen[:, :, None], axis=1),
+            np.take_along_axis(self.weights, seen[:, :, None], axis=1),
+            np.take_along_axis(self.intercept, seen, axis=1),
+            np.take_along_axis(self.noise_std, seen, axis=1),
+        )
 
     def existing(self, regimes: Counts) -> BoolArray:
         """Which mechanisms there are, (R, N), or with `by` (n, R, N)."""
         there = existing(regimes)
         return there if self.by is None else there[:, self.by].transpose(1, 0, 2)
+
+    def first(self, n: int) -> Draws:
+        """The first n draws, for computations that take long with each."""
+        order, adjacency, weights, intercept, noise_std, by = self
+        part = Draws(order[:n], adjacency[:n], weights[:n], intercept[:n], noise_std[:n])
+        return part if by is None else part._replace(by=by[:n])
+
+    def in_units_of_data(self, units: Units, regimes: Counts | None = None) -> Draws:
+        """From units of the prior; `regimes` (N,) says how many each node has."""
+        if units.trivial:
+            return self
+        weights = units.weights(self.weights)
+        intercept = units.intercept(self.intercept, weights)
+        if regimes is not None:  # the shift of the units is not an intercept of a missing regime
+            intercept = np.where(self.existing(regimes), intercept, 0.0)
+        noise_std = self.noise_std * units.scale
+        return self._replace(weights=weights, intercept=intercept, noise_std=noise_std)
+
+    def given_context(self, context: Sequence[int], known: Mapping[int, float]) -> Draws:
+        """The draws with the context at its mean given the values that are known, by node.
+
+        `context` are nodes of one regime that no factor moves and that nothing but context causes.
+        In each draw they are jointly normal, N(m, S). If some of them are known before a trial,
+        x_O, the others have the mean m_U + S_UO S_OO^-1 (x_O - m_O). Expected rewards are linear in
+        them, so that the mean is all that is needed: it takes the place of their mechanisms.
+        """
+        every = sorted(context)
+        seen = [every.index(node) for node in sorted(known)]
+        rest = [k for k in range(len(every)) if k not in seen]
+        values = np.array([known[every[k]] for k in seen])
+        weights, intercept = self.weights.copy(), self.intercept.copy()
+        for d in range(len(self.order)):
+            into = self.weights[d, 0][np.ix_(every, every)].T  # [child, parent]
+            carried = np.linalg.inv(np.eye(len(every)) - into)
+            mean = carried @ self.intercept[d, 0, every]
+            spread = (carried * self.noise_std[d, 0, every] ** 2) @ carried.T
+            moved = np.linalg.lstsq(spread[np.ix_(seen, seen)], values - mean[seen], rcond=None)[0]
+            mean[rest] += spread[np.ix_(rest, seen)] @ moved
+            mean[seen] = values
+            intercept[d][:, every] = mean
+            weights[d][:, :, every] = 0.0
+        return self._replace(weights=weights, intercept=intercept)
 
 
 class OrderedGraph(NamedTuple):

@@ -13,11 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from causalarms.checks import choice, fraction, integer, number, optional
 from causalarms.errors import DataError, SettingError
-from causalarms.graphs.diagnostics import (
-    MechanismCheck,
-    check_mechanisms,
-    warn_of_constant_regimes,
-)
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, warn_of_constant_regimes
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import (
     ESTIMATE,
@@ -50,7 +46,7 @@ from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing, node_index
 from causalarms.statistics.dataset import Dataset, Moments
 from causalarms.statistics.units import Units, noise_units
-from causalarms.tables.levels import FactorLevels, factor_levels
+from causalarms.tables.cells import FactorLevels, factor_levels
 from causalarms.tables.rounds import columns_of
 
 OUTSIDE_CORE = 8  # a fit has more time than a round of a study
@@ -284,13 +280,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         found = self.posterior_.draw(generator(random_state), n)
-        weights = self._units.weights(found.weights)
-        intercept = self._units.intercept(found.intercept, weights)
-        return found._replace(
-            weights=weights,
-            intercept=np.where(found.existing(self._roots.system_regimes), intercept, 0.0),
-            noise_std=found.noise_std * self._units.scale,
-        )
+        return found.in_units_of_data(self._units, self._roots.system_regimes)
 
     def check_mechanisms(
         self, rounds: Rounds, factors: FactorLevels | None = None
@@ -385,7 +375,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         )
 
     def _kept(self) -> KeptGraph:
-        """Of the measured nodes: no edge from a factor can close a cycle."""
+        """The graph of the measured nodes; no edge from a factor can close a cycle."""
         known = self.known_[:, : self.n_features_in_]
         between = BetweenNodes(self.posterior_, self._roots)
         if self.miss_probability_whole_graph is None:

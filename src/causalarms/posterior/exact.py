@@ -29,15 +29,13 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, SettingError
 from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
 from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
-from causalarms.posterior.mechanism import (
-    ScoreTables,
-    score_mechanisms,
-)
+from causalarms.posterior.mechanism import ScoreTables, score_mechanisms
 from causalarms.posterior.orders import (
     GraphNumbers,
     backward_sums,
     best_order,
     best_parents,
+    best_terms,
     draw_graphs,
     edge_probabilities,
     forward_sums,
@@ -58,7 +56,6 @@ from causalarms.posterior.prior import (
     sums_by_count,
 )
 from causalarms.posterior.sharing import all_cells, chosen_factors, factor_gains
-from causalarms.posterior.subset_sums import subset_maxima
 from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
@@ -128,7 +125,7 @@ class ExactPosterior:
         self._gram: FloatArray = np.full((n_regimes, n_nodes, n_nodes + 1, n_nodes + 1), np.nan)
         self._log_prior_sum: float | None = None
         self._forward_sums: FloatArray | None = None  # None: nothing is scored yet
-        self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
+        self._retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
         if topological_order(self._edge_mask.required.any(axis=0)) is None:
             raise ModelError("no order of the nodes fits the required and excluded edges")
         if moments is None:
@@ -219,7 +216,7 @@ class ExactPosterior:
             self._edge_mask.allowed[regime, : self._n_measured, node],
             self._edge_mask.required[regime, : self._n_measured, node],
         )
-        self.retired.append((regime, node, self._gram[regime, node].copy()))
+        self._retired.append((regime, node, self._gram[regime, node].copy()))
         now = Moments(self.n_nodes, regimes=self.regimes)
         now.gram[:] = self._gram
         now.forget(regime, node)
@@ -271,10 +268,7 @@ class ExactPosterior:
         forward = self._forward
         if self._edge_probability is None:
             probability, self._hypotheses = edge_probabilities(
-                self.tables,
-                self.kernel_prior,
-                forward,
-                backward_sums(self.tables.local),
+                self.tables, self.kernel_prior, forward, backward_sums(self.tables.local)
             )
             # the sum is 1 only up to rounding
             probability[self._edge_mask.required] = 1.0
@@ -313,12 +307,7 @@ class ExactPosterior:
         Not quite the most probable graphs alone: those may fit many orders, each of them less
         probable.
         """
-        best = self.tables.past.copy()
-        room = self.tables.mantissa
-        for regime, node in self._mechanisms:
-            subset_maxima(self.scores[regime, node], room)
-            best[node] += room
-        order = best_order(best)
+        order = best_order(best_terms(self.tables, self.regimes))
         adjacency, log_score = best_parents(self.tables, self.kernel_prior, order)
         log_score += _past_of_order(self.tables.past, order)
         order = np.concatenate([np.arange(self._n_measured, self.n_nodes), order])
@@ -360,11 +349,11 @@ class ExactPosterior:
     def state(self) -> dict[str, Any]:
         """Moments, present and retired: all else follows from them."""
         size = self.n_nodes + 1
-        mechanisms = [(regime, node) for regime, node, _ in self.retired]
+        mechanisms = [(regime, node) for regime, node, _ in self._retired]
         return {
             "gram": self._gram.copy(),
             "retired": np.array(mechanisms, dtype=np.int64).reshape(-1, 2),
-            "retired_gram": np.array([m[2] for m in self.retired]).reshape(-1, size, size),
+            "retired_gram": np.array([m[2] for m in self._retired]).reshape(-1, size, size),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -438,10 +427,7 @@ def evidence_of_order(
 
 
 def log_prior_sum(
-    log_sizes: FloatArray,
-    allowed: BoolArray,
-    required: BoolArray,
-    regimes: npt.NDArray[np.int64],
+    log_sizes: FloatArray, allowed: BoolArray, required: BoolArray, regimes: npt.NDArray[np.int64]
 ) -> float:
     """Log sum of the prior over all orders and parent sets that are possible.
 

@@ -18,9 +18,7 @@ from causalarms.kernels import inlined, kernel
 from causalarms.posterior.prior import EdgeMask, KernelPrior, intercept_precision_of
 from causalarms.posterior.sharing import Cells
 from causalarms.posterior.subset_sums import subset_log_sums
-from causalarms.statistics.normal_equations import (
-    normal_equations,
-)
+from causalarms.statistics.normal_equations import normal_equations
 
 NEXT_TO_NOTHING = 40.0  # nats below the largest of a few terms: less than its rounding
 LARGEST_ODDS = 500.0  # nats between sizes of the noise, whose exponentials are multiplied
@@ -309,7 +307,7 @@ class Noise(NamedTuple):
 
 @kernel
 def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior) -> Noise:
-    """Of the mechanism with this Gram matrix, (N+1, N+1)."""
+    """The noise of the mechanism with this Gram matrix, (N+1, N+1)."""
     ratios, shape = prior.noise_ratios, prior.noise_shape + 0.5 * gram[-1, -1]
     parts = prior.noise_shape * np.log(ratios)
     whole = 2.0 * shape == math.floor(2.0 * shape) and parts[-1] - parts[0] < LARGEST_ODDS

@@ -16,15 +16,10 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import (
-    ScoreTables,
-    acting_factors,
-    log_hypothesis,
-    log_more,
-)
+from causalarms.posterior.mechanism import ScoreTables, acting_factors, log_hypothesis, log_more
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.sharing import Cells
-from causalarms.posterior.subset_sums import superset_log_sums
+from causalarms.posterior.subset_sums import subset_maxima, superset_log_sums
 
 NEGLIGIBLE = -60.0  # nats below the sum: all 2^19 parent sets together stay below 1e-20
 
@@ -193,6 +188,17 @@ def best_order(local: FloatArray) -> IntArray:
         order[position] = last[mask]
         mask ^= 1 << order[position]
     return order
+
+
+@kernel
+def best_terms(tables: ScoreTables, regimes: IntArray) -> FloatArray:
+    """Local terms (N, 2^(N-1)) with the best parents within every set in place of their sum."""
+    found = tables.past.copy()
+    for node in range(len(found)):
+        for regime in range(regimes[node]):
+            subset_maxima(tables.scores[regime, node], tables.mantissa)
+            found[node] += tables.mantissa
+    return found
 
 
 @kernel

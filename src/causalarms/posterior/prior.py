@@ -266,7 +266,7 @@ def by_cell(by_regime: FloatArray, cells: Cells) -> FloatArray:
 
 
 def free_factors(regimes: Counts, columns: FactorColumns, probability: float) -> FreeFactors:
-    """Of all factors that shift nodes."""
+    """The factors that may also give nodes a mechanism per level: all that shift nodes."""
     n = len(regimes) - len(columns.factors)
     n_factors = len(set(columns.made_of.tolist()) & {1 << f for f in range(len(columns.chances))})
     if probability == 0.0:

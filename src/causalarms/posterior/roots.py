@@ -17,9 +17,9 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.graphs.inputs import Rounds
 from causalarms.posterior.base import Posterior
 from causalarms.posterior.prior import FactorColumns
-from causalarms.sem.factors import NamedFactors
+from causalarms.sem.factors import NamedFactors, switches
 from causalarms.sem.regimes import Counts
-from causalarms.tables.levels import FactorLevels, refuse_names_of_nodes
+from causalarms.tables.cells import FactorLevels, refuse_names_of_nodes
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -31,7 +31,7 @@ def factor_columns(
     reward: int | None = None,
     pairs: bool = True,
 ) -> FactorColumns:
-    """Of all factors that shift nodes, as a posterior takes them.
+    """The columns of all factors that shift nodes, as a posterior takes them.
 
     chances   how likely each of them acts on each node, (F, N); None: as `named` has it
     reward    a node on which pairs of factors act in any case
@@ -54,29 +54,6 @@ def factor_columns(
 def chances_of(named: NamedFactors, context: Sequence[str]) -> FloatArray:
     """How likely each factor acts on each node, (F, N): no factor moves context."""
     return np.where(np.isin(named.nodes, context), 0.0, named.chances)
-
-
-def first_columns(named: NamedFactors) -> list[int]:
-    """Of every factor that shifts nodes: all its columns act on a node, or none does."""
-    return [int(np.argmax(named.bits == 1 << root)) for root in range(len(named.shifting))]
-
-
-def root_names(named: NamedFactors) -> list[str]:
-    """Of factors that shift nodes, in the graph: the factor's own unless a node is called so."""
-    return [named.shown[named.n_measured + c] for c in first_columns(named)]
-
-
-def root_steps(named: NamedFactors, levels: Sequence[int] | None = None) -> FloatArray:
-    """By how much every column moves from the first level of its factor to the last, (F, C).
-
-    `levels`: to these instead, a number for every factor.
-    """
-    steps = np.zeros((len(named.shifting), len(named.columns)))
-    for root, at in enumerate(named.shifting):
-        codes = named.factors[at].codes
-        own = named.bits == 1 << root
-        steps[root, own] = codes[-1 if levels is None else levels[at]] - codes[0]
-    return steps
 
 
 class BetweenNodes:
@@ -104,7 +81,7 @@ class Roots:
     regimes   how many each of them has, (N,)
     factors   the levels of the rounds; None: there are none, and nothing is to be translated
 
-    >>> from causalarms.tables.levels import factor_levels
+    >>> from causalarms.tables.cells import factor_levels
     >>> roots = Roots(("a", "b"), np.array([1, 1]), factor_levels({"load": [1, 2, 4]}))
     >>> roots.names, roots.system_nodes
     (('a', 'b', 'load'), ('a', 'b', 'do:load', 'do:load.2'))
@@ -121,14 +98,9 @@ class Roots:
             return
         refuse_names_of_nodes(factors.names, nodes)
         # What switches a node is a factor of its own, with a mechanism per level.
-        switches = {
-            node: {"levels": range(count)}
-            for node, count in zip(nodes, regimes.tolist(), strict=True)
-            if count > 1
-        }
         shifting = {name: {"levels": levels} for name, levels in factors.levels.items()}
-        self.named = NamedFactors.of({**switches, **shifting}, nodes)
-        self.names = (*nodes, *root_names(self.named))
+        self.named = NamedFactors.of({**switches(nodes, regimes), **shifting}, nodes)
+        self.names = (*nodes, *self.named.root_names)
         self.system_nodes = self.named.system_nodes
         self.system_regimes = self.named.regimes
         self.regimes = np.append(regimes, np.ones(self.n_roots, dtype=np.int64))
@@ -151,8 +123,7 @@ class Roots:
     @cached_property
     def _kept(self) -> list[int]:
         """The nodes of the system that are shown: those measured, and one column per factor."""
-        first = [] if self.named is None else first_columns(self.named)
-        return [*range(self.n_measured), *(self.n_measured + c for c in first)]
+        return [*range(self.n_measured), *([] if self.named is None else self.named.roots)]
 
     def rounds(self, rounds: Rounds, factors: FactorLevels | None) -> Rounds:
         """What was measured and set: values and regimes of all nodes of the system."""
@@ -218,7 +189,7 @@ class Roots:
         return found
 
     def shown(self, matrices: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """Of nodes and roots, (R, N + F, N + F), from (.., N + C, N + C) of the system."""
+        """Nodes and roots, (R, N + F, N + F), of matrices of the system, (.., N + C, N + C)."""
         most = int(self.regimes.max())
         return matrices[:most][:, self._kept][:, :, self._kept]
 
@@ -228,15 +199,15 @@ class Roots:
         return np.array([place[i] for i in order.tolist() if i in place], dtype=np.int64)
 
     def weights(self, weights: FloatArray) -> FloatArray:
-        """Of a root: what its last level adds, compared with its first, (R, N + F, N + F)."""
+        """Weights (R, N + F, N + F): that of a root is what its last level adds to its first."""
         found = self.shown(weights).copy()
         if self.named is not None:
             n = self.n_measured
-            found[:, n:, :n] = root_steps(self.named) @ weights[: len(found), n:, :n]
+            found[:, n:, :n] = self.named.root_steps() @ weights[: len(found), n:, :n]
         return found
 
     def intercept(self, intercept: FloatArray, weights: FloatArray) -> FloatArray:
-        """With all factors at their first level, (R, N + F): roots are 0 then, 1 at the last."""
+        """Intercepts at the first level of all factors, (R, N + F); roots are 0 there."""
         n = self.n_measured
         found = self.of_nodes(intercept)
         if self.named is not None:

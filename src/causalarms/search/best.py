@@ -278,7 +278,7 @@ def solve(posed: Posed, start: Levels, m: int, distinct: bool, budget: int) -> S
 
 @kernel
 def all_levels(problem: Problem, levels: Levels) -> Levels:
-    """Of all factors, (m, F), from those by depth (m, D)."""
+    """The levels of all factors, (m, F), from those by depth (m, D)."""
     every = np.empty((len(levels), len(problem.rest)), np.uint8)
     for row in range(len(levels)):
         every[row] = problem.rest

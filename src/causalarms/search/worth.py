@@ -41,7 +41,7 @@ class Worth(NamedTuple):
         return self.cost if self.failing is None else self.cost - self.failing * self.failed
 
     def net(self, rewards: FloatArray) -> FloatArray:
-        """Of rewards (..., n)."""
+        """What these rewards (..., n) are worth."""
         if self.failing is None:  # to the last bit as without failures
             return rewards - self.cost
         return rewards * self.keep - self.charge
@@ -63,5 +63,5 @@ class Worth(NamedTuple):
         return self._replace(failing=np.where(near, self.failing[row], self.failing))
 
     def in_units(self, scale: float, origin: float) -> Worth:
-        """For rewards that are relative to this origin, in these units."""
+        """The same for rewards that are relative to this origin, in these units."""
         return self._replace(cost=self.cost / scale, failed=(self.failed - origin) / scale)

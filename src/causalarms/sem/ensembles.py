@@ -33,10 +33,7 @@ def _uniform(rng: np.random.Generator, size: int) -> FloatArray:
     return rng.uniform(-2.0, 2.0, size)
 
 
-WEIGHT_DISTRIBUTIONS: dict[str, WeightDistribution] = {
-    "separated": _separated,
-    "uniform": _uniform,
-}
+WEIGHT_DISTRIBUTIONS: dict[str, WeightDistribution] = {"separated": _separated, "uniform": _uniform}
 
 
 RULES = ("authors", "plain")  # of a regeneration
@@ -174,10 +171,7 @@ def regenerate(
 
 
 def _redrawn(
-    sem: LinearSEM,
-    mechanisms: list[tuple[int, int]],
-    rng: np.random.Generator,
-    ensemble: Ensemble,
+    sem: LinearSEM, mechanisms: list[tuple[int, int]], rng: np.random.Generator, ensemble: Ensemble
 ) -> Regeneration:
     weights = sem.weights.copy()
     position = np.argsort(sem.order)

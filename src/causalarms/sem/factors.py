@@ -31,19 +31,8 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.search.factors import Factors
-from causalarms.sem.factor import (
-    FREE,
-    SHIFT,
-    Factor,
-    Level,
-    checked_factor,
-    factor_entries,
-)
-from causalarms.sem.regimes import (
-    REGIME_NAMES,
-    Counts,
-    existing,
-)
+from causalarms.sem.factor import FREE, SHIFT, Factor, Level, checked_factor, factor_entries
+from causalarms.sem.regimes import REGIME_NAMES, Counts, existing
 
 PREFIX = "do:"  # of columns of factors, in tables and among the nodes of a system
 Intervention = tuple[int, ...]
@@ -62,7 +51,7 @@ class Column:
 
 
 def _columns(factors: tuple[Factor, ...]) -> tuple[Column, ...]:
-    """Of all factors that shift nodes, then of pairs of them: numbers by their lines only."""
+    """Columns of all factors that shift nodes, then of pairs, which use only lines of numbers."""
     shifting = [at for at, factor in enumerate(factors) if factor.effect == SHIFT]
     alone = [Column((at,), (c,)) for at in shifting for c in range(factors[at].codes.shape[1])]
     parts = {
@@ -76,6 +65,12 @@ def _columns(factors: tuple[Factor, ...]) -> tuple[Column, ...]:
         for d in parts[other]
     ]
     return tuple(alone + (pairs if len(pairs) <= MAX_PAIR_COLUMNS else []))
+
+
+def switches(nodes: Sequence[str], regimes: Counts) -> dict[str, dict[str, Any]]:
+    """A factor with the name of each node that has several regimes, which are its levels."""
+    counts = zip(nodes, regimes.tolist(), strict=True)
+    return {node: {} if n == 2 else {"levels": range(n)} for node, n in counts if n > 1}
 
 
 @dataclass(frozen=True)
@@ -166,6 +161,32 @@ class NamedFactors:
         """The factors of every column as bits, by their place in `shifting`, (C,)."""
         found = [sum(1 << self.shifting.index(at) for at in c.factors) for c in self.columns]
         return np.array(found, dtype=np.int64)
+
+    @cached_property
+    def roots(self) -> list[int]:
+        """The first column of each factor of `shifting`, as a node of the system.
+
+        It stands for all columns of the factor: all of them act on a node, or none does.
+        """
+        first = [int(np.argmax(self.bits == 1 << root)) for root in range(len(self.shifting))]
+        return [self.n_measured + column for column in first]
+
+    @property
+    def root_names(self) -> list[str]:
+        """What they are called in the graph: like the factor, unless a node is."""
+        return [self.shown[at] for at in self.roots]
+
+    def root_steps(self, levels: Sequence[int] | None = None) -> FloatArray:
+        """By how much every column moves from the first level of its factor to the last, (F, C).
+
+        `levels`: to these instead, a number for every factor.
+        """
+        steps = np.zeros((len(self.shifting), len(self.columns)))
+        for root, at in enumerate(self.shifting):
+            codes = self.factors[at].codes
+            own = self.bits == 1 << root
+            steps[root, own] = codes[-1 if levels is None else levels[at]] - codes[0]
+        return steps
 
     @cached_property
     def is_pair(self) -> BoolArray:

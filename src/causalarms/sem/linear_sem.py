@@ -26,7 +26,7 @@ from causalarms.search import Constraints as NumberedConstraints
 from causalarms.search.best import BUDGET
 from causalarms.sem import rewards
 from causalarms.sem.constraints import Constraints
-from causalarms.sem.factors import NamedFactors
+from causalarms.sem.factors import NamedFactors, switches
 from causalarms.sem.regimes import (
     Counts,
     Regimes,
@@ -230,9 +230,7 @@ class LinearSEM:
         if constraints is None:
             return within(self._regimes)
         # What can be set in a system without factors is the regime of each node that has several.
-        counts = zip(self.nodes, self.regimes.tolist(), strict=True)
-        given = {node: {} if n == 2 else {"levels": range(n)} for node, n in counts if n > 1}
-        named = NamedFactors.of(given, self.nodes)
+        named = NamedFactors.of(switches(self.nodes, self.regimes), self.nodes)
         return constraints.checked(named).over(named)
 
     def sample(self, interventions: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
@@ -357,9 +355,7 @@ def _regimes(given: object, weights: FloatArray, nodes: tuple[str, ...]) -> Regi
 
 
 def _order(
-    given: Sequence[int] | IntArray | None,
-    union: BoolArray,
-    nodes: tuple[str, ...],
+    given: Sequence[int] | IntArray | None, union: BoolArray, nodes: tuple[str, ...]
 ) -> IntArray:
     # also if an order is given: it shows cycles
     found = topological_order(union)

@@ -209,9 +209,7 @@ def as_name(what: str, given: object) -> str:
 
 
 def node_names(
-    names: Sequence[str] | None,
-    n_nodes: int,
-    check: Callable[[str, object], str] = checked_name,
+    names: Sequence[str] | None, n_nodes: int, check: Callable[[str, object], str] = checked_name
 ) -> tuple[str, ...]:
     """The given names, checked, or x0, x1, ... where none are given."""
     if n_nodes > MAX_NODES:

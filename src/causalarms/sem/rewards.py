@@ -81,7 +81,7 @@ def of_regimes(
     values: FloatArray,  # (R, N)
     interventions: Interventions,  # (..., N)
 ) -> FloatArray:
-    """Of every node the value of the regime it is in, (..., N)."""
+    """The value of every node in the regime it is in, (..., N)."""
     return np.asarray(values)[interventions, np.arange(interventions.shape[-1])]
 
 
@@ -240,10 +240,27 @@ class Arms(NamedTuple):
     indices: IntArray
     worth: Worth
 
+    def columns(self, table: FloatArray) -> FloatArray:
+        """The columns of these, of a table with a column for every intervention."""
+        if len(self.indices) == table.shape[-1]:
+            return table
+        return np.ascontiguousarray(table[..., self.indices])
 
-@lru_cache(maxsize=16)
+
 def allowed_arms(allowed: Constraints) -> Arms:
     """Remembered: the same constraints are asked about every round."""
+    return _every_arm(allowed.regimes) if allowed.free else _listed_arms(allowed)
+
+
+@lru_cache(maxsize=16)
+def _every_arm(regimes: tuple[int, ...]) -> Arms:
+    known = Regimes(regimes)
+    check_enumerable(len(known), known)
+    return Arms(np.arange(known.n_interventions), Worth(np.zeros(known.n_interventions)))
+
+
+@lru_cache(maxsize=16)
+def _listed_arms(allowed: Constraints) -> Arms:
     rows = allowed.interventions(2**MAX_ENUMERATED_NODES)
     index = index_of(rows, regimes_of(allowed.regimes, allowed.n_nodes))
     # listed by levels, which is another order if a factor acts on several nodes

@@ -17,7 +17,7 @@ from causalarms.errors import ModelError, shown
 from causalarms.rng import Seed, generator
 from causalarms.sem.ensembles import Ensemble, WeightDistribution, random_sem
 from causalarms.sem.factor import SHIFT, Factor
-from causalarms.sem.factors import NamedFactors
+from causalarms.sem.factors import NamedFactors, switches
 from causalarms.sem.linear_sem import LinearSEM
 from causalarms.sem.regimes import node_index
 
@@ -32,9 +32,7 @@ class ShiftedSEM(NamedTuple):
 
 
 def shifted_sem(
-    sem: LinearSEM,
-    factors: Mapping[str, Any],
-    shifts: Mapping[str, Mapping[str, Sequence[float]]],
+    sem: LinearSEM, factors: Mapping[str, Any], shifts: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> ShiftedSEM:
     """The system `sem` with factors that shift its nodes.
 
@@ -108,9 +106,7 @@ def _named(sem: LinearSEM, factors: Mapping[str, Any]) -> NamedFactors:
     for name in as_mapping("factors", factors, "{factor: {'levels': [...]}}"):
         if name in sem.nodes:
             raise ModelError(f"factor {shown(name)} has the name of a node: give it another")
-    counts = zip(sem.nodes, sem.regimes.tolist(), strict=True)
-    switches = {node: {} if n == 2 else {"levels": range(n)} for node, n in counts if n > 1}
-    named = NamedFactors.of({**switches, **factors}, sem.nodes)
+    named = NamedFactors.of({**switches(sem.nodes, sem.regimes), **factors}, sem.nodes)
     for factor in named.factors:
         if factor.effect != SHIFT and factor.name not in sem.nodes:
             raise ModelError(

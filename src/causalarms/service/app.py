@@ -275,9 +275,7 @@ def make_app(service: Service) -> ASGIApp:
     # Last, because it matches every address.
     routes.append(Route("/{path:path}", refusing(_page), methods=everything))
     app = Starlette(
-        routes=routes,
-        lifespan=lifespan,
-        middleware=[Middleware(GZipMiddleware, minimum_size=1000)],
+        routes=routes, lifespan=lifespan, middleware=[Middleware(GZipMiddleware, minimum_size=1000)]
     )
     return Guard(app, service)
 
@@ -377,7 +375,7 @@ def _endpoint(service: Service, operations: dict[str, Operation]) -> Endpoint:
 
 
 def _tagged(request: Request, answer: Answer | Response) -> Response:
-    """With an ETag; 304 if the client has this answer already."""
+    """The answer with an ETag; 304 if the client has it already."""
     if isinstance(answer, Answer):
         marked = body = ENCODER.encode(answer.body)
         if answer.unmarked:

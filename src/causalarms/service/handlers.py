@@ -338,7 +338,7 @@ def _answer(caller: records.Caller) -> Response:
 
 
 def _is_secure(request: Request) -> bool:
-    """Also if a proxy before the service speaks TLS: the browser says so."""
+    """Whether the browser speaks TLS, to the service or to a proxy before it."""
     origin = request.headers.get("origin", "")
     return request.url.scheme == "https" or origin.startswith("https://")
 

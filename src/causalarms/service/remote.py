@@ -90,7 +90,7 @@ class RemoteStudy(Study):
         *,
         context: Mapping[str, float] | None = None,
     ) -> Any:
-        known = as_context(context, self.settings) if context else None
+        known = as_context(context or {}, self.settings) or None
         if worker == DEFAULT_WORKER and self.caller_name:
             # A worker's token asks under its own name only.
             worker = self.caller_name
@@ -242,9 +242,7 @@ class RemoteStudy(Study):
         # 200 means "told before". If an earlier request of ours got no answer, that was us.
         if reply.status == 200 and not reply.tried_before:
             raise ClosedTrialError(
-                f"trial {number} is not pending: it was {body.state} already",
-                number,
-                body.state,
+                f"trial {number} is not pending: it was {body.state} already", number, body.state
             )
         return reply.body
 

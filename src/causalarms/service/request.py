@@ -133,12 +133,7 @@ class RefusedError(Exception):
     """Refused by the service itself, not by the study."""
 
     def __init__(
-        self,
-        status: int,
-        slug: str,
-        title: str,
-        detail: str,
-        headers: dict[str, str] | None = None,
+        self, status: int, slug: str, title: str, detail: str, headers: dict[str, str] | None = None
     ) -> None:
         super().__init__(detail)
         self.problem = Problem(URN + slug, title, status, detail)

@@ -16,10 +16,10 @@ from causalarms.errors import CausalArmsError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.models.belief import edge_weights
 from causalarms.pictures.layout import layered_layout
-from causalarms.posterior.roots import root_names
 from causalarms.service import records
 from causalarms.study import Study, report
 from causalarms.study.effects import effects, reward_effects, with_roots
+from causalarms.study.explain import model_checks
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs
@@ -95,7 +95,7 @@ def best_view(beliefs: Beliefs, as_of: int) -> records.Best:
 def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
     """Every edge with a probability above zero; the request says which to show."""
     named = beliefs.settings.named
-    nodes = (*named.nodes, *root_names(named))
+    nodes = (*named.nodes, *named.root_names)
     kinds = [_kind(node, i, beliefs.settings) for i, node in enumerate(nodes)]
     roots = [i for i, kind in enumerate(kinds) if kind != "measured"]
     try:
@@ -176,7 +176,7 @@ def effects_view(beliefs: Beliefs, as_of: int) -> records.Effects:
 
 
 def shown_graph(whole: records.Graph, above: float) -> records.Graph:
-    """With the likely edges, and those at least so probable."""
+    """The graph with the likely edges, and those at least so probable."""
     shown = [edge for edge in whole.edges if edge.likely or edge.probability >= above]
     return msgspec.structs.replace(whole, edges=shown)
 
@@ -191,7 +191,7 @@ def _nodes(
     beliefs: Beliefs, layout: Layout, kinds: list[records.NodeKind], known: list[list[bool]]
 ) -> list[records.GraphNode]:
     """`known` says per node and regime whether there is data."""
-    named, roots = beliefs.settings.named, root_names(beliefs.settings.named)
+    named, roots = beliefs.settings.named, beliefs.settings.named.root_names
     regimes = [
         [named.regime_name(i, regime) for regime in range(int(count))]
         for i, count in enumerate(named.regimes[: named.n_measured])
@@ -253,7 +253,7 @@ def checks_view(views: Views) -> records.Checks:
     """The slowest view: computed after the others."""
     answer = records.Checks(views.as_of, "", [], views.left_out, views.problem)
     try:
-        answer.checks = report.model_checks(views.beliefs)
+        answer.checks = model_checks(views.beliefs)
     except TooEarlyError as error:
         answer.why = str(error)
     except (CausalArmsError, ArithmeticError, np.linalg.LinAlgError) as error:

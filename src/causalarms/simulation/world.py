@@ -371,11 +371,7 @@ def _exogenous_values(sem: LinearSEM, rows: Interventions, noise: FloatArray) ->
 
 
 def _bent_values(
-    sem: LinearSEM,
-    bend: Bend,
-    known: FloatArray | None,
-    rows: Interventions,
-    exogenous: FloatArray,
+    sem: LinearSEM, bend: Bend, known: FloatArray | None, rows: Interventions, exogenous: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Node values (n, N), and the scales (N,) that were known or are measured on the way."""
     values, bent = exogenous.copy(), np.zeros_like(exogenous)

@@ -29,6 +29,7 @@ from causalarms.state import HasState, arrays
 from causalarms.statistics.units import Units
 
 KEPT = ("oldest", "newest")
+RECENT_ROUNDS = 100  # from which a mechanism that has changed begins again
 
 
 class Dataset:
@@ -185,23 +186,19 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 class RecentRounds(HasState):
     """What a mechanism keeps when it forgets all from before its change.
 
-    A ring of `size` rounds of N values, however many were played.
+    A ring of the last `RECENT_ROUNDS` rounds of N values, however many were played.
     """
 
     learned = arrays("_values", "_regimes", "_rounds", "_made")
 
-    def __init__(self, n_nodes: int, size: int = 100) -> None:
-        self._values = np.zeros((size, n_nodes))
-        self._regimes = np.zeros((size, n_nodes), dtype=np.uint8)
-        self._rounds = np.zeros(size, dtype=np.int64)  # 0: empty
-        self._made = np.zeros(size, dtype=np.int64)
+    def __init__(self, n_nodes: int) -> None:
+        self._values = np.zeros((RECENT_ROUNDS, n_nodes))
+        self._regimes = np.zeros((RECENT_ROUNDS, n_nodes), dtype=np.uint8)
+        self._rounds = np.zeros(RECENT_ROUNDS, dtype=np.int64)  # 0: empty
+        self._made = np.zeros(RECENT_ROUNDS, dtype=np.int64)
 
     def add(
-        self,
-        round_: int,
-        regimes: Intervention,
-        values: FloatArray,
-        made: int | None = None,
+        self, round_: int, regimes: Intervention, values: FloatArray, made: int | None = None
     ) -> None:
         """Round numbers count from 1; rounds may be left out, or come late.
 

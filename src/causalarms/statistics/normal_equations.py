@@ -291,9 +291,4 @@ def downdate(
         for b in range(p - 1):
             product = inverse[kept[a], j] * inverse[j, kept[b]]
             reduced[a, b] = inverse[kept[a], kept[b]] - product / h_jj
-    return (
-        columns[kept],
-        weights[kept] - inverse[kept, j] * (w_j / h_jj),
-        reduced,
-        w_j**2 / h_jj,
-    )
+    return (columns[kept], weights[kept] - inverse[kept, j] * (w_j / h_jj), reduced, w_j**2 / h_jj)

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
 from causalarms.files import shown_probability
 from causalarms.graphs.graph import Graph
-from causalarms.models.belief import Belief, at_levels, level_by_level, likely_graph, summary
+from causalarms.models.belief import Belief, level_by_level, likely_graph, summary
 from causalarms.posterior.base import Draws
-from causalarms.posterior.roots import first_columns, root_names, root_steps
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import Counts
 from causalarms.study.records import Effect, Interval, Remark
@@ -48,7 +47,7 @@ def graph_with_roots(
     """
     named = settings.named
     roots, regimes, parts = with_roots(belief, named, intervention)
-    names = root_names(named)
+    names = named.root_names
     graph = likely_graph(roots, (*named.nodes, *names), regimes, parts)
     setting = () if intervention is None else (setting_name(named, intervention),)
     return replace(graph, regime_names=setting, factors=tuple(names), context=settings.context)
@@ -74,23 +73,27 @@ def with_roots(
     belief: Belief, named: NamedFactors, intervention: Sequence[int] | None = None
 ) -> Rooted:
     """The same belief with one node for all columns of a factor."""
-    n = named.n_measured
-    first = [n + column for column in first_columns(named)]
+    n, first = named.n_measured, named.roots
     kept = [*range(n), *first]
     levels = None if intervention is None else named.numbers_of(intervention)
-    steps = root_steps(named, levels)
+    steps = named.root_steps(levels)
     regimes = named.regimes[kept].copy()
     regimes[n:] = 1
     r = int(regimes.max())  # columns have more regimes than nodes, and roots have one
     if intervention is None:
         draws, parts = level_by_level(belief.draws, named.regimes)
     else:
-        row = np.array(intervention, dtype=np.uint8)
-        draws, parts = at_levels(belief.draws, belief.draws.in_force(row)), None
+        draws, parts = belief.draws.under(np.array(intervention, dtype=np.uint8)), None
     adjacency = draws.adjacency[:, :r, kept][:, :, :, kept]
     weights = draws.weights[:, :r, kept][:, :, :, kept]
     weights[:, :, n:, :n] = np.einsum("gc,drcj->drgj", steps, draws.weights[:, :r, n:, :n])
     probability = belief.edge_probability[:r, kept][:, :, kept]
+    counts, starts = belief.counts[:r, kept], belief.starts[:r, kept]
+    counts[0, n:] = belief.counts[:, first].sum(axis=0)  # at any of its levels
+    if intervention is not None:
+        at, own = [*intervention[:n], *[0] * len(first)], np.arange(len(kept))
+        probability = probability[at, :, own].T[None]
+        counts, starts, regimes = counts[at, own][None], starts[at, own][None], np.ones_like(own)
     if belief.draws.by is not None:
         for d, root, node, added in _free_effects(belief, named, levels):
             copies = np.arange(len(draws.order)).reshape(-1, belief.n_draws)[:, d]
@@ -100,23 +103,19 @@ def with_roots(
         often = _often(adjacency[:, 0], None if parts is None else parts[:, kept], belief.n_draws)
         counted = np.arange(n if intervention is None else 0, len(kept))[:, None]
         probability[0, counted, changed] = often[counted, changed]
-    place = np.full(len(named.system_nodes), -1)
-    place[kept] = np.arange(len(kept))
-    order = np.array([[place[i] for i in row if place[i] >= 0] for row in draws.order])
+    order = np.array([[kept.index(i) for i in row if i in kept] for row in draws.order.tolist()])
     mean, std = draws.intercept[:, :r, kept], draws.noise_std[:, :r, kept]
-    counts = belief.counts[:r, kept]
-    counts[0, n:] = belief.counts[:, first].sum(axis=0)  # at any of its levels
-    found = Belief(
-        Draws(order, adjacency, weights, mean, std),
-        probability,
-        counts,
-        belief.starts[:r, kept],
-        weighs_graphs=belief.weighs_graphs,
+    return Rooted(
+        Belief(
+            Draws(order, adjacency, weights, mean, std),
+            probability,
+            counts,
+            starts,
+            weighs_graphs=belief.weighs_graphs,
+        ),
+        regimes,
+        None if parts is None else parts[:, kept],
     )
-    if intervention is None:
-        return Rooted(found, regimes, None if parts is None else parts[:, kept])
-    in_force = _in_force(found, [*intervention[:n], *[0] * len(first)])
-    return Rooted(in_force, np.ones_like(regimes), None)
 
 
 def reward_effects(beliefs: Beliefs, graph: Graph, weights: FloatArray) -> FloatArray:
@@ -157,13 +156,13 @@ def _free_effects(
 ) -> list[tuple[IntArray, int, int, FloatArray]]:
     """The draws in which a root gives a node its mechanisms, and what its level adds there.
 
-    Of every such root and node; `levels` as in `root_steps`.
+    Of every such root and node; `levels` as in `NamedFactors.root_steps`.
     """
     assert belief.draws.by is not None
     n, found = named.n_measured, []
     base = [0] * len(named.factors)
-    for root, (at, column) in enumerate(zip(named.shifting, first_columns(named), strict=True)):
-        free = belief.draws.by[:, :n] == n + column
+    for root, (at, column) in enumerate(zip(named.shifting, named.roots, strict=True)):
+        free = belief.draws.by[:, :n] == column
         level = len(named.factors[at].levels) - 1 if levels is None else levels[at]
         rows = named.numbers.interventions([base, [*base[:at], level, *base[at + 1 :]]])
         for node in np.flatnonzero(free.any(axis=0)).tolist():
@@ -171,29 +170,6 @@ def _free_effects(
             added = _direct(belief, rows.astype(np.uint8), node, n)[d, 0]
             found.append((d, root, node, added))
     return found
-
-
-def _in_force(belief: Belief, regimes: Sequence[int]) -> Belief:
-    """The belief about these mechanisms, one regime of every node, as if there were no others."""
-    chosen, nodes = np.array(regimes, dtype=np.int64), np.arange(len(regimes))
-    draws = belief.draws
-
-    def edges(given: Any) -> Any:  # (n, R, N, N) -> (n, 1, N, N)
-        return given[:, chosen, :, nodes].transpose(1, 2, 0)[:, None]
-
-    return Belief(
-        Draws(
-            draws.order,
-            edges(draws.adjacency),
-            edges(draws.weights),
-            draws.intercept[:, chosen, nodes][:, None],
-            draws.noise_std[:, chosen, nodes][:, None],
-        ),
-        edges(belief.edge_probability[None])[0],
-        belief.counts[chosen, nodes][None],
-        belief.starts[chosen, nodes][None],
-        weighs_graphs=belief.weighs_graphs,
-    )
 
 
 def effects(beliefs: Beliefs) -> list[Effect]:
@@ -256,7 +232,7 @@ def _acts_on(belief: Belief, named: NamedFactors) -> list[dict[str, float]]:
     """By factor, the probability that it acts on each node; a mechanism per level is told."""
     n = named.n_measured
     if belief.draws.by is None:
-        chance = belief.edge_probability.max(axis=0)[[n + c for c in first_columns(named)], :n]
+        chance = belief.edge_probability.max(axis=0)[named.roots, :n]
     else:
         chance = with_roots(belief, named).belief.edge_probability.max(axis=0)[n:, :n]
     rows = dict(zip(named.shifting, chance.tolist(), strict=True))
@@ -273,8 +249,8 @@ def _changes_answers(belief: Belief, named: NamedFactors) -> list[dict[str, floa
     by, n = belief.draws.by, named.n_measured
     found = [dict[str, float]() for _ in named.factors]
     if by is not None:
-        for at, column in zip(named.shifting, first_columns(named), strict=True):
-            chance = (by[:, :n] == n + column).mean(axis=0)
+        for at, column in zip(named.shifting, named.roots, strict=True):
+            chance = (by[:, :n] == column).mean(axis=0)
             found[at] = dict(zip(named.nodes, chance.tolist(), strict=True))
     return found
 
@@ -350,16 +326,12 @@ def least_certain_effect(
 
     In words that follow "least certain is"; "" if all of it is certain.
     """
-    n, draws = named.n_measured, belief.draws
-    chosen = intervention[:n].astype(np.int64)
-    if draws.by is not None:
-        draws = at_levels(draws, draws.in_force(intervention))
-    # (child, draws, parent): the weights in force
-    weights = draws.weights[:, chosen, :, np.arange(n)]
-    inner = weights[:, :, :n].transpose(1, 2, 0)  # (draws, parent, child)
+    n = named.n_measured
+    weights = belief.draws.under(intervention).weights[:, 0, :, :n]
+    inner = weights[:, :n]
     unit = np.eye(n)[reward][:, None]
     flow = np.linalg.solve(np.eye(n) - inner, np.tile(unit, (len(inner), 1, 1)))[:, :, 0]
-    added, acts = _added(belief, named, intervention, weights[:, :, n:])
+    added, acts = _added(belief, named, intervention, weights[:, n:].transpose(2, 0, 1))
     best, found = 0.0, ""
     for root, at in enumerate(named.shifting):
         spread = (added[root] * flow.T).std(axis=1)

@@ -1,4 +1,4 @@
-"""Why a trial was suggested, from what the policy believed when it was asked.
+"""Why a trial was suggested, by what the policy believed then, and whether its model fits.
 
 To first order the uncertainty of an expected reward is a sum over mechanisms: the effect of node i
 on the reward (its flow) times the uncertainty of what its mechanism gives. It says what another
@@ -7,19 +7,25 @@ round would teach.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from causalarms.arrays import FloatArray, Interventions
+from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
 from causalarms.errors import NotAskedError
 from causalarms.files import shown_number
-from causalarms.models.belief import Belief, candidates, working
+from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
+from causalarms.models.belief import Belief, candidates, edge_weights, likely_graph, working
 from causalarms.policies.base import Policy
+from causalarms.posterior.base import Draws
+from causalarms.posterior.dag import LIKELY
+from causalarms.sem.factors import NamedFactors
 from causalarms.study.ledger import Ledger
 from causalarms.study.records import (
     CarryingEdge,
+    Check,
     DoubtfulMechanism,
     Explanation,
     Interval,
@@ -127,9 +133,9 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
 def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, Any]:
     settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
     mean, low, high = (part[0] for part in beliefs.expected(a))
-    weights = _mean_weights(belief, a[0])
-    flow = _flow(belief, a[0], reward)
-    mechanisms, before, after = _mechanisms(beliefs, a[0], mean, flow)
+    played = belief.draws.under(a[0])
+    weights, flow = played.weights[:, 0].mean(axis=0), _flow(played, reward)
+    mechanisms, before, after = _mechanisms(beliefs, a[0], played, mean, flow)
     span = high[reward] - low[reward]
     expected = [shown_number(part[reward], span) for part in (mean, low, high)]
     wide, narrow = shown_number(before, before), shown_number(after, before)
@@ -154,7 +160,7 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
         value = float(beliefs.expected(rival[None])[0][0, reward])
         levels = settings.named.levels(regimes)
         found["runner_up"] = RunnerUp(levels, settings.named.switched(regimes), value)
-        tried = int((beliefs.regimes == rival).all(axis=1).sum())
+        tried = beliefs.tried(rival)
         often = f"tried {tried} time{'' if tried == 1 else 's'}" if tried else "never tried"
         costs = ", costs included," if settings.costs else ""
         text.append(
@@ -176,24 +182,13 @@ def _rival(beliefs: Beliefs, a: Interventions) -> Interventions | None:
     return rows[int(np.argmax(allowed.worth(rows).net(mean)))]
 
 
-def _mean_weights(belief: Belief, a: Interventions) -> FloatArray:
-    """Weights of the mechanisms played, averaged over the draws, [parent, child]."""
-    each = [belief.draws.mechanism(node, a)[0].mean(axis=0) for node in range(len(a))]
-    return np.stack(each, axis=1)
-
-
-def _flow(belief: Belief, a: Interventions, reward: int) -> FloatArray:
+def _flow(played: Draws, reward: int) -> FloatArray:
     """What a unit more of every node does to the reward, averaged over the draws, (N,)."""
-    draws, size = belief.draws, len(a)
-    total = np.zeros(size)
-    for d, (order, weights) in enumerate(zip(draws.order, draws.weights, strict=True)):
-        seen = enumerate(draws.seen(d, a))
-        chosen = np.stack([weights[regime, :, node] for node, regime in seen], axis=1)
-        flow = np.zeros(size)
+    flow = np.zeros(played.order.shape)
+    for of_draw, chosen, order in zip(flow, played.weights[:, 0], played.order, strict=True):
         for node in order[::-1]:
-            flow[node] = float(node == reward) + chosen[node] @ flow
-        total += flow
-    return total / belief.n_draws
+            of_draw[node] = float(node == reward) + chosen[node] @ of_draw
+    return np.asarray(flow.mean(axis=0))
 
 
 def _usual(beliefs: Beliefs) -> FloatArray:
@@ -227,15 +222,15 @@ def _edges(
 
 
 def _mechanisms(
-    beliefs: Beliefs, a: Interventions, mean: FloatArray, flow: FloatArray
+    beliefs: Beliefs, a: Interventions, played: Draws, mean: FloatArray, flow: FloatArray
 ) -> tuple[list[DoubtfulMechanism], float, float]:
     """Fraction of the uncertainty per mechanism; its total before and after one more round."""
-    nodes, draws = beliefs.settings.named.shown, beliefs.known.draws
+    nodes = beliefs.settings.named.shown
     before, after = np.zeros(len(nodes)), np.zeros(len(nodes))
     for node in range(len(a)):
-        weights, intercept, noise_std = draws.mechanism(node, a)
-        doubt = float((weights @ mean + intercept).var())
-        noise = float(np.median(noise_std)) ** 2
+        values = played.weights[:, 0, :, node] @ mean + played.intercept[:, 0, node]
+        doubt = float(values.var())
+        noise = float(np.median(played.noise_std[:, 0, node])) ** 2
         before[node] = flow[node] ** 2 * doubt
         # One more measurement with this noise: variances of normals add as precisions.
         after[node] = before[node] * noise / (noise + doubt) if doubt > 0 else 0.0
@@ -250,3 +245,95 @@ def _mechanisms(
         if before[node] > 0
     ]
     return found, float(np.sqrt(total)), float(np.sqrt(after.sum()))
+
+
+# -- does the model fit? ---------------------------------------------------------------------------
+
+DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
+
+
+class _Fitted(NamedTuple):
+    """The mechanisms to check, of all nodes of the system; a free node has one per level."""
+
+    by: IntArray  # (M,), the node whose regime each follows
+    adjacency: BoolArray  # (R, M, M)
+    weights: FloatArray  # (R, M, M)
+    known: BoolArray  # (R, M)
+
+
+def _fitted(belief: Belief, named: NamedFactors) -> _Fitted:
+    """As most draws have them; a node is free here if it is in more than half of them."""
+    graph = likely_graph(belief, named.system_nodes, named.regimes)
+    by, draws = np.arange(len(named.system_nodes)), belief.draws
+    if draws.by is None:
+        return _Fitted(by, graph.adjacency, graph.weights, graph.known)
+    adjacency, weights, known = graph.adjacency.copy(), graph.weights.copy(), graph.known.copy()
+    for node in range(named.n_measured):
+        followed, often = np.unique(draws.by[:, node], return_counts=True)
+        by[node] = followed[np.argmax(often)] if often.max() > LIKELY * belief.n_draws else node
+        if by[node] == node:
+            continue
+        free = draws.by[:, node] == by[node]
+        part = draws._replace(
+            adjacency=draws.adjacency[free][..., [node]], weights=draws.weights[free][..., [node]]
+        )
+        adjacency[:, :, node] = part.adjacency.mean(axis=0)[..., 0] > LIKELY
+        weights[:, :, node] = edge_weights(part).mean[..., 0]
+        known[:, node] = graph.known[:, by[node]]
+    return _Fitted(by, adjacency, weights, known)
+
+
+def model_checks(beliefs: Beliefs) -> list[Check]:
+    """One per mechanism with complete rounds since its last change."""
+    starts, named = beliefs.known.starts, beliefs.settings.named
+    by, adjacency, weights, known = _fitted(beliefs.known, named)
+    values = np.array(
+        [
+            np.append(x, named.values(row))
+            for x, row in zip(beliefs.values, beliefs.regimes, strict=True)
+        ]
+    )
+    found = []
+    for regime, node in np.argwhere(known[:, : named.n_measured]).tolist():
+        only = np.zeros_like(known)
+        only[regime, node] = True
+        start = int(starts[regime if by[node] == node else 0, node])
+        rounds = start + np.flatnonzero(~np.isnan(beliefs.values[start:]).any(axis=1))
+        regimes = beliefs.regimes[rounds][:, by]
+        if not (regimes[:, node] == regime).any():
+            continue  # a switch that this study never moves, or nothing complete
+        (check,) = check_mechanisms(
+            values[rounds], regimes, named.system_nodes, adjacency, weights, only
+        )
+        found.append(
+            Check(
+                node=named.nodes[node],
+                regime=named.regime_name(int(by[node]), regime),
+                rounds=check.n_samples,
+                verdict=_verdict(check),
+                doubtful=bool(_doubts(check)),
+            )
+        )
+    return found
+
+
+def _verdict(check: MechanismCheck) -> str:
+    """What the tests of one mechanism mean."""
+    if math.isnan(check.explained):
+        return "constant: there is nothing to explain"
+    percent = 100 * max(check.explained, 0)
+    causes = f"its causes explain {percent:.0f} % of the variance"
+    words = [causes if percent >= 0.5 else "no cause known"]
+    words += _doubts(check) or ["nothing speaks against a linear Gaussian mechanism"]
+    return "; ".join(words)
+
+
+def _doubts(check: MechanismCheck) -> list[str]:
+    words = []
+    if check.steady_p < DOUBT:
+        words.append("it is not the same in all of its rounds: it seems to have changed")
+    if check.linear_p < DOUBT:
+        words.append("the effect of its causes looks bent, not linear: predictions may be off")
+    if check.gaussian_p < DOUBT:
+        words.append("residuals are not Gaussian (outliers, skew): intervals may be too narrow")
+    return words

@@ -226,7 +226,7 @@ class Ending(NamedTuple):
     reason: str = ""
 
     def checked(self, settings: Settings) -> Ending:
-        """With plain values, or refused: an invalid event must never reach the log."""
+        """The ending with plain values, or refused: an invalid event must never reach the log."""
         if self.kind == TOLD:
             values = as_values(self.values, settings.nodes)
             executed = (
@@ -241,7 +241,7 @@ class Ending(NamedTuple):
         return self
 
     def data(self, record: Record) -> dict[str, Any]:
-        """Of its event."""
+        """What its event says."""
         if self.values is None:
             return {"trial": self.trial, "reason": self.reason}
         return {"trial": self.trial, "values": self.values} | deviation(record, self.executed)

@@ -230,7 +230,7 @@ class StudyPolicy:
         return self._spent > KEEP_AFTER_SECONDS or self._unsaved >= KEEP_AFTER_ROUNDS
 
     def state(self, event: int, hash_: bytes) -> CachedState:
-        """For the cache: what is known after this event, up to which the log was followed."""
+        """What the cache keeps: all that is known after this event, the last that was followed."""
         self._spent, self._unsaved = 0.0, 0
         problem = None if self.problem is None else list(self.problem)
         return CachedState(

@@ -126,7 +126,7 @@ class Ledger:
 
     @property
     def settings(self) -> Settings:
-        """Of the `created` event, with the changes since; StudyError if there is no such event."""
+        """Settings of the `created` event, with the changes since; StudyError if there is none."""
         if self._settings is None:
             raise StudyError("the study was never finished being created: remove its file")
         return self._settings
@@ -348,7 +348,7 @@ class Ledger:
         return tuple(given)
 
     def _all_bits(self, given: Any) -> list[Bits]:
-        """Of many rounds; equal ones are checked once and are one object."""
+        """The interventions of many rounds; equal ones are checked once and are one object."""
         # Interventions repeat: a table of 100,000 rounds may have only a few different ones.
         known: dict[Bits, Bits] = {}
         if set(map(type, chain.from_iterable(given))) != {int}:
@@ -359,7 +359,7 @@ class Ledger:
         ]
 
     def _all_values(self, given: Any) -> list[Values]:
-        """Of many rounds, checked at once if all values are ordinary."""
+        """The values of many rounds, checked at once if all are ordinary."""
         # Ten times as fast as one by one, which is done only to say which value is wrong.
         if set(map(type, chain.from_iterable(given))) <= {float, type(None)}:
             table = np.array(given, dtype=float)  # ValueError if rows differ in length
@@ -378,7 +378,7 @@ class Ledger:
 
 
 def _from_format_1(event: Event) -> Event:
-    """In the words of format 2: what was executed was `played`, excluded edges were `forbidden`."""
+    """The event in words of format 2: `played` is `executed`, `forbidden` edges are `excluded`."""
     data = dict(event.data)
     if "played" in data:
         data["executed"] = data.pop("played")

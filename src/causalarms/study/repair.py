@@ -125,7 +125,7 @@ def _check_pages(store: SqliteStore) -> None:
 
 
 def _compare_suggestions(entries: list[Entry], recovered: int, replay: Replay) -> None:
-    """Of whole events, those after the one that says what was recovered."""
+    """Compare the suggestions after the event that says what was recovered; all are whole."""
     ledger, learner = Ledger(), None
     for entry in entries:
         event = decode(entry.text, entry.number)

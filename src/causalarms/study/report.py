@@ -11,27 +11,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
+from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError, TooEarlyError
-from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms
 from causalarms.graphs.graph import Graph
-from causalarms.models.belief import (
-    Belief,
-    Summary,
-    edge_weights,
-    likely_graph,
-    recommend,
-    summary,
-)
-from causalarms.models.context import given_context
+from causalarms.limits import MAX_RATIOS
+from causalarms.models.belief import Belief, Recommendation, Summary, recommend, summary, working
 from causalarms.models.failures import MOSTLY
 from causalarms.policies.base import Policy
-from causalarms.posterior.dag import LIKELY
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
@@ -41,13 +32,12 @@ from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import (
     Alarm,
     Best,
-    Check,
     Interval,
     MissingValues,
     Prediction,
     Rival,
+    TakenBack,
 )
-from causalarms.study.rivals import RIVALS, next_to, rivals_of, taken_back
 from causalarms.study.settings import Settings
 from causalarms.study.suspects import far_values
 from causalarms.tables.read import PlainTable
@@ -94,9 +84,8 @@ class Beliefs:
             return self
         every = [nodes.index(node) for node in self.settings.context]
         known = {nodes.index(node): value for node, value in context.items()}
-        return replace(
-            self, belief=replace(belief, draws=given_context(belief.draws, every, known))
-        )
+        draws = belief.draws.given_context(every, known)
+        return replace(self, belief=replace(belief, draws=draws))
 
     def to_maximise(self, reward: Any) -> Any:
         """A reward of the user as the policy maximises it; called again, the user's."""
@@ -116,6 +105,10 @@ class Beliefs:
     def expected(self, rows: Interventions) -> Summary:
         """Expected values of all nodes, (rows, N) each."""
         return summary(self.known.expected(rows))
+
+    def tried(self, row: Interventions) -> int:
+        """How many of the rounds were of this intervention."""
+        return int((self.regimes == row).all(axis=1).sum())
 
 
 def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beliefs:
@@ -173,6 +166,12 @@ def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
 
 # -- the best intervention known, and predictions of any, with their uncertainty -------------------
 
+RIVALS = 3  # of the best that are shown
+DRAWS_OF_RIVALS = 100  # by which those to look at are found among all settings
+LOOKED_AT = 24  # by all draws: a few draws hardly tell 1 % from 3 %
+LATELY = 20  # results, by which a study is said to stay with a setting
+STAYED = 0.75  # of these, from which on it is
+
 
 def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[Prediction]:
     nodes, named = beliefs.settings.nodes, beliefs.settings.named
@@ -217,8 +216,8 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         failing=math.nan if found.failing is None else found.failing,
         basis=f"{len(beliefs.values)} rounds, {basis}",
         remarks=remarks(beliefs),
-        taken_back=taken_back(beliefs, beliefs.belief, found.intervention),
-        **next_to(beliefs, found.intervention, rivals_of(beliefs, beliefs.belief, found)),
+        taken_back=_taken_back(beliefs, beliefs.belief, found.intervention),
+        **_next_to(beliefs, found.intervention, _rivals(beliefs, beliefs.belief, found)),
     )
 
 
@@ -232,7 +231,7 @@ def _named(settings: Settings, row: Sequence[int]) -> dict[str, Any]:
 
 
 def _best_average(beliefs: Beliefs) -> Best:
-    """Without a model: the executed intervention with the best average."""
+    """The executed intervention with the best average, if there is no model."""
     settings = beliefs.settings
     if beliefs.has_model or not len(beliefs.values):
         raise TooEarlyError(beliefs.why_nothing)
@@ -267,8 +266,89 @@ def _best_average(beliefs: Beliefs) -> Best:
         cost=float(worth.cost[top]),
         failing=float(failing[top]),
         basis=f"the average of {counts[top]} round(s): {beliefs.why_nothing}",
-        **next_to(beliefs, arms[top], rivals),
+        **_next_to(beliefs, arms[top], rivals),
     )
+
+
+def _taken_back(beliefs: Beliefs, belief: Belief, best: Intervention) -> list[TakenBack]:
+    """Draw by draw, so that what is uncertain of both settings does not count."""
+    settings, named = beliefs.settings, beliefs.settings.named
+    levels = named.numbers_of(best.tolist())
+    assert levels is not None
+    moved = [at for at, level in enumerate(levels) if level]
+    without = [[*levels[:at], 0, *levels[at + 1 :]] for at in moved]
+    rows = named.numbers.interventions([levels, *without]).astype(np.uint8)
+    worth = beliefs.allowed.worth(rows).as_likely_to_fail(0)
+    net = worth.net(belief.rewards(rows, settings.reward_index))
+    mean, low, high = summary(net[:, :1] - net[:, 1:])
+    allowed = settings.constraints.allows(rows)[1:]
+    found = [
+        TakenBack(
+            factor=named.factors[at].name,
+            level=named.factors[at].levels[levels[at]],
+            first=named.factors[at].levels[0],
+            lost=float(mean[k]),
+            low=float(low[k]),
+            high=float(high[k]),
+            allowed=bool(allowed[k]),
+        )
+        for k, at in enumerate(moved)
+    ]
+    return sorted(found, key=lambda back: -back.lost)
+
+
+def _rivals(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Rival]:
+    """Those most likely to be better; with too many settings, of those near it and those played."""
+    settings, reward = beliefs.settings, beliefs.settings.reward_index
+    allowed, chosen = beliefs.allowed, best.intervention
+    if allowed.count(MAX_RATIOS) is None:
+        rows = np.unique(np.vstack([allowed.neighbours(chosen), beliefs.regimes]), axis=0)
+        rows = rows[allowed.allows(rows)]
+    else:
+        rows = allowed.interventions(MAX_RATIOS)
+    rows = working(rows[(rows != chosen).any(axis=1)], allowed)
+    few = replace(belief, draws=belief.draws.first(DRAWS_OF_RIVALS))
+
+    def ahead(believed: Belief, rows: Interventions) -> FloatArray:
+        both = np.vstack([chosen[None], rows])
+        # as the best was chosen: risks that hardly differ would make a rival better in every draw
+        worth = allowed.worth(both).as_likely_to_fail(0)
+        net = worth.net(believed.rewards(both, reward))
+        return np.asarray(net[:, 1:] - net[:, :1])
+
+    rows = rows[_foremost(ahead(few, rows))[:LOOKED_AT]]
+    gaps = ahead(belief, rows)
+    first = _foremost(gaps)[:RIVALS]
+    rows, chances = rows[first], (gaps[:, first] > 0).mean(axis=0)
+    means = beliefs.to_maximise(belief.rewards(rows, reward).mean(axis=0))
+    return [
+        Rival(settings.named.levels(row.tolist()), float(mean), float(better), beliefs.tried(row))
+        for row, mean, better in zip(rows, means, chances, strict=True)
+    ]
+
+
+def _foremost(gaps: FloatArray) -> IntArray:
+    """Those that are better in most draws first; of equals, the better on average."""
+    return np.lexsort((-gaps.mean(axis=0), -(gaps > 0).mean(axis=0)))
+
+
+def _next_to(beliefs: Beliefs, best: Interventions, rivals: list[Rival]) -> dict[str, Any]:
+    """How often the best and its rivals were played, and whether it was nearly always of late."""
+    lately = beliefs.regimes[-LATELY:]
+    often = int((lately == best).all(axis=1).sum())
+    stayed = ""
+    if rivals and len(lately) == LATELY and often >= STAYED * LATELY:
+        counts = [str(rival.tried) for rival in rivals]
+        counts[-2:] = [" and ".join(counts[-2:])]
+        times = "time" if counts == ["1"] else "times"
+        tried, beyond = f"tried {', '.join(counts)} {times}", " beyond that"
+        if not any(rival.tried for rival in rivals):
+            tried, beyond = "never tried", ""
+        stayed = (
+            f"{often} of the last {LATELY} results are of this setting; its leading rivals were "
+            f"{tried}, and what is known of them{beyond} comes from other settings"
+        )
+    return {"tried": beliefs.tried(best), "stayed": stayed, "rivals": rivals}
 
 
 # -- trials and alarms as tables -------------------------------------------------------------------
@@ -387,95 +467,3 @@ def checks_in_words(count: int) -> str:
 def _after(learned: list[Record], point: int) -> int | None:
     """The trial of the last round before the estimated change."""
     return learned[point - 1].number if 0 < point <= len(learned) else None
-
-
-# -- does the model fit? ---------------------------------------------------------------------------
-
-DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
-
-
-class _Fitted(NamedTuple):
-    """The mechanisms to check, of all nodes of the system; a free node has one per level."""
-
-    by: IntArray  # (M,), the node whose regime each follows
-    adjacency: BoolArray  # (R, M, M)
-    weights: FloatArray  # (R, M, M)
-    known: BoolArray  # (R, M)
-
-
-def _fitted(belief: Belief, named: NamedFactors) -> _Fitted:
-    """As most draws have them; a node is free here if it is in more than half of them."""
-    graph = likely_graph(belief, named.system_nodes, named.regimes)
-    by, draws = np.arange(len(named.system_nodes)), belief.draws
-    if draws.by is None:
-        return _Fitted(by, graph.adjacency, graph.weights, graph.known)
-    adjacency, weights, known = graph.adjacency.copy(), graph.weights.copy(), graph.known.copy()
-    for node in range(named.n_measured):
-        followed, often = np.unique(draws.by[:, node], return_counts=True)
-        by[node] = followed[np.argmax(often)] if often.max() > LIKELY * belief.n_draws else node
-        if by[node] == node:
-            continue
-        free = draws.by[:, node] == by[node]
-        part = draws._replace(
-            adjacency=draws.adjacency[free][..., [node]], weights=draws.weights[free][..., [node]]
-        )
-        adjacency[:, :, node] = part.adjacency.mean(axis=0)[..., 0] > LIKELY
-        weights[:, :, node] = edge_weights(part).mean[..., 0]
-        known[:, node] = graph.known[:, by[node]]
-    return _Fitted(by, adjacency, weights, known)
-
-
-def model_checks(beliefs: Beliefs) -> list[Check]:
-    """One per mechanism with complete rounds since its last change."""
-    starts, named = beliefs.known.starts, beliefs.settings.named
-    by, adjacency, weights, known = _fitted(beliefs.known, named)
-    values = np.array(
-        [
-            np.append(x, named.values(row))
-            for x, row in zip(beliefs.values, beliefs.regimes, strict=True)
-        ]
-    )
-    found = []
-    for regime, node in np.argwhere(known[:, : named.n_measured]).tolist():
-        only = np.zeros_like(known)
-        only[regime, node] = True
-        start = int(starts[regime if by[node] == node else 0, node])
-        rounds = start + np.flatnonzero(~np.isnan(beliefs.values[start:]).any(axis=1))
-        regimes = beliefs.regimes[rounds][:, by]
-        if not (regimes[:, node] == regime).any():
-            continue  # a switch that this study never moves, or nothing complete
-        (check,) = check_mechanisms(
-            values[rounds], regimes, named.system_nodes, adjacency, weights, only
-        )
-        found.append(
-            Check(
-                node=named.nodes[node],
-                regime=named.regime_name(int(by[node]), regime),
-                rounds=check.n_samples,
-                verdict=in_words(check),
-                doubtful=bool(doubts_of(check)),
-            )
-        )
-    return found
-
-
-def in_words(check: MechanismCheck) -> str:
-    """What the tests of one mechanism mean."""
-    if math.isnan(check.explained):
-        return "constant: there is nothing to explain"
-    percent = 100 * max(check.explained, 0)
-    causes = f"its causes explain {percent:.0f} % of the variance"
-    words = [causes if percent >= 0.5 else "no cause known"]
-    words += doubts_of(check) or ["nothing speaks against a linear Gaussian mechanism"]
-    return "; ".join(words)
-
-
-def doubts_of(check: MechanismCheck) -> list[str]:
-    words = []
-    if check.steady_p < DOUBT:
-        words.append("it is not the same in all of its rounds: it seems to have changed")
-    if check.linear_p < DOUBT:
-        words.append("the effect of its causes looks bent, not linear: predictions may be off")
-    if check.gaussian_p < DOUBT:
-        words.append("residuals are not Gaussian (outliers, skew): intervals may be too narrow")
-    return words

@@ -132,16 +132,10 @@ class Settings:
             return {}
         n, every = self.n_nodes, len(named.system_nodes)
         allowed, required = (np.zeros((every, every), dtype=bool) for _ in MASKS)
-        allowed[:n, :n], required[:n, :n] = edge_constraints(self.nodes, **self.knowledge)
-        allowed[n:, :n] = True  # how likely they act, `NamedFactors.chances` say
-        outside = [node in self.context for node in self.nodes] + [False] * (every - n)
-        allowed[np.ix_(~np.array(outside), np.array(outside))] = False
-        for parent, child in np.argwhere(required & ~allowed).tolist():
-            names = named.system_nodes
-            raise StudyError(
-                f"knowledge requires {names[parent]} -> {names[child]}, and {names[child]} is "
-                "context: nothing but context causes it"
-            )
+        known = edge_constraints(self.nodes, context=self.context, **self.knowledge)
+        allowed[:n, :n], required[:n, :n] = known
+        # how likely factors act, `NamedFactors.chances` say; none moves context
+        allowed[n:, :n] = [node not in self.context for node in self.nodes]
         free = ~set_nodes[:, None, :]
         return dict(zip(MASKS, (mask & free for mask in (allowed, required)), strict=True))
 

@@ -251,7 +251,7 @@ class SqliteStore(Store):
             )
 
     def _connection(self, mode: str, locks: FileLocks) -> sqlite3.Connection:
-        """To the very file that is locked, and that is a study."""
+        """A connection to the very file that is locked, and that is a study."""
         connection = connect(self.path, mode)
         try:
             _check_study(connection, self.path, locks)

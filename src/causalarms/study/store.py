@@ -46,7 +46,7 @@ class Store:
 
     @property
     def lock(self) -> threading.RLock:
-        """Of the threads of this process; a transaction needs it from `begin` to `end`."""
+        """The lock of this process's threads; a transaction holds it from `begin` to `end`."""
         if os.getpid() != self._process:
             raise StudyError(f"{self.name} was opened before a fork: open it again in the child")
         if self._closed:

@@ -472,7 +472,7 @@ class Study(Reader):
         return [message for message, _ in found]
 
     def _warn_of_alarms(self, alarms: Iterable[Alarm]) -> None:
-        """Of each that nobody has acknowledged, once."""
+        """Warn once of each that nobody has acknowledged."""
         for alarm in alarms:
             if alarm.alarm >= self._alarms_said:
                 self._alarms_said = alarm.alarm + 1

@@ -148,7 +148,7 @@ def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
 
 
 def _spread(distance: FloatArray, middle: float) -> float:
-    """Of distances in ascending order.
+    """The spread of distances that are in ascending order.
 
     If most values are the same, the others say it, and at least the value itself: 20, 20, 20 may
     be followed by 21 or 50, and 0, 0, 0 by anything.

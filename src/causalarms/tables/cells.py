@@ -1,22 +1,31 @@
-"""Cells of a table as values, regimes and levels, or refused by row and column."""
+"""Cells of a table as values, regimes and levels, or refused by row and column.
+
+Levels are those of a factor that is known (`Cells.levels`), or show what levels there are: those of
+what was set differently in some rows, and nobody explained (`factor_levels`).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from causalarms.arrays import IntArray
 from causalarms.checks import usable, why_unusable
 from causalarms.errors import DataError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
-from causalarms.sem.factor import OFF_ON, Factor
+from causalarms.sem.factor import OFF_ON, Factor, Level
+from causalarms.sem.regimes import checked_name
 from causalarms.tables.read import NumberColumn
 
 NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
+NO_LEVEL = ("", "nan", "null")  # cells of factors, in small letters; "none" may well be a level
 SWITCHES = {"false": 0, "true": 1}
+SAME_NAME = 0.85  # a factor whose name is that near to a node's is probably a slip
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -62,7 +71,7 @@ class Cells(NamedTuple):
         return values
 
     def _refuse_unusable(self, values: npt.NDArray[np.float64], column: str) -> None:
-        """Of numbers that were measured: nan was not."""
+        """Refuse numbers that cannot be computed with; nan is a value that was not measured."""
         wrong = np.flatnonzero(~usable(values) & ~np.isnan(values))
         if len(wrong):
             row = int(wrong[0])
@@ -83,7 +92,7 @@ class Cells(NamedTuple):
             ) from None
 
     def regimes(self, column: str) -> npt.NDArray[np.int64]:
-        """Of all rows, (n,)."""
+        """The regime in every row, (n,)."""
         cells = self.columns[column]
         if isinstance(cells, NumberColumn):
             numbers = cells.numbers
@@ -181,3 +190,129 @@ def is_nan(cell: Any) -> bool:
 
 def _moved(cell: Any) -> bool:
     return not is_empty(cell) and str(cell).strip() not in ("0", "0.0", "False", "false", "off")
+
+
+# -- levels that nobody told: the rows show which there are ----------------------------------------
+
+
+class FactorLevels(NamedTuple):
+    """The levels of every factor, numbers in their order and names in that of the alphabet."""
+
+    levels: dict[str, tuple[Level, ...]]
+    numbers: IntArray  # (n, F), the level of each row
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.levels)
+
+    def in_words(self) -> str:
+        """
+        >>> factor_levels({"load": [2, 1, 2], "kind": ["x", "z", "x"]}).in_words()
+        'load (1, 2), kind (x, z)'
+        """
+        return ", ".join(
+            f"{name} ({', '.join(map(str, levels))})" for name, levels in self.levels.items()
+        )
+
+
+def factor_levels(
+    given: Mapping[str, Sequence[Any]], rows: npt.NDArray[np.int64] | None = None
+) -> FactorLevels:
+    """From the cells of every factor; `rows` are the numbers of its rows that messages have.
+
+    Numbers have a straight or bent effect, text has an effect per level. DataError names the
+    factor and the row.
+
+    >>> factor_levels({"load": [4, 1, 4]}).numbers.tolist()
+    [[1], [0], [1]]
+    """
+    levels: dict[str, tuple[Level, ...]] = {}
+    numbers = list[IntArray]()
+    for name, cells in given.items():
+        name = checked_name("factor", name)
+        each = [_learned_level(cell, name, _row_number(rows, at)) for at, cell in enumerate(cells)]
+        _refuse_mixed(each, name, rows)
+        found = sorted(set(each))
+        if len(found) == 1:
+            raise DataError(
+                f"factor {name!r} is {shown(found[0])} in all {len(each)} rows: nothing shows what "
+                "it acts on, leave it out"
+            )
+        if len(found) > MAX_REGIMES:
+            raise DataError(
+                f"factor {name!r} has {len(found)} levels, at most {MAX_REGIMES}: round its "
+                "numbers, or make it a node if it is measured"
+            )
+        place = {level: number for number, level in enumerate(found)}
+        levels[name] = tuple(found)
+        numbers.append(np.array([place[level] for level in each], dtype=np.int64))
+    return FactorLevels(levels, np.column_stack(numbers) if numbers else np.zeros((0, 0), int))
+
+
+def refuse_names_of_nodes(factors: Sequence[str], nodes: Sequence[str]) -> None:
+    """DataError for a factor that is called like a node, or nearly so."""
+    for name in factors:
+        if name in nodes:
+            raise DataError(
+                f"factor {name!r} has the name of a node: give it another name, or say the "
+                "regimes of the node as interventions"
+            )
+        near = get_close_matches(name, nodes, n=1, cutoff=SAME_NAME)
+        near += [node for node in nodes if node.casefold() == name.strip().casefold()]
+        if near:
+            raise DataError(
+                f"there is no node {name!r}; did you mean {near[0]!r}? If it is a factor of its "
+                "own, give it a name that is less like that of a node"
+            )
+
+
+def numbers_of_text(cells: Sequence[Any]) -> list[Any]:
+    """Cells of a file, in which numbers are text; a cell that is not a number stays."""
+    return [_number_of_text(cell) if isinstance(cell, str) else cell for cell in cells]
+
+
+def _number_of_text(text: str) -> Any:
+    if text.strip().lower() in NO_LEVEL:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
+
+
+def _row_number(rows: npt.NDArray[np.int64] | None, at: int) -> int:
+    return at if rows is None else int(rows[at])
+
+
+def _learned_level(cell: Any, factor: str, row: int) -> Level:
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if is_empty(cell) or cell != cell:  # nan, NaT and the like
+        raise DataError(f"row {row} of factor {factor!r} is missing: every row needs its level")
+    if isinstance(cell, bool):
+        return OFF_ON[cell]
+    if isinstance(cell, str):
+        return checked_name(f"factor {factor!r}: level", cell)
+    if isinstance(cell, int | float):
+        try:
+            number = float(cell)
+        except OverflowError:
+            number = math.inf
+        if not usable(np.array(number)):
+            raise DataError(
+                f"row {row} of factor {factor!r} is {shown(cell)}, too large or not finite"
+            )
+        return int(number) if number == int(number) else number
+    raise DataError(f"row {row} of factor {factor!r} is {shown(cell)}, neither text nor a number")
+
+
+def _refuse_mixed(levels: Sequence[Level], factor: str, rows: npt.NDArray[np.int64] | None) -> None:
+    is_text = [isinstance(level, str) for level in levels]
+    if any(is_text) and not all(is_text):
+        text, number = is_text.index(True), is_text.index(False)
+        raise DataError(
+            f"factor {factor!r} has text and numbers: {shown(levels[text])} in row "
+            f"{_row_number(rows, text)}, {shown(levels[number])} in row "
+            f"{_row_number(rows, number)}. Levels are all numbers, or all names"
+        )

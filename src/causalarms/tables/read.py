@@ -177,13 +177,13 @@ def _first_text(array: npt.NDArray[Any]) -> str:
     return "rows of different lengths"
 
 
-def _check_finite(values: FloatArray, names: tuple[str, ...] | None, *, first_row: int = 0) -> None:
+def _check_finite(values: FloatArray, names: tuple[str, ...] | None) -> None:
     wrong = ~np.isfinite(values)  # learners scale them: large ones are theirs to refuse
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         label = repr(names[column]) if names else str(column)
         why = why_unusable(values[row, column])
-        raise DataError(f"row {row + first_row} of column {label} {why}")
+        raise DataError(f"row {row} of column {label} {why}")
 
 
 def _read_parquet(path: Path) -> dict[str, list[str]]:

@@ -26,21 +26,17 @@ from causalarms.sem.regimes import (
     node_names,
     regime_counts,
 )
-from causalarms.tables.cells import Cells, Columns, is_nan
-from causalarms.tables.levels import (
+from causalarms.tables.cells import (
+    Cells,
+    Columns,
     FactorLevels,
     factor_levels,
+    is_nan,
     numbers_of_text,
     refuse_names_of_nodes,
 )
 from causalarms.tables.read import NumberColumn, PlainTable, as_frame, check_width, read_table
-from causalarms.tables.write import (
-    FIRST,
-    LAST,
-    OWN,
-    WITH_RESULT,
-    column_of,
-)
+from causalarms.tables.write import FIRST, LAST, OWN, WITH_RESULT, column_of
 
 NAME_COLUMNS = (
     "intervened",

@@ -56,7 +56,7 @@ class DAGMASettings(NamedTuple):
     tolerance: float = 1e-6  # relative change between checks that ends a stage; 0: runs every step
 
     def checked(self) -> DAGMASettings:
-        """In the types that kernels are compiled for, or an error that names the setting."""
+        """The settings in the types that kernels are compiled for; an error names the wrong one."""
         mu, s, betas = self.mu, self.s, self.betas
         if len(mu) != len(s) or not len(mu):
             raise SettingError(f"mu and s must be of equal length, got {len(mu)} and {len(s)}")

@@ -48,7 +48,7 @@ class GOLEMSettings(NamedTuple):
     tolerance: float = 5e-4  # change between windows of steps that is no change; 0: all steps
 
     def checked(self) -> GOLEMSettings:
-        """In the types that kernels are compiled for, or an error that names the setting."""
+        """The settings in the types that kernels are compiled for; an error names the wrong one."""
         return GOLEMSettings(
             flag("equal_variances", self.equal_variances),
             number("l1", self.l1, minimum=0.0),

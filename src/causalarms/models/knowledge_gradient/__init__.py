@@ -24,8 +24,7 @@ from causalarms.models.knowledge_gradient.losses import Decisions, PosteriorDraw
 from causalarms.models.knowledge_gradient.model import Model, model_of
 from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.missing import PosteriorMixture
-from causalarms.search.worth import Worth
-from causalarms.sem.rewards import index_of, intervention_of, reward_tables
+from causalarms.sem.rewards import Arms, index_of, intervention_of, reward_tables
 
 LATE_TABLE_CELLS = 2**22  # draws times interventions that a late round compares: 32 MiB
 DECISIONS_BY_MEAN = 10  # the best ones by mean may always be decided on
@@ -63,15 +62,10 @@ class Situation(NamedTuple):
 
     reward: int
     regimes: IntArray  # (N,)
-    arms: IntArray | None  # (A,) allowed ones by their index; None: all
-    worth: Worth | None  # of the A arms, in units of the posterior's reward
+    arms: Arms  # A allowed ones, and what they are worth in units of the posterior's reward
     pending: Interventions  # (n, N)
     recent: Interventions  # (m, N), the last rounds told, the last one last
     age: int  # rounds played or being played since the last change
-
-    def gross(self, net: float, arm: int) -> float:
-        """The reward of an arm that is worth so much."""
-        return net if self.worth is None else self.worth.gross(net, arm)
 
 
 class Chosen(NamedTuple):
@@ -94,8 +88,7 @@ class AverageRewards(NamedTuple):
 
     def net(self, asked: Situation) -> FloatArray:
         """Rewards of the allowed interventions net of their cost, (A,)."""
-        rewards = self.rewards if asked.arms is None else self.rewards[asked.arms]
-        return rewards if asked.worth is None else asked.worth.net(rewards)
+        return asked.arms.worth.net(asked.arms.columns(self.rewards))
 
 
 class Compared(NamedTuple):
@@ -193,7 +186,7 @@ def late_round(
     row = _rows(asked, np.array([incumbent]))[0]
     tested = len(asked.recent) > 0 and not np.array_equal(asked.recent[-1], row)
     if not tested and not is_judged(asked.age, settings):
-        return Chosen(row, asked.gross(float(mean[incumbent]), incumbent), float("nan"))
+        return Chosen(row, asked.arms.worth.gross(float(mean[incumbent]), incumbent), float("nan"))
     n_draws = int(
         np.clip(LATE_TABLE_CELLS // len(mean), settings.disagreeing_draws, settings.late_draws)
     )
@@ -267,11 +260,9 @@ def _usual_arm(asked: Situation) -> int | None:
     """The intervention played most often in recent rounds; None if it is not allowed."""
     # sorted: of equally frequent ones the smallest wins, whatever their order in time
     played = Counter(sorted(index_of(asked.recent, asked.regimes).tolist()))
-    index = played.most_common(1)[0][0]
-    if asked.arms is None:
-        return index
-    at = int(np.searchsorted(asked.arms, index))
-    return at if at < len(asked.arms) and asked.arms[at] == index else None
+    index, arms = played.most_common(1)[0][0], asked.arms.indices
+    at = int(np.searchsorted(arms, index))
+    return at if at < len(arms) and arms[at] == index else None
 
 
 def _compare(draws: Draws, mean: FloatArray, asked: Situation) -> Compared:
@@ -285,9 +276,7 @@ def _net_rewards(
     weights: FloatArray, intercept: FloatArray, order: IntArray, asked: Situation
 ) -> FloatArray:
     tables = reward_tables(weights, intercept, order, asked.reward, asked.regimes)
-    if asked.arms is not None:
-        tables = np.ascontiguousarray(tables[:, asked.arms])
-    return tables if asked.worth is None else asked.worth.net(tables)
+    return asked.arms.worth.net(asked.arms.columns(tables))
 
 
 def _candidates(compared: Compared, n: int) -> IntArray:
@@ -313,7 +302,7 @@ def _by_frequency(arms: IntArray) -> IntArray:
 
 
 def _rows(asked: Situation, arms: IntArray) -> Interventions:
-    indices = arms if asked.arms is None else asked.arms[arms]
+    indices = asked.arms.indices[arms]
     return np.ascontiguousarray(intervention_of(indices, len(asked.regimes), asked.regimes))
 
 
@@ -336,8 +325,7 @@ def _decisions(asked: Situation, decided: IntArray) -> Decisions:
     rows = _rows(asked, decided)
     regimes = np.arange(int(asked.regimes.max()))
     chosen = (rows.T[:, None, :] == regimes[None, :, None]).astype(float)
-    free = Worth(np.zeros(len(decided)))
-    worth = free if asked.worth is None else asked.worth.of(decided)
+    worth = asked.arms.worth.of(decided)
     return Decisions(np.ascontiguousarray(chosen), worth.keep, worth.charge, asked.reward)
 
 
@@ -361,7 +349,7 @@ def _chosen(
     quantile: float,
 ) -> Chosen:
     mean = float(compared.mean[arm])
-    gross = asked.gross(mean, arm)
+    gross = asked.arms.worth.gross(mean, arm)
     width = max(float(np.quantile(compared.tables[:, arm], quantile)) - mean, 0.0)
     row = _rows(asked, np.array([arm, incumbent]))
     if arm == incumbent:

@@ -6,7 +6,7 @@ draws the whole system `draws` times in every round and plays the intervention w
 `quantile` of its expected reward over the draws: arms whose upper quantile is below the best are
 never played, and uncertain arms keep being played until their interval shrinks. Or it plays by the
 knowledge gradient (`models/knowledge_gradient`), or, next to factors that shift nodes, by the
-information ratio (`models/information_ratio`).
+information ratio (`models/draws`).
 
 With a detector (`changes/evidence.py`) each round is first predicted from the posterior. A
 mechanism that no longer follows its prediction forgets all rounds from before its change. A few
@@ -42,8 +42,7 @@ from causalarms.changes.detector import PREDICTION, Detector, starts_after
 from causalarms.errors import SettingError, TooEarlyError
 from causalarms.limits import MAX_RATIOS, MAX_TABLE_NODES
 from causalarms.models.belief import Belief, Recommendation, recommend
-from causalarms.models.context import given_context
-from causalarms.models.information_ratio import least_ratio
+from causalarms.models.draws import least_ratio, most_optimistic
 from causalarms.models.knowledge_gradient import (
     AverageRewards,
     Chosen,
@@ -53,7 +52,6 @@ from causalarms.models.knowledge_gradient import (
     early_round,
     late_round,
 )
-from causalarms.models.quantile import most_optimistic
 from causalarms.policies.base import (
     BELIEF_DRAWS,
     EXPLOIT,
@@ -239,13 +237,13 @@ class PosteriorPolicy(Policy):
         return suggestion_of(best, zero)
 
     def _draws(self, rng: np.random.Generator, n: int, context: Mapping[int, float]) -> Draws:
-        """Of the system, given what is known of the context today."""
+        """Draws of the system, given what is known of the context today."""
         system = self._system
         draws = system.draw(rng, n)
         if not context:
             return draws
         known = {node: x - float(system.rounds.origin[node]) for node, x in context.items()}
-        return given_context(draws, self.config.context, known)
+        return draws.given_context(self.config.context, known)
 
     def _by_knowledge_gradient(
         self, rng: np.random.Generator, pending: Sequence[Intervention]
@@ -259,13 +257,12 @@ class PosteriorPolicy(Policy):
             )
             return Suggestion(first, EXPLORE, why=Reason("first two"))
         scale, zero = system.scale_of(self.reward), system.in_data(0.0, self.reward)
-        arms, worth = (None, None) if allowed.free else allowed_arms(allowed)
+        arms = allowed_arms(allowed)
         last_alarm = self.alarms[-1].round if self.alarms else 0
         asked = Situation(
             reward=self.reward,
             regimes=self.regimes,
-            arms=arms,
-            worth=None if worth is None else worth.in_units(scale, zero),
+            arms=arms._replace(worth=arms.worth.in_units(scale, zero)),
             pending=_rows(pending, self.n_nodes),
             recent=recent.regimes(RECENT_ROUNDS),
             age=self.n_told - last_alarm + len(pending),

@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
-from causalarms.changes.detector import PREDICTION, Alarm, Detector, Prediction, View
-from causalarms.changes.predictive import predictive_scores
+from causalarms.arrays import BoolArray, FloatArray, IntArray
+from causalarms.changes.detector import Alarm, Detector
+from causalarms.changes.predictive import PredictiveView
 from causalarms.checks import as_sequence, choice, fraction, integer, optional
 from causalarms.errors import SettingError, shown
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
 from causalarms.limits import EXACT_BYTES, MAX_EXACT_NODES
-from causalarms.models.belief import Belief, in_units_of_data
+from causalarms.models.belief import Belief
 from causalarms.policies.posterior.rounds import (
     DESIGNED_ROUNDS,
     UNITS_AGAIN,
@@ -33,12 +33,7 @@ from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.missing import PosteriorMixture
-from causalarms.posterior.prior import (
-    FactorColumns,
-    MechanismPrior,
-    edge_masks,
-    per_mechanism,
-)
+from causalarms.posterior.prior import FactorColumns, MechanismPrior, edge_masks, per_mechanism
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
 from causalarms.state import Declared, HasState, arrays, restore_state
@@ -93,7 +88,7 @@ class PosteriorConfig:
     reward and whose result together are worth most to the rounds that follow
     (`models/knowledge_gradient`), with the exact posterior and at most 2^15 interventions.
     "information-ratio": the one that costs least for what it tells about which is best
-    (`models/information_ratio`), of at most 2^12. "auto": "information-ratio" with factors that
+    (`models/draws`), of at most 2^12. "auto": "information-ratio" with factors that
     shift nodes, else "knowledge-gradient" if it can."""
     refresh: int = 5
     """After 300 rounds the posterior learns rounds in groups of this size."""
@@ -327,20 +322,20 @@ class LearnedSystem(HasState):
         part.update(moments.in_units(self.units))
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
-        """Of values relative to the origin."""
+        """Draws of the system whose values are relative to the origin."""
         return self._of_data(self.posterior.draw(rng, n))
 
     def _of_data(self, drawn: Draws) -> Draws:
         if self.units is None:
             return drawn
-        return in_units_of_data(self.units, drawn, self.regimes)
+        return drawn.in_units_of_data(self.units, self.regimes)
 
     def belief(self, rng: np.random.Generator, draws: int, starts: IntArray) -> Belief | None:
         if self.units is None:
             return None
         moved = Units(shift=self.units.shift + self.rounds.origin, scale=self.units.scale)
         return Belief(
-            in_units_of_data(moved, self.posterior.draw(rng, draws), self.regimes),
+            self.posterior.draw(rng, draws).in_units_of_data(moved, self.regimes),
             self.posterior.edge_probability,
             self.rounds.counts,
             starts,
@@ -403,46 +398,3 @@ class LearnedSystem(HasState):
             self.rounds.take_back(regime, node, after=after, last=last, made=made)
             self.posterior.retire(regime, node)
             self.rounds.forget(regime, node, after=after)
-
-
-class PredictiveView(View):
-    """Each round as predicted from the moments of all rounds before it, in units of the noise."""
-
-    def __init__(
-        self,
-        units: Units,
-        origin: FloatArray,
-        moments: Moments,
-        predictors: BoolArray,  # (N, N) as [node, predictor]
-        tested: BoolArray,  # (N,)
-        noise_mean: FloatArray,  # (R, N), nan if unknown, as below
-        noise_std: FloatArray,
-    ) -> None:
-        super().__init__(moments.n_regimes)
-        self._units = units
-        self._origin = origin
-        self._moments = moments
-        self._predictors = predictors
-        self._tested = tested
-        self._noise_mean = noise_mean
-        self._noise_std = noise_std
-
-    @property
-    def offers(self) -> tuple[str, ...]:
-        return (PREDICTION,)
-
-    def scaled(self, values: FloatArray) -> FloatArray:
-        return self._units.apply(values - self._origin)
-
-    def prediction(self, intervention: Intervention, values: FloatArray) -> Prediction:
-        scale = self._units.scale
-        scores, stds = predictive_scores(
-            self._moments.in_units(self._units).gram,
-            self._predictors,
-            self._tested,
-            intervention,
-            self.scaled(values),
-            self._noise_mean / scale,
-            (self._noise_std / scale) ** 2,
-        )
-        return Prediction(scores, stds, self._predictors)

@@ -127,7 +127,6 @@ class SampledPosterior:
         )
         self._chosen_at = np.full(shape, np.nan)  # samples when candidates were chosen
         self._widths = np.unique(np.clip([2, 8, n_nodes // 3, n_nodes], 1, n_nodes))
-        self.retired: list[tuple[int, int, FloatArray]] = []  # regime, node, gram
         self._rng = generator(seed)
         nothing = Moments(n_nodes, regimes=self.regimes)
         self._begin(nothing if moments is None else moments, n_sweeps)
@@ -240,7 +239,6 @@ class SampledPosterior:
         # Chains have no table over all sets of predecessors in which the evidence could be kept.
         parents = (self.edge_probability[regime, :, node] > 0.5) & ~self.required[:, node].any(0)
         self.allowed[:, node, parents] = False
-        self.retired.append((regime, node, self.gram[regime, node].copy()))
         self.gram[regime, node] = 0.0
         changed = np.zeros(self._exist.shape, dtype=bool)
         changed[regime, node] = True
@@ -292,7 +290,7 @@ class SampledPosterior:
 
     @property
     def free_probability(self) -> FloatArray:
-        """Of no factors: chains know none."""
+        """Empty: chains know no factors."""
         return np.zeros((0, self.n_nodes))
 
     def probability_within(self, kept: BoolArray) -> float:

@@ -1,9 +1,22 @@
-"""The intervention whose reward may well be the highest: a quantile over draws of the system.
+"""What to play, chosen from draws of the system: by a quantile, or by the information ratio.
 
-An intervention's upper value is a quantile of its expected reward over the draws: as high as, say,
-three of twenty draws say. Up to 15 nodes of two regimes it is taken over all interventions. Beyond,
-the search starts from the best intervention of every draw and goes from neighbour to neighbour
-while that raises the upper value: no certificate.
+`most_optimistic` plays the intervention whose reward may well be the highest. Its upper value is a
+quantile of its expected reward over the draws: as high as, say, three of twenty draws say. Up to 15
+nodes of two regimes it is taken over all interventions. Beyond, the search starts from the best
+intervention of every draw and goes from neighbour to neighbour while that raises the upper value:
+no certificate.
+
+`least_ratio` plays the intervention that costs least for what it tells about which one is best.
+Draws of the whole system say, of the expected reward r(a) of every intervention a,
+
+    D(a) = E[max_b r(b) - r(a)]          what playing a costs on average
+    V(a) = Var(E[r(a) | the best b])     how far r(a) tells which intervention is best
+
+The one with the smallest D(a)^p / V(a) is played. p = 2 is the variance-based information ratio of
+Russo and Van Roy (2014, Learning to optimize via information-directed sampling); larger powers,
+which weigh what a round costs more, are the generalised ratio of Lattimore and György (2021, Mirror
+descent and the information ratio). A setting that is wild in single draws is not played for that
+alone, as it is by a quantile: it must be good on average, too.
 """
 
 from __future__ import annotations
@@ -16,7 +29,7 @@ import numpy as np
 
 from causalarms.arrays import FloatArray, Intervention, Interventions
 from causalarms.kernels import kernel
-from causalarms.limits import MAX_TABLE_NODES
+from causalarms.limits import MAX_RATIOS, MAX_TABLE_NODES
 from causalarms.models.belief import best_of_each, rewards_of
 from causalarms.posterior.base import Draws
 from causalarms.search.constraints import Constraints
@@ -26,6 +39,9 @@ from causalarms.sem.rewards import allowed_arms, intervention_of, reward_tables,
 
 MAX_ROWS = 2**MAX_TABLE_NODES  # allowed interventions that are compared one by one
 CLIMBS = 10  # starting points from which one node at a time is flipped
+# Of the information ratio: 2 tests too long, 6 too short in larger systems
+# (docs/research/what-was-tried.md).
+POWER = 4.0
 
 
 class Optimistic(NamedTuple):
@@ -63,15 +79,12 @@ def most_optimistic(
     # the tables hold own regimes only: draws with `by` take the rows, or the search
     if draws.by is None and n_interventions(regimes) <= 2**MAX_TABLE_NODES:
         tables = reward_tables(draws.weights, draws.intercept, draws.order, reward, regimes)
-        if allowed.free:  # the index of a column is that of its intervention
-            arms, worth = np.arange(tables.shape[1]), Worth(np.zeros(tables.shape[1]))
-        else:
-            arms, worth = allowed_arms(allowed)
-            tables = np.ascontiguousarray(tables[:, arms])
+        arms = allowed_arms(allowed)
+        tables, worth = arms.columns(tables), arms.worth
         upper = worth.net(upper_values(tables, rank))
 
         def row(at: int) -> Intervention:
-            return intervention_of(int(arms[at]), n_nodes, regimes)
+            return intervention_of(int(arms.indices[at]), n_nodes, regimes)
 
         return next_to_average(tables, worth, int(np.argmax(upper)), rank, row)
     if allowed.count(MAX_ROWS) is not None:
@@ -90,6 +103,38 @@ def most_optimistic(
         ),
         key=lambda at: float(allowed.worth(at.intervention[None]).net(np.array([at.upper]))[0]),
     )
+
+
+def least_ratio(draws: Draws, reward: int, quantile: float, allowed: Constraints) -> Optimistic:
+    """The one of the least ratio among all allowed interventions, which are at most `MAX_RATIOS`.
+
+    `mean` and `upper`, the quantile over the draws, are rewards before costs.
+    """
+    rows = allowed.interventions(MAX_RATIOS)
+    rewards, worth = rewards_of(draws, rows, reward), allowed.worth(rows)
+    best = int(np.argmin(log_ratios(worth.net(rewards))))
+    rank = rank_of(quantile, len(rewards))
+    return next_to_average(rewards, worth, best, rank, lambda at: rows[at].copy())
+
+
+def log_ratios(rewards: FloatArray, power: float = POWER) -> FloatArray:
+    """log(D^power / V) of every intervention, (arms,), from net rewards (draws, arms).
+
+    >>> log_ratios(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])).round(2).tolist()
+    [-2.89, -0.12]
+    """
+    best = rewards.argmax(axis=1)
+    mean = rewards.mean(axis=0)
+    cost = (rewards.max(axis=1)[:, None] - rewards).mean(axis=0)
+    told = np.zeros(rewards.shape[1])
+    for arm in np.unique(best):
+        same = best == arm
+        told += same.mean() * (rewards[same].mean(axis=0) - mean) ** 2
+    # as logarithms: powers of very small or large units would leave the range of numbers
+    with np.errstate(divide="ignore", invalid="ignore"):
+        costs = np.log(cost)
+        # what tells nothing is never played, unless it costs nothing
+        return np.where(cost > 0.0, power * costs - np.log(told), -np.inf)
 
 
 def next_to_average(
