@@ -278,3 +278,16 @@ def test_the_posterior_of_many_nodes_says_how_well_its_chains_agree(tmp_path: Pa
     found = json.loads(run(*learn, "--json").out)
     assert found["log_evidence"] is None
     assert found["chains"]["converged"]
+
+
+def test_a_value_far_from_all_others_is_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    regimes = rng.integers(0, 2, (40, 2))
+    values = rng.normal(10, 1, (40, 2)) + regimes
+    values[16, 1] *= 1000
+    columns: dict[str, list[object]] = {"heat": list(values[:, 0]), "yield": list(values[:, 1])}
+    columns |= {f"do:{node}": list(regimes[:, i]) for i, node in enumerate(("heat", "yield"))}
+    told = run("learn", write(tmp_path / "data.csv", columns), "--json")
+    assert told.code == 0
+    (said,) = [words for words in json.loads(told.out)["warnings"] if "far outside" in words]
+    assert said.startswith("round 17: 'yield' is 1")

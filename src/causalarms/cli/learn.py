@@ -33,7 +33,12 @@ from causalarms.cli.options import (
     refuse_picture,
 )
 from causalarms.cli.terminal import collected_warnings, print_json, progress, say
-from causalarms.errors import CausalArmsError, DataError, IdentifiabilityWarning
+from causalarms.errors import (
+    CausalArmsError,
+    DataError,
+    FarValueWarning,
+    IdentifiabilityWarning,
+)
 from causalarms.files import refuse_output
 from causalarms.graphs.diagnostics import open_directions
 from causalarms.graphs.graph import MARKS, Graph
@@ -45,6 +50,7 @@ from causalarms.registry import part_of
 from causalarms.sem.factor import UNKNOWN
 from causalarms.sem.factors import PREFIX
 from causalarms.sem.regimes import Counts, as_interventions, topological_order
+from causalarms.study.suspects import far_from
 from causalarms.tables.rounds import TableRounds, rounds_of
 
 if TYPE_CHECKING:
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
 
 MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
+FARTHEST = 3  # values of a node, which are looked at for typing errors
 # The paper's CSL and CSL-nw, and CSL with one order for all regimes, which is ours.
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
@@ -229,6 +236,7 @@ def learn(
     ):
         if found.factors is None:
             _warn_of_never_switched(rounds, counts)
+        _warn_of_far_values(rounds)
         mean = _noise_mean(noise_mean)
         if method in CSL_METHODS:
             told["on_removal"] = on_removal
@@ -358,6 +366,20 @@ def _warn_of_never_switched(rounds: Rounds, counts: Counts) -> None:
             IdentifiabilityWarning,
             stacklevel=2,
         )
+
+
+def _warn_of_far_values(rounds: Rounds) -> None:
+    """One value of 1000 among values of ten makes edges that do not exist."""
+    for node, column in zip(rounds.nodes, rounds.values.T, strict=True):
+        for at in np.argsort(-np.abs(column - np.median(column)))[:FARTHEST].tolist():
+            seen = far_from(float(column[at]), np.delete(column, at))
+            if seen is not None:
+                warnings.warn(
+                    f"round {at + 1}: {node!r} is {column[at]:g}, far outside the {seen.low:g} to "
+                    f"{seen.high:g} of the other rounds; if it is a typing error, correct it",
+                    FarValueWarning,
+                    stacklevel=2,
+                )
 
 
 def _noise_scale(text: str) -> float | str:
