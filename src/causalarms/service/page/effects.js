@@ -23,8 +23,8 @@ function table(found, { reward, factors }) {
     <table class="effects">
       <caption class="hint">
         What a level adds to ${reward}, compared with the first level of the factor, while all
-        others are at theirs, with its 95 % interval. Direct: the part that no measured quantity
-        carries.
+        others are at theirs and not as in the best setting, with its 95 % interval; costs are not
+        counted. Direct: the part that no measured quantity carries.
       </caption>
       <thead>
         <tr>
