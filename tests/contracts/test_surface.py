@@ -33,7 +33,6 @@ from causalarms.service.api import document
 
 SURFACE = Path(__file__).parent / "data" / "surface.json"
 EXPORTED = Path(__file__).parent / "data" / "study.json"
-FORMAT_1 = Path(__file__).parent / "data" / "study-format-1.json"  # never made again
 NODES = "heat,feed,yield"
 
 
@@ -207,18 +206,6 @@ def test_an_exported_study_can_be_restored(tmp_path: Path) -> None:
     study.export(tmp_path / "again.json")
     study.close()
     assert (tmp_path / "again.json").read_text() == EXPORTED.read_text()
-
-
-def test_a_study_of_format_1_still_opens_and_goes_on(tmp_path: Path) -> None:
-    """It says `played` where `executed` is said now, and `forbidden` edges for excluded ones."""
-    with Study.import_from(FORMAT_1, tmp_path / "old.db") as study:
-        assert study.settings.knowledge == {"excluded": [["feed", "heat"], ["yield", "heat"]]}
-        assert [r.intervention for r in study.ledger().trials] == [(0, 1, 0), (1, 1, 0)]
-        assert study.ledger().trials[0].asked_intervention != (0, 1, 0)
-        study.tell(study.ask(), [1.0, 2.0, 3.0], executed=["heat"])
-    with Study.open(tmp_path / "old.db") as again:
-        assert [r.intervention for r in again.ledger().trials][1:] == [(1, 1, 0), (1, 0, 0)]
-        assert again.verify(replay=True).ok
 
 
 if __name__ == "__main__":

@@ -113,7 +113,6 @@ class Ledger:
 
     def __init__(self) -> None:
         self._settings: Settings | None = None
-        self._format = FORMAT
         self.trials: list[Record] = []
         self.order: list[int] = []  # trials with a result, as results came in
         self.ended: list[int] = []  # these, and trials that failed
@@ -151,10 +150,6 @@ class Ledger:
                 event.number,
             )
         try:
-            if event.kind == kinds.CREATED:
-                self._format = event.data["format"]
-            if self._format == 1:
-                event = _from_format_1(event)
             _APPLY[event.kind](self, event)
             record_key(self.keys, event)
         except (CausalArmsError, LookupError, TypeError, ValueError, ArithmeticError) as error:
@@ -221,8 +216,10 @@ class Ledger:
         return record
 
     def _created(self, event: Event) -> None:
-        if self._format not in (1, FORMAT):
-            raise StudyError(f"settings format {self._format!r:.20}, this one reads 1 to {FORMAT}")
+        if event.data["format"] != FORMAT:
+            raise StudyError(
+                f"settings format {event.data['format']!r:.20}, this one reads {FORMAT}"
+            )
         self._settings = Settings.from_dict(event.data["settings"])
 
     def _asked(self, event: Event) -> None:
@@ -375,19 +372,6 @@ class Ledger:
             if value is not None and not isfinite(value):
                 raise StudyError("a value is not finite")
         return values
-
-
-def _from_format_1(event: Event) -> Event:
-    """The event in words of format 2: `played` is `executed`, `forbidden` edges are `excluded`."""
-    data = dict(event.data)
-    if "played" in data:
-        data["executed"] = data.pop("played")
-    known = data.get("settings", {}).get("knowledge", {})
-    if "forbidden" in known:
-        others = {kind: edges for kind, edges in known.items() if kind != "forbidden"}
-        knowledge = others | {"excluded": known["forbidden"]}
-        data["settings"] = data["settings"] | {"knowledge": knowledge}
-    return event._replace(data=data)
 
 
 _APPLY: dict[str, Callable[[Ledger, Event], object]] = {

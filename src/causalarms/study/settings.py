@@ -25,7 +25,7 @@ from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import as_name, checked_name, node_index, node_names
 from causalarms.study.log import canonical
 
-FORMAT = 2  # of the `created` event
+FORMAT = 1  # of the `created` event; that of the first release
 DIRECTIONS = ("maximize", "minimize")
 KNOWLEDGE_KINDS = ("tiers", "excluded", "required")
 MASKS = ("allowed", "required")  # settings of a policy that can use knowledge
