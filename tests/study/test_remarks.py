@@ -76,7 +76,8 @@ def test_a_node_that_no_factor_moves_may_be_context() -> None:
     settings = settings_of()
     (found,) = remarks(made(settings, EDGES))
     assert found.text == (
-        'ambient has not answered to any factor so far; is it context? (context=["ambient"])'
+        "ambient has not answered to any factor so far; is it context? "
+        "(causalarms study change FILE --context ambient)"
     )
     assert (found.node, found.factor, found.probability) == ("ambient", "", 1.0)
     assert best(made(settings, EDGES)).remarks == [found]

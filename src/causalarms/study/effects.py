@@ -300,7 +300,7 @@ def _maybe_context(belief: Belief, settings: Settings) -> list[Remark]:
             "",
             float(still[i]),
             f"{named.nodes[i]} has not answered to any factor so far; is it context? "
-            f'(context=["{named.nodes[i]}"])',
+            f"(causalarms study change FILE --context {named.nodes[i]})",
         )
         for i in quiet
     ]
