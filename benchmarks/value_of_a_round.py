@@ -48,6 +48,7 @@ def expected_rewards(posterior: Posterior, reward: int, rng: np.random.Generator
 def losses(policy: PosteriorPolicy, truths: int, rng: np.random.Generator) -> FloatArray:
     """What is lost after a round of each arm, and without one in the last column, (truths, A+1)."""
     system, reward = policy._system, policy.reward
+    assert system.units is not None
     posterior, moments = copy.deepcopy(system.posterior.deciding), system.rounds.moments
     rows = all_interventions(policy.n_nodes)
     draws = posterior.draw(rng, truths)
