@@ -52,6 +52,14 @@ def test_every_benchmark_is_listed() -> None:
             assert f"`{script.name} {part}".rstrip() + "`" in listed, (script.name, part)
 
 
+def test_the_map_names_files_that_exist() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|(.*)$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    folders = [(ROOT / "src" / "causalarms" / name, row) for name, row in rows]
+    named = [(folder, file) for folder, row in folders for file in re.findall(r"`(\w+\.py)`", row)]
+    assert len(named) > 80
+    assert not [(folder.name, file) for folder, file in named if not (folder / file).is_file()]
+
+
 def exists(name: str) -> bool:
     """Whether a dotted name is a module, or something in one.
 
