@@ -347,3 +347,19 @@ def test_gaps_in_the_first_rounds_do_no_harm(complete: int) -> None:
                 assert abs(expected["mean"] - 40) < 40, number
                 assert expected["high"] - expected["low"] < 1e3, number
     assert study.best().levels["kind"] == "z"
+
+
+@pytest.mark.filterwarnings("ignore::causalarms.errors.AlarmWarning")  # the world changes
+def test_a_change_is_found_although_nobody_knows_what_factors_act_on() -> None:
+    # nothing tells whether heat follows the yield or the yield heat: they change together
+    factors = {"load": {"levels": ["low", "high"]}, "kind": {"levels": ["x", "z"]}}
+    study = made(factors=factors, changes=True, seed=2)
+    rng = np.random.default_rng(2)
+    for number in range(80):
+        trial = study.ask()
+        levels = trial.levels
+        heat = 10 + 2 * (levels["load"] == "high") + 2.5 * (number >= 60) + 0.3 * rng.normal()
+        kind = float(levels["kind"] == "z")
+        values = {"weather": rng.normal(), "heat": heat, "yield": 3 * heat + kind + rng.normal()}
+        study.tell(trial, values)
+    assert "heat" in {alarm["node"] for alarm in study.alarms()}

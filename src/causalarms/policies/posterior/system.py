@@ -355,17 +355,29 @@ class LearnedSystem(HasState):
         """Decide which nodes predict which, and which predictions are tested.
 
         A node is predicted from the nodes before it in the most probable order, except those that
-        may be its children and are probably not its parents. If a node may be either, the
+        may be its children: if an edge between two nodes may have either direction, neither of them
+        predicts the other. What the other would say is then part of the node's noise. That noise
+        has one distribution if none of the mechanisms behind it has several regimes. Else the
         prediction is not tested.
         """
         edge = self.posterior.edge_probability.max(axis=0)  # (from, to)
         position = np.argsort(self.posterior.most_probable().order)
         before = position[None, :] < position[:, None]  # (node, earlier node)
+        either = np.minimum(edge, edge.T) > OPEN_DIRECTION_PROBABILITY
         # A child as a predictor would explain its cause's noise away, and a change of the child
         # would look like one of the cause.
-        self.predictors = before & ((edge <= NO_EDGE_PROBABILITY) | (edge.T > NO_EDGE_PROBABILITY))
-        self.tested = (np.minimum(edge, edge.T) <= OPEN_DIRECTION_PROBABILITY).all(axis=1)
-        self.tested[self.n_measured :] = False  # columns are set, not measured
+        no_child = (edge <= NO_EDGE_PROBABILITY) | (edge.T > NO_EDGE_PROBABILITY)
+        self.predictors = before & no_child & ~either
+        # (node, other) whose noise is part of the node's: nodes left out, and their causes
+        parent = edge.T > NO_EDGE_PROBABILITY  # (node, possible parent)
+        behind = either
+        for _ in range(self.n_measured):
+            behind = behind | (behind @ parent & ~self.predictors)
+        several = self.regimes > 1
+        several[self.n_measured :] = False  # columns of factors are set, and predict all nodes
+        others = ~np.eye(len(edge), dtype=bool)  # a node is predicted in each regime by itself
+        self.tested = ~(behind & others & several).any(axis=1)
+        self.tested[self.n_measured :] = False
 
     def view(self, x: FloatArray, stale: BoolArray) -> PredictiveView | None:
         """What predicts a round before it is learned from; None while units are unknown."""
