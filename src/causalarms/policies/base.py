@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.detector import Alarm, Detector, NoChange, View, checked_alarms, misfits
+from causalarms.changes.detector import Alarm, Detector, NoChange, View, checked_alarms
 from causalarms.changes.registry import as_detector
 from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
@@ -275,11 +275,6 @@ class Policy(ABC):
     @abstractmethod
     def learn(self, a: Intervention, x: FloatArray) -> None:
         """Take in round number `n_told`."""
-
-    @property
-    def misfits(self) -> list[tuple[int, int]]:
-        """Mechanisms (regime, node) that alarm again and again: an edge may be missing."""
-        return misfits(self.alarms)
 
     @property
     def left_out(self) -> list[LeftOut]:

@@ -204,7 +204,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         values, rows, nodes = rounds
         counts = regimes_in(rounds, regimes)
         roots = Roots(nodes, counts, factors)
-        self._refuse_with_factors(roots, noise_mean, len(values), factors)
+        self._refuse_with_factors(noise_mean, len(values), factors)
         n_regimes = int(counts.max())
         mean = as_noise_mean(noise_mean, nodes, n_regimes)
         std = as_noise_std(self.noise_std, nodes, n_regimes=n_regimes)
@@ -320,7 +320,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         )
 
     def _refuse_with_factors(
-        self, roots: Roots, noise_mean: Any, n_rows: int, factors: FactorLevels | None
+        self, noise_mean: Any, n_rows: int, factors: FactorLevels | None
     ) -> None:
         if factors is None:
             return

@@ -235,16 +235,6 @@ class ExactPosterior:
         return self._gram
 
     @property
-    def scores(self) -> FloatArray:
-        """Log score of every parent set of every mechanism, (R, N, 2^(N-1))."""
-        return self.tables.scores
-
-    @property
-    def within(self) -> FloatArray:
-        """Log sums of scores over the subsets of every set, (R, N, 2^(N-1))."""
-        return self.tables.within
-
-    @property
     def diagnostics(self) -> None:
         """None: nothing is sampled, so there is no convergence to diagnose."""
         return None
