@@ -28,7 +28,7 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, SettingError
 from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
-from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
+from causalarms.posterior.base import Draws, OrderedGraph
 from causalarms.posterior.mechanism import ScoreTables, score_mechanisms
 from causalarms.posterior.orders import (
     GraphNumbers,
@@ -56,7 +56,12 @@ from causalarms.posterior.prior import (
     sums_by_count,
 )
 from causalarms.posterior.sharing import all_cells, chosen_factors, factor_gains
-from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
+from causalarms.posterior.weights import (
+    PointEstimate,
+    RandomNumbers,
+    draw_weights,
+    point_estimate,
+)
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
 
@@ -332,9 +337,7 @@ class ExactPosterior:
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
-        edges = np.ascontiguousarray(adjacency)
-        scales = np.zeros(edges.shape[::2], dtype=np.int64)
-        return PointEstimate(*estimate_all(self._gram, self.kernel_prior, edges, scales))
+        return point_estimate(self._gram, self.kernel_prior, adjacency)
 
     def state(self) -> dict[str, Any]:
         """Moments, present and retired: all else follows from them."""

@@ -18,7 +18,7 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import integer
 from causalarms.errors import DataError, ModelError
 from causalarms.limits import EXACT_BYTES
-from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
+from causalarms.posterior.base import Draws, OrderedGraph
 from causalarms.posterior.chains import given_order
 from causalarms.posterior.chains.candidates import choose_candidates
 from causalarms.posterior.chains.convergence import Diagnostics, diagnose
@@ -26,7 +26,12 @@ from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
 from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
 from causalarms.posterior.sharing import cells_by_regime
-from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
+from causalarms.posterior.weights import (
+    PointEstimate,
+    RandomNumbers,
+    draw_weights,
+    point_estimate,
+)
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Moments
@@ -357,9 +362,7 @@ class SampledPosterior:
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
-        edges = np.ascontiguousarray(adjacency)
-        scales = np.zeros(edges.shape[::2], dtype=np.int64)
-        return PointEstimate(*estimate_all(self.gram, self.kernel_prior, edges, scales))
+        return point_estimate(self.gram, self.kernel_prior, adjacency)
 
     def _fewest_free(self) -> int:
         """Fewest possible parents of a mechanism: its tables are small, and its pool holds most."""
