@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
+from causalarms.errors import MemoryLimitError
+from causalarms.limits import EXACT_BYTES
 from causalarms.posterior.mechanism import ScoreTables
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.weights import PointEstimate
@@ -17,6 +19,23 @@ from causalarms.statistics.units import Units
 
 if TYPE_CHECKING:  # the package of chains imports this module
     from causalarms.posterior.chains.convergence import Diagnostics
+
+
+AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
+
+
+def bytes_allowed(memory_limit: int | None) -> int:
+    """The limit as given, else the usual one."""
+    return EXACT_BYTES if memory_limit is None else memory_limit
+
+
+def check_memory(who: str, needed: int, memory_limit: int | None, remedy: str) -> None:
+    """MemoryLimitError if tables need more bytes than allowed, before anything is allocated."""
+    limit = bytes_allowed(memory_limit)
+    if needed > limit:
+        raise MemoryLimitError(
+            f"{who} {needed:,} bytes, above the limit of {limit:,} (memory_limit); {remedy}"
+        )
 
 
 class Draws(NamedTuple):

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from causalarms.checks import choice, fraction, integer, number, optional
-from causalarms.errors import DataError, SettingError
+from causalarms.errors import DataError, MemoryLimitError, SettingError
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, warn_of_constant_regimes
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import (
@@ -28,7 +28,14 @@ from causalarms.graphs.inputs import (
     regimes_in,
 )
 from causalarms.limits import MAX_REGIMES
-from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.base import (
+    AUTO,
+    EXACT,
+    METHODS,
+    SAMPLED,
+    Draws,
+    Posterior,
+)
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.chains.convergence import warn_of_bad_chains
 from causalarms.posterior.dag import (
@@ -54,7 +61,6 @@ MOST = 1e150  # units of the noise; sums of squares of more overflow
 MOST_SWEEPS = 1_000_000
 # of `weight_scale`; the largest first, since estimates given a graph are of the first scale
 SCALES_WITH_FACTORS = (16.0, 4.0, 1.0)
-METHODS = ("auto", "exact", "sampled")
 
 
 class GraphPosterior(BaseEstimator):  # type: ignore[misc]
@@ -141,7 +147,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         tiers: Tiers | None = None,
         context: Sequence[str | int] | None = None,
         memory_limit: int | None = None,
-        method: str = "auto",
+        method: str = AUTO,
         n_sweeps: int = 500,
         random_state: Seed = 0,
     ) -> None:
@@ -335,7 +341,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         ):
             if given is not None:
                 raise SettingError(f"{what} cannot be used with factors ({names}): leave it out")
-        if self.method == "sampled":
+        if self.method == SAMPLED:
             raise SettingError(
                 f"method 'sampled' cannot learn what factors act on ({names}): use 'exact'"
             )
@@ -356,14 +362,12 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         if columns is not None:
             try:
                 return ExactPosterior(n_nodes, moments, columns=columns, **settings)
-            except SettingError as error:
-                if "memory_limit" not in str(error):
-                    raise
+            except MemoryLimitError as error:
                 raise SettingError(
                     f"{error}, and so does every factor: leave out nodes or factors"
                 ) from None
         fits = exact_is_best(n_nodes, self.memory_limit, len(moments.counts))
-        if self.method == "exact" or (self.method == "auto" and fits):
+        if self.method == EXACT or (self.method == AUTO and fits):
             return ExactPosterior(n_nodes, moments, **settings)
         return SampledPosterior(
             n_nodes,

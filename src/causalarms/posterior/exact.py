@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
-from causalarms.errors import ModelError, SettingError
-from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
-from causalarms.posterior.base import Draws, OrderedGraph
+from causalarms.errors import ModelError
+from causalarms.limits import MAX_SMALL_NODES
+from causalarms.posterior.base import Draws, OrderedGraph, bytes_allowed, check_memory
 from causalarms.posterior.mechanism import ScoreTables, score_mechanisms
 from causalarms.posterior.orders import (
     GraphNumbers,
@@ -111,7 +111,13 @@ class ExactPosterior:
         n_sets = 1 << (self._n_measured - 1)
         n_variants = len(self.kernel_prior.scales) << self.kernel_prior.open.shape[1]
         n_cells = len(self.kernel_prior.cells.source)
-        self.n_bytes = check_memory(self._n_measured, memory_limit, n_cells, n_variants)
+        self.n_bytes = table_bytes(self._n_measured, n_cells, n_variants)
+        check_memory(
+            f"the exact posterior of {self._n_measured} nodes needs",
+            self.n_bytes,
+            memory_limit,
+            "every further node doubles it",
+        )
         shape = (n_cells, self._n_measured, n_sets)
         scores = np.empty(shape)
         self._tables = ScoreTables(
@@ -379,24 +385,10 @@ def table_bytes(n_nodes: int, n_regimes: int = 2, n_variants: int = 1) -> int:
     return tables + orders + room
 
 
-def check_memory(
-    n_nodes: int, limit: int | None = None, n_regimes: int = 2, n_variants: int = 1
-) -> int:
-    """The bytes needed; SettingError if they are above the limit, before anything is allocated."""
-    needed = table_bytes(n_nodes, n_regimes, n_variants)
-    limit = EXACT_BYTES if limit is None else limit
-    if needed > limit:
-        raise SettingError(
-            f"the exact posterior of {n_nodes} nodes needs {needed:,} bytes, above the limit of "
-            f"{limit:,} (memory_limit); every further node doubles it"
-        )
-    return needed
-
-
 def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
     """Whether the exact posterior is small, or its tables fit into `memory_limit` bytes."""
-    limit = EXACT_BYTES if memory_limit is None else memory_limit
-    return n_nodes <= MAX_SMALL_NODES or table_bytes(n_nodes, n_regimes) <= limit
+    needed = table_bytes(n_nodes, n_regimes)
+    return n_nodes <= MAX_SMALL_NODES or needed <= bytes_allowed(memory_limit)
 
 
 def evidence_of_order(
