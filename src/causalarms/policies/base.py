@@ -31,7 +31,6 @@ from causalarms.state import Declared, nested, restore_state, state_of, unnested
 EXPLORE, EXPLOIT = "explore", "exploit"
 Pending: TypeAlias = Sequence[Intervention]  # being played, their results not yet told
 BELIEF_DRAWS = 400  # a probability of 0.95 has a standard error of 0.011
-MAX_HORIZON = 10**9  # rounds
 MAX_VALUE = 1e150  # sums of squares of larger numbers overflow
 ALL_SWITCHES = "in a study without factors, name every node in intervenable"  # to give it a switch
 

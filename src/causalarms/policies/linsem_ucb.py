@@ -24,14 +24,14 @@ from causalarms.arrays import BoolArray, FloatArray, Intervention, Interventions
 from causalarms.checks import integer, number, optional
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
-from causalarms.limits import MAX_OPTIMISTIC_NODES
+from causalarms.limits import MAX_HORIZON, MAX_OPTIMISTIC_NODES
 from causalarms.models.optimism import (
     Ellipsoids,
     optimistic_rewards,
     ridge_ellipsoids,
     usual_starts,
 )
-from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Reason, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Reason, Suggestion
 from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
 from causalarms.sem.rewards import allowed_arms, intervention_of
 from causalarms.state import Declared

@@ -133,8 +133,8 @@ class Roots:
         switched = [i for i in range(n) if self.regimes[i] > 1]
         levels = np.column_stack([rounds.regimes[:, switched], factors.numbers])
         rows = named.numbers.interventions(levels).astype(np.uint8)
-        codes = named.codes[rows[:, n:], np.arange(len(named.columns))]
-        return Rounds(np.column_stack([rounds.values, codes]), rows, self.system_nodes)
+        values = np.column_stack([rounds.values, named.values(rows)])
+        return Rounds(values, rows, self.system_nodes)
 
     def alone(self, values: FloatArray) -> FloatArray:
         """Values (n, N + C) without columns of pairs of factors."""
