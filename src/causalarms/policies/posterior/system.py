@@ -311,8 +311,8 @@ class LearnedSystem(HasState):
 
     def _augmentation(self) -> tuple[int, int, bool]:
         """How many completions, how many sweeps of each, and whether only one of them a round."""
-        size, limit = self.posterior.parts[0].n_bytes, self.config.memory_limit
-        fit = bytes_allowed(limit) // size
+        size = self.posterior.parts[0].n_bytes
+        fit = bytes_allowed(self.config.memory_limit) // size
         n_parts = COMPLETIONS if size <= BYTES_FOR_ALL else FEW_COMPLETIONS
         n_sweeps = SWEEPS if size <= BYTES_FOR_SWEEPS else 1
         return max(min(n_parts, fit), 1), n_sweeps, size > BYTES_FOR_ALL
