@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import choice, fraction, integer, number, optional
 from causalarms.errors import DataError, MemoryLimitError, SettingError
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, warn_of_constant_regimes
@@ -382,7 +383,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     def _keep(self, kept: KeptGraph) -> None:
         n, roots = self.n_features_in_, self._roots
         probability = self.posterior_.edge_probability
-        self._adjacency = roots.padded(kept.adjacency, probability.shape)
+        self._adjacency = roots.graph(kept.adjacency)
         # of mechanisms without data nothing is said
         acting = probability[:, n:, :n] * roots.padded(self.known_)[:, None, :n]
         # A graph has one mechanism per regime: of a node that may be free, it is the one that is
@@ -402,17 +403,13 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         best = self.posterior_.most_probable()
         self.most_probable_ = self._graph(best.adjacency, roots.order(best.order))
 
-    def _system_estimates(
-        self, adjacency: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _system_estimates(self, adjacency: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         found = self.posterior_.estimate(adjacency)
         weights = self._units.weights(found.weights)
         intercept = self._units.intercept(found.intercept, weights)
         return weights, intercept, found.noise_std * self._units.scale
 
-    def _estimates(
-        self, adjacency: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _estimates(self, adjacency: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         weights, intercept, noise_std = self._system_estimates(adjacency)
         exist = existing(self.regimes_)
         unknown = exist & ~self.known_
@@ -424,7 +421,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
             np.where(unknown, np.nan, self._roots.of_nodes(noise_std)),
         )
 
-    def _graph(self, adjacency: npt.NDArray[np.bool_], order: npt.NDArray[np.int64]) -> Graph:
+    def _graph(self, adjacency: BoolArray, order: IntArray) -> Graph:
         return Graph(
             nodes=self.nodes_,
             adjacency=self._roots.shown(adjacency) & self.known_[:, None, :],

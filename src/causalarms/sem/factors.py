@@ -9,7 +9,7 @@ shift   Its levels shift nodes and leave their slopes alone. Which nodes, is tol
         learned. The factor is a root of the graph: behind the nodes of the system stand its
         columns, numbers by which its levels are told apart, and each of them is a node whose regime
         is the level. Products of columns of two factors stand behind those: what a level does may
-        depend on the other factor, and does where the data say so.
+        depend on the other factor, and does if the data say so.
 
 The core speaks in regimes of the measured nodes and the columns (`search/factors.py` has the
 numbers); this is the one place that translates.
