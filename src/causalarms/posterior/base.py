@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
-from causalarms.errors import MemoryLimitError
-from causalarms.limits import EXACT_BYTES
 from causalarms.posterior.mechanism import ScoreTables
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.weights import PointEstimate
@@ -22,20 +20,6 @@ if TYPE_CHECKING:  # the package of chains imports this module
 
 
 AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
-
-
-def bytes_allowed(memory_limit: int | None) -> int:
-    """The limit as given, else the usual one."""
-    return EXACT_BYTES if memory_limit is None else memory_limit
-
-
-def check_memory(who: str, needed: int, memory_limit: int | None, remedy: str) -> None:
-    """MemoryLimitError if tables need more bytes than allowed, before anything is allocated."""
-    limit = bytes_allowed(memory_limit)
-    if needed > limit:
-        raise MemoryLimitError(
-            f"{who} {needed:,} bytes, above the limit of {limit:,} (memory_limit); {remedy}"
-        )
 
 
 class Draws(NamedTuple):

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError
 from causalarms.limits import MAX_SMALL_NODES
-from causalarms.posterior.base import Draws, OrderedGraph, bytes_allowed, check_memory
+from causalarms.posterior.base import Draws, OrderedGraph
 from causalarms.posterior.mechanism import ScoreTables, score_mechanisms
 from causalarms.posterior.orders import (
     GraphNumbers,
@@ -47,6 +47,8 @@ from causalarms.posterior.prior import (
     MechanismPrior,
     add_prior,
     bits_of,
+    bytes_allowed,
+    check_memory,
     edge_masks,
     free_factors,
     kernel_prior,
@@ -56,12 +58,7 @@ from causalarms.posterior.prior import (
     sums_by_count,
 )
 from causalarms.posterior.sharing import all_cells, chosen_factors, factor_gains
-from causalarms.posterior.weights import (
-    PointEstimate,
-    RandomNumbers,
-    draw_weights,
-    point_estimate,
-)
+from causalarms.posterior.weights import PointEstimate, RandomNumbers, draw_weights, point_estimate
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
 
@@ -112,12 +109,8 @@ class ExactPosterior:
         n_variants = len(self.kernel_prior.scales) << self.kernel_prior.open.shape[1]
         n_cells = len(self.kernel_prior.cells.source)
         self.n_bytes = table_bytes(self._n_measured, n_cells, n_variants)
-        check_memory(
-            f"the exact posterior of {self._n_measured} nodes needs",
-            self.n_bytes,
-            memory_limit,
-            "every further node doubles it",
-        )
+        who = f"the exact posterior of {self._n_measured} nodes needs"
+        check_memory(who, self.n_bytes, memory_limit, "every further node doubles it")
         shape = (n_cells, self._n_measured, n_sets)
         scores = np.empty(shape)
         self._tables = ScoreTables(

@@ -145,6 +145,7 @@ def others_of_cell(
     h, cell, node = which
     total = forward[-1]
     for before in range(len(others)):
+        # what comes before the node and after it, and the other mechanisms of the node itself
         other = forward[with_gap(before, node)] + cells.log_prior[h, node]
         other -= log_more(tables.possible, cells, h, node, before)
         for c in range(cells.first[h, node], cells.end[h, node]):

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import fraction, number
-from causalarms.errors import ModelError, SettingError
+from causalarms.errors import MemoryLimitError, ModelError, SettingError
 from causalarms.kernels import kernel
-from causalarms.limits import MAX_FACTOR_BITS
+from causalarms.limits import EXACT_BYTES, MAX_FACTOR_BITS
 from causalarms.posterior.sharing import Cells, FreeFactors, all_cells, first_choice
 from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.statistics.dataset import Moments
@@ -164,7 +164,7 @@ class EdgeMask(NamedTuple):
     required: BoolArray
 
 
-# -- what every posterior is told: prior knowledge of edges, and the prior as kernels take it ------
+# -- what every posterior is told: regimes, edges, bytes, and the prior as kernels take it ---------
 
 
 def regimes_of(n_nodes: int, moments: Moments | None, given: npt.ArrayLike | None) -> Counts:
@@ -213,6 +213,20 @@ def _mask(name: str, given: npt.ArrayLike, shape: tuple[int, int, int]) -> BoolA
             f"{name} must say True or False of every edge, in shape {shapes[0]} or {shapes[1]}"
         )
     return mask.astype(bool)
+
+
+def bytes_allowed(memory_limit: int | None) -> int:
+    """The limit as given, else the usual one."""
+    return EXACT_BYTES if memory_limit is None else memory_limit
+
+
+def check_memory(who: str, needed: int, memory_limit: int | None, remedy: str) -> None:
+    """MemoryLimitError if tables need more bytes than allowed, before anything is allocated."""
+    limit = bytes_allowed(memory_limit)
+    if needed > limit:
+        raise MemoryLimitError(
+            f"{who} {needed:,} bytes, above the limit of {limit:,} (memory_limit); {remedy}"
+        )
 
 
 def kernel_prior(

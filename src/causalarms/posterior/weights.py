@@ -11,12 +11,7 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
 from causalarms.posterior.mechanism import equations_of, noise_of, noise_rate
 from causalarms.posterior.prior import KernelPrior, intercept_precision_of
-from causalarms.statistics.normal_equations import (
-    cholesky,
-    regressors_of,
-    solve_transposed,
-    whiten,
-)
+from causalarms.statistics.normal_equations import cholesky, regressors_of, solve_transposed, whiten
 
 MAX_SPREADS = 10.0  # noise of a node next to factors: a multiple of the node's spread
 
@@ -193,8 +188,8 @@ def _estimate_all(
     """The fields of `PointEstimate`, at the first scale of the prior."""
     most, size = adjacency.shape[0], adjacency.shape[1]
     weights = np.zeros((most, size, size))
-    intercept = np.zeros((most, size))
-    noise_std = np.zeros((most, size))
+    intercept, noise_std = np.zeros((2, most, size))
+    first = np.int64(0)  # not a literal: kernels are compiled again for those
     for regime in range(most):
         for node in range(size):
             if regime >= prior.regimes[node]:
@@ -207,7 +202,7 @@ def _estimate_all(
                 regime,
                 node,
                 adjacency[regime, :, node],
-                0,
+                first,
                 prior,
                 weights[regime, :, node],
             )

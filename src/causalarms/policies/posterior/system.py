@@ -29,11 +29,17 @@ from causalarms.policies.posterior.rounds import (
     show_units,
     units_shown_by,
 )
-from causalarms.posterior.base import METHODS, Draws, Posterior, bytes_allowed
+from causalarms.posterior.base import METHODS, Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.missing import PosteriorMixture
-from causalarms.posterior.prior import FactorColumns, MechanismPrior, edge_masks, per_mechanism
+from causalarms.posterior.prior import (
+    FactorColumns,
+    MechanismPrior,
+    bytes_allowed,
+    edge_masks,
+    per_mechanism,
+)
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
 from causalarms.state import Declared, HasState, arrays, restore_state

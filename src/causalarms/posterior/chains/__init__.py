@@ -17,21 +17,22 @@ import numpy.typing as npt
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import integer
 from causalarms.errors import ModelError
-from causalarms.posterior.base import Draws, OrderedGraph, check_memory
+from causalarms.posterior.base import Draws, OrderedGraph
 from causalarms.posterior.chains import given_order
 from causalarms.posterior.chains.candidates import choose_candidates
 from causalarms.posterior.chains.convergence import Diagnostics, diagnose
 from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
 from causalarms.posterior.dag import LIKELY
-from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
-from causalarms.posterior.sharing import cells_by_regime
-from causalarms.posterior.weights import (
-    PointEstimate,
-    RandomNumbers,
-    draw_weights,
-    point_estimate,
+from causalarms.posterior.prior import (
+    MechanismPrior,
+    check_memory,
+    edge_masks,
+    kernel_prior,
+    regimes_of,
 )
+from causalarms.posterior.sharing import cells_by_regime
+from causalarms.posterior.weights import PointEstimate, RandomNumbers, draw_weights, point_estimate
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Moments
@@ -114,12 +115,8 @@ class SampledPosterior:
         slots = pool >> min(self._outside_core, self._fewest_free())
         shape = self._exist.shape
         self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders, shape[0])
-        check_memory(
-            f"chains over the orders of {n_nodes} nodes with {self.n_candidates} candidates need",
-            self.n_bytes,
-            memory_limit,
-            "fewer n_candidates or n_orders need less",
-        )
+        who = f"chains over the orders of {n_nodes} nodes with {self.n_candidates} candidates need"
+        check_memory(who, self.n_bytes, memory_limit, "fewer n_candidates or n_orders need less")
         self._tables = CandidateTables(
             gram=np.full((*shape, n_nodes + 1, n_nodes + 1), np.nan),
             prior=self.kernel_prior,

@@ -20,7 +20,11 @@ from causalarms.sem.regimes import regime_names
 NOTICEABLE = 0.01  # standard deviation of an edge's probability over all orders
 GOOD_R_HAT = 1.1
 MIN_EFFECTIVE_ORDERS = 5  # per chain
-MAX_NOISE_MULTIPLE = 5e6  # of a value: sums of squares of larger ones lose the noise
+# Sums of squares of values that are r times the noise keep the noise with a relative error of
+# about r^2 2^-53, times a little for every parent: 1 % at 5 million times, nothing at a hundred
+# million. Dense systems of 50 nodes reach that at their last nodes, since values grow along the
+# order.
+MAX_NOISE_MULTIPLE = 5e6
 
 
 class Diagnostics(NamedTuple):
@@ -110,13 +114,7 @@ def warn_of_bad_chains(found: Diagnostics, nodes: tuple[str, ...], n_regimes: in
 
 
 def warn_of_lost_digits(gram: FloatArray, nodes: tuple[str, ...]) -> None:
-    """Warn if moments have too few digits for the noise beneath large values.
-
-    `gram` (R, N, N+1, N+1) is in units of the noise. Sums of squares of values that are r times the
-    noise keep the noise with a relative error of about r^2 2^-53, times a little for every parent:
-    1 % at 5 million times, nothing at a hundred million. Dense systems of 50 nodes reach that at
-    their last nodes, since values grow along the order.
-    """
+    """Warn of values next to which the noise is lost; `gram` (R, N, N+1, N+1) in its units."""
     samples = np.maximum(gram[:, :, -1, -1], 1)
     own = np.einsum("rnii->rni", gram)[:, np.arange(len(nodes)), np.arange(len(nodes))]
     size = np.sqrt(own / samples).max(axis=0)
