@@ -189,7 +189,7 @@ def _estimate_all(
     most, size = adjacency.shape[0], adjacency.shape[1]
     weights = np.zeros((most, size, size))
     intercept, noise_std = np.zeros((2, most, size))
-    first = np.int64(0)  # not a literal: kernels are compiled again for those
+    first = most - most  # zero, but not a literal: kernels are compiled again for those
     for regime in range(most):
         for node in range(size):
             if regime >= prior.regimes[node]:
