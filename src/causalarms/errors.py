@@ -38,6 +38,10 @@ class SettingError(ModelError, DataError):
     """A setting of a policy, detector or learner that cannot be used; the message names it."""
 
 
+class MemoryLimitError(SettingError):
+    """The tables of a posterior would not fit into its `memory_limit`."""
+
+
 class InfeasibleError(ModelError):
     """Constraints that no intervention satisfies; `conflict` is a smallest set of such parts."""
 

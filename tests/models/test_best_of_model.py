@@ -8,7 +8,7 @@ import pytest
 from causalarms import random_sem
 from causalarms.errors import ModelError
 from causalarms.models import best_of_model as module
-from causalarms.models.best_of_model import best_of_model, candidates
+from causalarms.models.best_of_model import best_and_neighbours, best_of_model
 from causalarms.models.linear import MechanismWeights, best_score, score_interventions
 from causalarms.sem import all_interventions
 from causalarms.sem.regimes import topological_order
@@ -69,7 +69,7 @@ def test_a_model_that_is_cyclic_under_every_intervention_is_refused() -> None:
 
 def test_candidates_hold_the_best_by_mean_and_its_neighbours() -> None:
     model = model_of(12, 1, 0)
-    found = candidates(model, 11, m=5)
+    found = best_and_neighbours(model, 11, m=5)
     arms = all_interventions(12)
     means = score_interventions(model, arms, 11).mean
     best = arms[best_score(means)]

@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from causalarms.errors import InfeasibleError
 from causalarms.models.failures import (
     BASE_RATES,
-    FAULTY,
+    FAULTY_FRACTION,
     OWN_RATE,
     PRIOR_OF_SIZE,
     FailureBelief,
@@ -53,10 +53,10 @@ def by_integration(levels: Any, counts: Any, row: Any) -> float:
             for cell in product(*(range(SIZES[f]) for f in factors)):
                 inside = (levels[:, list(factors)] == cell).all(axis=1)
                 worked, failed = counts[inside].sum(axis=0).tolist()
-                plain = (1 - FAULTY) * base**failed * (1 - base) ** worked
-                evidence = plain + FAULTY * integral(failed, worked, 0)
+                plain = (1 - FAULTY_FRACTION) * base**failed * (1 - base) ** worked
+                evidence = plain + FAULTY_FRACTION * integral(failed, worked, 0)
                 if all(row[f] == level for f, level in zip(factors, cell, strict=True)):
-                    mine = (base * plain + FAULTY * integral(failed, worked, 1)) / evidence
+                    mine = (base * plain + FAULTY_FRACTION * integral(failed, worked, 1)) / evidence
                 weight *= evidence
             total, chance = total + weight, chance + weight * mine
     return chance / total

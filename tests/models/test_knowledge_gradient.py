@@ -132,7 +132,7 @@ def test_the_regressions_are_those_of_the_samples(name: str) -> None:
 def test_one_more_round_is_a_regression_with_one_more_round(name: str) -> None:
     X, A = rounds(4, 15, 2)
     before = posterior_of(X[:-1], A[:-1], **SETTINGS[name])
-    after = posterior_of(X, A, **SETTINGS[name])
+    then, now = before.tables.scores, posterior_of(X, A, **SETTINGS[name]).tables.scores
     orders = [[2, 0, 1, 3], [3, 1, 0, 2]]
     old = model_with(before, orders, 8)
     x = np.append(X[-1], 1.0)
@@ -164,7 +164,7 @@ def test_one_more_round_is_a_regression_with_one_more_round(name: str) -> None:
             assert taken.variance[m] == pytest.approx(fit.variance, rel=1e-7)
             assert taken.freedom[m] == fit.freedom
             which = old.sets.parents[m]
-            gained.append(after.scores[regime, node, which] - before.scores[regime, node, which])
+            gained.append(now[regime, node, which] - then[regime, node, which])
         # up to what all sets have in common, three ways
         assert np.ptp(np.array(gained) - laws) < 1e-7
         assert np.ptp(np.array(densities) - laws) < 1e-9
@@ -191,6 +191,7 @@ def test_a_round_played_often_is_that_many_rounds_of_the_average() -> None:
 def test_a_set_is_named_as_often_as_it_is_likely() -> None:
     X, A = rounds(5, 20, 4)
     posterior = posterior_of(X, A)
+    tables = posterior.tables
     order = [3, 0, 4, 1, 2]
     sets = model_with(posterior, [order, order[::-1]], 10).sets
     for o, nodes in enumerate((order, order[::-1])):
@@ -204,9 +205,7 @@ def test_a_set_is_named_as_often_as_it_is_likely() -> None:
                 assert share.sum() == pytest.approx(1.0)
                 parents = sets.parents[which]
                 assert (parents & ~before == 0).all()
-                chance = np.exp(
-                    posterior.scores[regime, node] - posterior.within[regime, node, before]
-                )
+                chance = np.exp(tables.scores[regime, node] - tables.within[regime, node, before])
                 named = np.zeros_like(chance)
                 named[parents] = share
                 inside = (np.arange(len(chance)) & ~before) == 0

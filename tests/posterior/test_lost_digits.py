@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from causalarms.errors import ScaleWarning
-from causalarms.posterior.prior import warn_of_lost_digits
+from causalarms.posterior.chains.convergence import warn_of_lost_digits
 
 
 def test_only_nodes_with_huge_values_are_named() -> None:

@@ -113,7 +113,7 @@ def test_scores_thousands_of_nats_apart_lose_nothing() -> None:
     X[:, 1] = 500 * X[:, 0] + X[:, 2] + rng.normal(size=1000)
     X[:, 0] *= 500
     posterior = posterior_of(X, A)
-    assert np.ptp(posterior.scores[0, 0]) > 1500
+    assert np.ptp(posterior.tables.scores[0, 0]) > 1500
     truth = enumerate_pairs(X, A, noise_mean=None)
     np.testing.assert_allclose(posterior.log_evidence, truth.log_evidence, rtol=1e-9)
     # densities of 500 nearly collinear dimensions agree to 1e-7 of several thousand nats

@@ -59,8 +59,8 @@ def test_an_updated_posterior_equals_one_from_scratch_bit_for_bit() -> None:
             assert posterior.update(moments) == (0 if moments.counts[1, 3] else 1)
     assert posterior.update(moments) == 0
     scratch = ExactPosterior(6, moments)
-    np.testing.assert_array_equal(posterior.scores, scratch.scores)
-    np.testing.assert_array_equal(posterior.within, scratch.within)
+    np.testing.assert_array_equal(posterior.tables.scores, scratch.tables.scores)
+    np.testing.assert_array_equal(posterior.tables.within, scratch.tables.within)
     np.testing.assert_array_equal(posterior.edge_probability, scratch.edge_probability)
     assert posterior.log_evidence == scratch.log_evidence
     draws = [p.draw(np.random.default_rng(0), 10) for p in (posterior, scratch)]

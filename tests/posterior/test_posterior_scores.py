@@ -43,7 +43,7 @@ def test_scores_are_the_density_of_the_samples(
                         intercept=mean is None,
                         known_std=known_std,
                     )
-                score = posterior.scores[regime, node, sum(1 << k for k in places)]
+                score = posterior.tables.scores[regime, node, sum(1 << k for k in places)]
                 np.testing.assert_allclose(score, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -79,7 +79,7 @@ def test_prior_scales_reach_the_scores() -> None:
     for setting in ("weight_scale", "noise_shape", "intercept_scale"):
         changed: dict[str, Any] = {setting: 3.0}
         other = posterior_of(X, A, prior=MechanismPrior(**changed))
-        assert not np.allclose(other.scores, default.scores)
+        assert not np.allclose(other.tables.scores, default.tables.scores)
 
 
 def _one_node(n_rows: int, prior: MechanismPrior, n_draws: int = 1) -> tuple[float, FloatArray]:
@@ -89,7 +89,7 @@ def _one_node(n_rows: int, prior: MechanismPrior, n_draws: int = 1) -> tuple[flo
         X, np.zeros_like(X, dtype=int), prior=prior, allowed=np.zeros((2, 2), bool)
     )
     drawn = found.draw(np.random.default_rng(1), n_draws).noise_std[:, 0, 0]
-    return float(found.scores[0, 0, 0]), drawn
+    return float(found.tables.scores[0, 0, 0]), drawn
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 40])

@@ -198,7 +198,7 @@ def _log_joint(posterior: ExactPosterior) -> list[float]:
         for regime, node in posterior._mechanisms:
             before = sum(1 << (j - (j > node)) for j in order if order.index(j) < order.index(node))
             total += max(
-                posterior.scores[regime, node, s] for s in range(8) if s & before == s
+                posterior.tables.scores[regime, node, s] for s in range(8) if s & before == s
             )  # fmt: skip
         found.append(total - float(posterior._forward[-1]))
     return found

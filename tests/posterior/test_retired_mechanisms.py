@@ -31,12 +31,14 @@ def brute_force(now: ExactPosterior, old: ExactPosterior, retired: tuple[int, in
         for position, node in enumerate(order):
             choices = subsets(order[:position])
             for regime in range(2):
-                scores = np.array([now.scores[regime, node, index(p, node)] for p in choices])
+                scores = np.array(
+                    [now.tables.scores[regime, node, index(p, node)] for p in choices]
+                )
                 total += logsumexp(scores)
                 for parents, share in zip(choices, np.exp(scores - logsumexp(scores)), strict=True):
                     edge[regime, list(parents), node] += share
             if node == retired[1]:
-                past = [old.scores[(*retired, index(p, node))] for p in choices]
+                past = [old.tables.scores[(*retired, index(p, node))] for p in choices]
                 prior = [now.kernel_prior.log_sizes[len(p)] for p in choices]
                 total += logsumexp(past) - logsumexp(prior)
         terms.append(total)
@@ -91,7 +93,7 @@ def test_new_samples_are_those_of_a_new_mechanism() -> None:
         moments.add(x, a)
     posterior.update(moments)
     fresh = ExactPosterior(4, moments)
-    np.testing.assert_allclose(posterior.scores[0, 3], fresh.scores[0, 3])
+    np.testing.assert_allclose(posterior.tables.scores[0, 3], fresh.tables.scores[0, 3])
     assert len(posterior._retired) == 1
 
 

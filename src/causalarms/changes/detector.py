@@ -47,7 +47,7 @@ class Model(NamedTuple):
 class Prediction(NamedTuple):
     """How surprising a round is to each of its mechanisms (`predictive.py`)."""
 
-    scores: FloatArray  # (N,), N(0, 1) until it changes; nan where it cannot be tested
+    scores: FloatArray  # (N,), N(0, 1) until it changes; nan if it cannot be tested
     stds: FloatArray  # (N,), with which values were predicted
     predictors: BoolArray  # (N, N) as [node, predictor]
 
@@ -253,7 +253,7 @@ class Detector(ABC):
         """Continue where `state` was exported, in a detector built with the same arguments."""
 
     def check_fits(self, n_nodes: int, n_regimes: int) -> None:
-        """SettingError where it was made for another system."""
+        """SettingError if it was made for another system."""
         if self.n_nodes != n_nodes:
             raise SettingError(
                 f"detector is for {self.n_nodes} nodes, but there are {n_nodes}: "
@@ -269,7 +269,7 @@ class Detector(ABC):
 def checked_alarms(
     detector: Detector, alarms: Sequence[Alarm], round_: int, regimes: Counts
 ) -> list[Alarm]:
-    """The alarms, or a ModelError where one of them cannot be."""
+    """The alarms, or a ModelError if one of them cannot be."""
     seen: set[tuple[int, int]] = set()
     for alarm in alarms:
         mechanism = alarm.regime, alarm.node
@@ -290,11 +290,8 @@ def checked_alarms(
     return list(alarms)
 
 
-# The stationary case: nothing ever changes.
-
-
 class NoChange(HasState, Detector):
-    """A detector that never alarms, for any number of nodes."""
+    """The stationary case: a detector that never alarms, for any number of nodes."""
 
     watches = False
 
@@ -317,9 +314,9 @@ class NoChange(HasState, Detector):
         pass
 
 
-# A mechanism whose residuals never fit.
+# -- a mechanism whose residuals never fit ---------------------------------------------------------
 #
-# Whitening reveals missing edges as well as changes (Sec. V): where an edge is missing, learning
+# Whitening reveals missing edges as well as changes (Sec. V): if an edge is missing, learning
 # the mechanism again does not help, and it alarms again soon. Several alarms in a row, each soon
 # after the one before, point to the model rather than to the world.
 

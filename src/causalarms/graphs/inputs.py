@@ -160,7 +160,7 @@ def _check_columns(values: FloatArray, nodes: tuple[str, ...]) -> None:
             )
 
 
-# What the user knows about edges beforehand, enforced exactly.
+# -- what the user knows about edges beforehand, enforced exactly ----------------------------------
 #
 # Excluded edges never start, required ones are never removed, and an earlier tier has no parent
 # in a later one. An edge that would close a cycle with required edges is excluded by them.
@@ -178,7 +178,7 @@ def edge_constraints(
     context: Iterable[str | int] | None = None,
     n_roots: int = 0,
 ) -> tuple[BoolArray, BoolArray]:
-    """`allowed` and `required` adjacency (N, N), which hold in both regimes.
+    """`allowed` and `required` adjacency (N, N), which hold in all regimes.
 
     Nothing but context causes `context`. Nothing causes the last `n_roots`, which are factors.
 
@@ -268,7 +268,7 @@ def _position(name: str, node: object, nodes: Sequence[str]) -> int:
         raise SettingError(f"{name}: {error}") from error
 
 
-# What a learner is to those who use one: `fit`, and these arrays afterwards.
+# -- what a learner is to those who use one: `fit`, and these arrays afterwards --------------------
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Int
 from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_COMPARED
-from causalarms.models.failures import MOSTLY
+from causalarms.models.failures import MAX_RECOMMENDED_RISK
 from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import likely_edges
 from causalarms.posterior.prior import MechanismPrior, kernel_prior
@@ -201,7 +201,7 @@ def tempered(probability: float, n: float) -> float:
 
 def working(rows: Interventions, allowed: Constraints) -> Interventions:
     """Those that do not fail more often than not."""
-    return rows if allowed.risk is None else rows[allowed.failing(rows) <= MOSTLY]
+    return rows if allowed.risk is None else rows[allowed.failing(rows) <= MAX_RECOMMENDED_RISK]
 
 
 def belief_given_graph(

@@ -1,9 +1,9 @@
-"""The best intervention of an estimated model, also where its regimes mix into a cycle.
+"""The best intervention of an estimated model, also if its regimes mix into a cycle.
 
 With a common order it is found by branch and bound. Without one, only the regimes of the nodes on
 cycles decide whether B_a is acyclic; once those are fixed, the rest has a common order again. Up to
 20 nodes (a million interventions) all are scored; beyond, all acyclic patterns of regimes on the
-cycles are tried where there are few, else a pattern is improved flip by flip, which proves nothing.
+cycles are tried if there are few, else a pattern is improved flip by flip, which proves nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ModelBest(NamedTuple):
     intervention: Intervention
     mean: float
     proven: bool
-    n_cyclic: int  # interventions without an expected reward; NOT_COUNTED where too many
+    n_cyclic: int  # interventions without an expected reward; NOT_COUNTED if too many
 
 
 def best_of_model(
@@ -80,7 +80,7 @@ def _with_pattern(
     pattern: npt.NDArray[np.uint8],
     budget: int,
 ) -> ModelBest | None:
-    """The best with these regimes on the cycles; None where they close one."""
+    """The best with these regimes on the cycles; None if they close one."""
     weights, intercept = model.weights.copy(), model.intercept.copy()
     weights[:, :, on_cycles] = model.weights[pattern, :, on_cycles].T[None]
     intercept[:, on_cycles] = model.intercept[pattern, on_cycles]
@@ -119,7 +119,7 @@ def _improved_pattern(
 ) -> ModelBest:
     """From all natural, all in regime 1, ..., the best flip on the cycles until none helps."""
     # Every flip that helps is followed by another search: each has a part of the budget.
-    share = budget // (4 * len(on_cycles))
+    budget_each = budget // (4 * len(on_cycles))
     regimes = model.counts
     starts = [
         _with_pattern(
@@ -127,7 +127,7 @@ def _improved_pattern(
             reward,
             on_cycles,
             np.minimum(regime, regimes[on_cycles] - 1).astype(np.uint8),
-            share,
+            budget_each,
         )
         for regime in range(len(model.weights))
     ]
@@ -142,26 +142,25 @@ def _improved_pattern(
         # the margin keeps rounding from flipping back and forth for ever
         if not means[flip] > best.mean + 1e-9 * abs(best.mean):  # nan: every flip closes a cycle
             return best._replace(proven=False)
-        again = _with_pattern(model, reward, on_cycles, flipped[flip, on_cycles], share)
+        again = _with_pattern(model, reward, on_cycles, flipped[flip, on_cycles], budget_each)
         assert again is not None  # its mean is a number
         best = again
 
 
-# Interventions worth scoring where all are too many: the best by mean and their neighbours.
-
 CANDIDATE_SEARCH_BUDGET = 500_000  # tree nodes, half a second
 
 
-def candidates(
+def best_and_neighbours(
     model: MechanismWeights, reward: int, *, m: int = 20, allowed: Constraints | None = None
 ) -> npt.NDArray[np.uint8]:
-    """The m best by estimated mean and all that differ from one of them in one node, (n, N).
+    """The interventions worth scoring if all are too many, (n, N).
 
-    With `allowed` constraints, the m best net of costs and their allowed neighbours.
+    They are the m best by estimated mean and all that differ from one of them in one node. With
+    `allowed` constraints, they are the m best net of costs and their allowed neighbours.
 
-    Of interventions that have the same effect on the reward only one counts among the m. Where a
-    node has more than two regimes, m is 1.
-    Where the regimes mix into a cycle, the best one found and its neighbours.
+    Of interventions that have the same effect on the reward only one counts among the m. If a node
+    has more than two regimes, m is 1. If the regimes mix into a cycle, they are the best one found
+    and its neighbours.
     """
     if model.order is None:
         best = [
@@ -183,11 +182,11 @@ def candidates(
     return np.unique(np.vstack([*best, *around]), axis=0)
 
 
-# The interventions a model scores: all of them, or where they are too many the candidates.
-
-
 class ScoredInterventions:
-    """`scores` of all in order, or of the candidates; DataError where none is a number."""
+    """The interventions that a model scores: all of them in order, or few if too many.
+
+    DataError if no score is a number.
+    """
 
     def __init__(
         self, model: MechanismWeights, reward: int, *, delta: float, bound: str, known_mean: bool
@@ -198,7 +197,7 @@ class ScoredInterventions:
         self._candidates: Interventions | None = None  # None: all in order
         self._under: tuple[Constraints, Interventions, Scores] | None = None
         if n_interventions(self._regimes) > 2**MAX_SCORED_NODES:
-            self._candidates = candidates(model, reward)
+            self._candidates = best_and_neighbours(model, reward)
         self.scores = self._scores_of(
             all_interventions(self._n_nodes, self._regimes)
             if self._candidates is None
@@ -235,7 +234,8 @@ class ScoredInterventions:
             rows = intervention_of(arms, self._n_nodes, self._regimes)
             return rows, Scores(self.scores.mean[arms], self.scores.width[arms]), worth
         if self._under is None or self._under[0] != allowed:  # searched for once
-            rows = candidates(self._model, self._reward, allowed=allowed.priced(1.0 / unit))
+            priced = allowed.priced(1.0 / unit)
+            rows = best_and_neighbours(self._model, self._reward, allowed=priced)
             self._under = allowed, rows, self._scores_of(rows)
         _, rows, scores = self._under
         return rows, scores, allowed.worth(rows)

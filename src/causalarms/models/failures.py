@@ -6,10 +6,10 @@ the others, and then fails at a rate of its own, a high one as a rule. A few fai
 results are no reason to shun a level: next to the base rate the evidence of a hypothesis is the
 product over its combinations c of
 
-    1 - FAULTY + FAULTY * B_c,    B_c = P(trials of c | own rate) / P(trials of c | base rate),
+    1 - f + f * B_c,    B_c = P(trials of c | own rate) / P(trials of c | base rate),
 
-so that only failures in excess of the base rate speak for it. All base rates and hypotheses are
-averaged exactly. Names, orders and first levels of factors do not matter.
+with f = `FAULTY_FRACTION`, so that only failures in excess of the base rate speak for it. All base
+rates and hypotheses are averaged exactly. Names, orders and first levels of factors do not matter.
 
 What fails nearly always is not tried any more: levels, pairs of levels and tried settings. Of
 settings that are compared one by one, the probability enters what they are worth (`Worth`).
@@ -31,16 +31,16 @@ from causalarms.search.factors import NOT_SET
 from causalarms.search.worth import Risk
 
 MAX_DECISIVE = 3
-FAULTY = 0.05  # of the combinations of levels of decisive factors
+FAULTY_FRACTION = 0.05  # of the combinations of levels of decisive factors
 OWN_RATE = (1.0, 0.2)  # Beta prior of the rate at which a faulty one fails: most nearly always
 # Of trials that fail whatever was set, equally likely: quantiles of Beta(1, 10), 9 % on average.
 BASE_RATES = 1.0 - (1.0 - (np.arange(20) + 0.5) / 20) ** (1 / 10)
 PRIOR_OF_SIZE = (0.5, 0.25, 0.15, 0.1)  # of 0, 1, ... decisive factors
 NEGLIGIBLE = 1e-6  # a hypothesis less probable than this is left out
-MOSTLY = 0.5  # what fails more often is never recommended
+MAX_RECOMMENDED_RISK = 0.5  # what fails more often is never recommended
 # What is more likely to fail is not tried any more. At one half, two failures by chance, or next to
 # what really fails, would be enough, and nothing could show any more that they were.
-NEARLY_ALWAYS = 0.8
+MAX_TRIED_RISK = 0.8
 
 
 class Hypothesis(NamedTuple):
@@ -82,17 +82,18 @@ class FailureRates:
             tried, cell = np.unique(cell, return_inverse=True)
             worked, failed = (np.bincount(cell, c) for c in counts.T)
             faulty = (
-                np.log(FAULTY) + betaln(a + failed, b + worked) - betaln(a, b)
+                np.log(FAULTY_FRACTION) + betaln(a + failed, b + worked) - betaln(a, b)
                 - worked * np.log1p(-base) - failed * np.log(base)
             )  # fmt: skip
-            either = np.logaddexp(np.log1p(-FAULTY), faulty)  # (base rates, combinations)
+            either = np.logaddexp(np.log1p(-FAULTY_FRACTION), faulty)  # (base rates, combinations)
             by_base = at_base + either.sum(axis=1)
             weight = np.exp(by_base - by_base.max())
             prior = PRIOR_OF_SIZE[len(factors)] / comb(len(sizes), len(factors))
             logs.append(by_base.max() + np.log(prior * weight.sum()))
             weight /= weight.sum()
             own = (a + failed) / (a + b + failed + worked)
-            rate = np.full(prod(shape), FAULTY * a / (a + b) + (1 - FAULTY) * weight @ BASE_RATES)
+            untried = FAULTY_FRACTION * a / (a + b) + (1 - FAULTY_FRACTION) * weight @ BASE_RATES
+            rate = np.full(prod(shape), untried)
             rate[tried] = weight @ (base + np.exp(faulty - either) * (own - base))
             found.append((factors, rate.reshape(shape)))
         weights = np.exp(np.array(logs) - max(logs))
@@ -142,7 +143,7 @@ class FailureRates:
             avoided += [
                 (float(p), dict(group))
                 for p, group in zip(self.probability(rows), new, strict=True)
-                if p > NEARLY_ALWAYS
+                if p > MAX_TRIED_RISK
             ]
         # sorted is stable: among equals, levels come before pairs
         return [group for _, group in sorted(avoided, key=lambda found: -found[0])]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from causalarms.arrays import BoolArray, FloatArray, Intervention
-from causalarms.changes.detector import Alarm, Detector, NoChange, View, checked_alarms, misfits
+from causalarms.changes.detector import Alarm, Detector, NoChange, View, checked_alarms
 from causalarms.changes.registry import as_detector
 from causalarms.checks import integer
 from causalarms.errors import DataError, SettingError
@@ -31,7 +31,6 @@ from causalarms.state import Declared, nested, restore_state, state_of, unnested
 EXPLORE, EXPLOIT = "explore", "exploit"
 Pending: TypeAlias = Sequence[Intervention]  # being played, their results not yet told
 BELIEF_DRAWS = 400  # a probability of 0.95 has a standard error of 0.011
-MAX_HORIZON = 10**9  # rounds
 MAX_VALUE = 1e150  # sums of squares of larger numbers overflow
 ALL_SWITCHES = "in a study without factors, name every node in intervenable"  # to give it a switch
 
@@ -275,11 +274,6 @@ class Policy(ABC):
     @abstractmethod
     def learn(self, a: Intervention, x: FloatArray) -> None:
         """Take in round number `n_told`."""
-
-    @property
-    def misfits(self) -> list[tuple[int, int]]:
-        """Mechanisms (regime, node) that alarm again and again: an edge may be missing."""
-        return misfits(self.alarms)
 
     @property
     def left_out(self) -> list[LeftOut]:

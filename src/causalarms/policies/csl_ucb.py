@@ -36,13 +36,13 @@ from causalarms.checks import choice, flag, fraction, integer, number, optional
 from causalarms.errors import SettingError
 from causalarms.graphs.csl import Chain, CSLSettings, csl
 from causalarms.graphs.inputs import as_noise_mean, as_noise_std
+from causalarms.limits import MAX_HORIZON
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import ScoredInterventions
 from causalarms.models.linear import FORMS, MechanismWeights, Scores, best_score, fit_weights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
-    MAX_HORIZON,
     Pending,
     Policy,
     Reason,

@@ -21,13 +21,13 @@ from causalarms.checks import integer
 from causalarms.errors import ModelError, SettingError, shown
 from causalarms.graphs.inputs import CanFit, WeightLearner, as_noise_mean
 from causalarms.graphs.registry import make_learner
+from causalarms.limits import MAX_HORIZON
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.models.best_of_model import NOT_COUNTED, best_of_model
 from causalarms.models.linear import MechanismWeights
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
-    MAX_HORIZON,
     Pending,
     Policy,
     Reason,

@@ -23,11 +23,11 @@ from causalarms.checks import integer, number
 from causalarms.errors import DataError, SettingError
 from causalarms.graphs.inputs import as_noise_mean
 from causalarms.kernels import kernel
+from causalarms.limits import MAX_HORIZON
 from causalarms.models.belief import Belief, belief_given_graph
 from causalarms.policies.base import (
     EXPLOIT,
     EXPLORE,
-    MAX_HORIZON,
     Pending,
     Policy,
     Reason,

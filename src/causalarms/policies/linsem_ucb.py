@@ -24,18 +24,23 @@ from causalarms.arrays import BoolArray, FloatArray, Intervention, Interventions
 from causalarms.checks import integer, number, optional
 from causalarms.errors import SettingError
 from causalarms.kernels import kernel
-from causalarms.limits import MAX_OPTIMISTIC_NODES
+from causalarms.limits import MAX_HORIZON, MAX_OPTIMISTIC_NODES
 from causalarms.models.optimism import (
     Ellipsoids,
     optimistic_rewards,
     ridge_ellipsoids,
     usual_starts,
 )
-from causalarms.policies.base import EXPLOIT, EXPLORE, MAX_HORIZON, Pending, Reason, Suggestion
+from causalarms.policies.base import EXPLOIT, EXPLORE, Pending, Reason, Suggestion
 from causalarms.policies.known_graph import MAX_WEIGHT, ROUNDING, KnownGraph
 from causalarms.sem.rewards import allowed_arms, intervention_of
 from causalarms.state import Declared
-from causalarms.statistics.normal_equations import cholesky, normal_equations, regressors_of
+from causalarms.statistics.normal_equations import (
+    cholesky,
+    normal_equations,
+    regressors_of,
+    solve_lower,
+)
 
 THEORY = "theory"
 
@@ -248,13 +253,10 @@ def add_weighted(
         p = len(parents)
         equations = normal_equations(squared[regime, node], node, parents, 0.0, precision, 0.0)
         cholesky(equations, p, precision, 0.0, ROUNDING)
-        z = np.empty(p)
+        z = values[parents]
+        solve_lower(equations, z)
         norm = 0.0
         for a in range(p):
-            z[a] = values[parents[a]]
-            for c in range(a):
-                z[a] -= equations[a, c] * z[c]
-            z[a] /= equations[a, a]
             norm += z[a] ** 2
         weight = min(1.0, 1.0 / math.sqrt(norm)) / budget if norm > 0.0 else 1.0 / budget
         for i in range(n + 1):

@@ -10,12 +10,16 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention, Interventions
 from causalarms.posterior.mechanism import ScoreTables
 from causalarms.posterior.prior import KernelPrior
+from causalarms.posterior.weights import PointEstimate
 from causalarms.sem.regimes import Counts, existing
 from causalarms.statistics.dataset import Moments
 from causalarms.statistics.units import Units
 
 if TYPE_CHECKING:  # the package of chains imports this module
     from causalarms.posterior.chains.convergence import Diagnostics
+
+
+AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
 
 
 class Draws(NamedTuple):
@@ -108,14 +112,6 @@ class OrderedGraph(NamedTuple):
     order: IntArray  # (N,)
     adjacency: BoolArray  # (R, N, N)
     log_probability: float
-
-
-class PointEstimate(NamedTuple):
-    """Posterior means of weights and intercepts given a graph; 1/noise_std^2 is that of 1/s^2."""
-
-    weights: FloatArray  # (R, N, N)
-    intercept: FloatArray  # (R, N)
-    noise_std: FloatArray  # (R, N)
 
 
 class Posterior(Protocol):

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import choice, fraction, integer, number, optional
-from causalarms.errors import DataError, SettingError
+from causalarms.errors import DataError, MemoryLimitError, SettingError
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, warn_of_constant_regimes
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import (
@@ -28,9 +29,9 @@ from causalarms.graphs.inputs import (
     regimes_in,
 )
 from causalarms.limits import MAX_REGIMES
-from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.base import AUTO, EXACT, METHODS, SAMPLED, Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
-from causalarms.posterior.chains.convergence import warn_of_bad_chains
+from causalarms.posterior.chains.convergence import warn_of_bad_chains, warn_of_lost_digits
 from causalarms.posterior.dag import (
     LIKELY,
     KeptGraph,
@@ -40,7 +41,7 @@ from causalarms.posterior.dag import (
     warn_of_open_directions,
 )
 from causalarms.posterior.exact import ExactPosterior, exact_is_best
-from causalarms.posterior.prior import FactorColumns, MechanismPrior, warn_of_lost_digits
+from causalarms.posterior.prior import FactorColumns, MechanismPrior
 from causalarms.posterior.roots import BetweenNodes, Roots
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing, node_index
@@ -50,11 +51,10 @@ from causalarms.tables.cells import FactorLevels, factor_levels
 from causalarms.tables.rounds import columns_of
 
 OUTSIDE_CORE = 8  # a fit has more time than a round of a study
-MOST = 1e150  # units of the noise; sums of squares of more overflow
-MOST_SWEEPS = 1_000_000
+MAX_VALUE_IN_UNITS = 1e150  # units of the noise; sums of squares of more overflow
+MAX_SWEEPS = 1_000_000
 # of `weight_scale`; the largest first, since estimates given a graph are of the first scale
 SCALES_WITH_FACTORS = (16.0, 4.0, 1.0)
-METHODS = ("auto", "exact", "sampled")
 
 
 class GraphPosterior(BaseEstimator):  # type: ignore[misc]
@@ -70,15 +70,15 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     noise_scale        the units of the prior: "estimate", the spread of a node given all others,
                        so that nothing depends on the units of the data; or about what the noise's
                        standard deviation is, a number or one per node
-    noise_std          the noise's standard deviation where it is known, (N,) or (R, N)
+    noise_std          the noise's standard deviation if it is known, (N,) or (R, N)
     excluded, required, tiers   prior knowledge by name, enforced exactly in all regimes; edges
                        may begin at a factor
     context            nodes that only context causes, and no factor moves, such as the weather
     memory_limit       bytes for the tables (None: 1 GiB), checked before they are made
     method             "exact", "sampled" (chains over orders, `SampledPosterior`), or "auto": exact
-                       where its tables fit the limit, which 1 GiB does for 20 nodes
-    n_sweeps           length of the chains, where sampled; as many before that are forgotten
-    random_state       seed of the chains, where sampled
+                       if its tables fit the limit, which those of 20 nodes do with 1 GiB
+    n_sweeps           length of the chains, if sampled; as many before that are forgotten
+    random_state       seed of the chains, if sampled
 
     Factors (`fit`) are roots of the graph. Which nodes they shift is learned, exactly and together
     with the graph: `effects_` has the probabilities by factor and node. The promises are then about
@@ -87,20 +87,20 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
 
     Both promises are posterior probabilities: they hold as far as the model (linear, Gaussian, no
     hidden common cause) and the prior do, and only for mechanisms that have data. A DAG cannot
-    keep both directions of an edge: where the data leave directions open, no DAG honours a small
+    keep both directions of an edge: if the data leave directions open, no DAG honours a small
     tolerance. Then `promise_kept_` is False and a warning says so, `left_out_` lists the edges
     above the tolerance that were given up, and the promise holds for edges along `order_`. What
     the graph misses all in all is always reported: `whole_graph_miss_probability_` is the
     probability that it lacks any edge. With an unknown noise mean and regimes that never vary,
     directions come from the prior and not from the data: a warning names the nodes. Sampled
-    probabilities have errors that chains show where they disagree: `diagnostics_` says by how much
-    (None: exact), and a warning names the worst edge where that is too much. What chains cannot
+    probabilities have errors that chains show when they disagree: `diagnostics_` says by how much
+    (None: exact), and a warning names the worst edge if that is too much. What chains cannot
     show is the error of few candidate parents, see `SampledPosterior`.
 
     Fitted: `edge_probability_` (R, N, N), `log_evidence_`, `adjacency_` and, given it, the
     posterior means `weights_` (R, N, N) and `intercept_` (R, N), `noise_std_`, `known_`, `order_`,
     `most_probable_` (a `Graph`), `largest_dropped_probability_`, `posterior_`, `graph_`, `result_`,
-    `diagnostics_`. `log_evidence_` is nan where sampled. With F factors all arrays have F more
+    `diagnostics_`. `log_evidence_` is nan if sampled. With F factors all arrays have F more
     nodes, the roots, named in `nodes_`: their weight is what the last level adds to a node,
     compared with the first, and intercepts are those at the first levels. `effects_` and
     `factor_levels_` are by factor; `posterior_` and `draw` know a factor as one or several columns
@@ -141,7 +141,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         tiers: Tiers | None = None,
         context: Sequence[str | int] | None = None,
         memory_limit: int | None = None,
-        method: str = "auto",
+        method: str = AUTO,
         n_sweeps: int = 500,
         random_state: Seed = 0,
     ) -> None:
@@ -174,7 +174,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Learn from samples (n, N) and `interventions`, regimes (n, N): arrays or frames by name.
 
-        `noise_mean` of shape (N,) or (R, N) is used where it is known; None puts an intercept
+        `noise_mean` of shape (N,) or (R, N) is used if it is known; None puts an intercept
         into every mechanism, so that an intervention may shift a node's mean. `regimes` says how
         many regimes each node has; None: two, or as many as the interventions show. A node
         without a switch, regimes 1, has one mechanism that all rounds inform.
@@ -204,7 +204,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         values, rows, nodes = rounds
         counts = regimes_in(rounds, regimes)
         roots = Roots(nodes, counts, factors)
-        self._refuse_with_factors(roots, noise_mean, len(values), factors)
+        self._refuse_with_factors(noise_mean, len(values), factors)
         n_regimes = int(counts.max())
         mean = as_noise_mean(noise_mean, nodes, n_regimes)
         std = as_noise_std(self.noise_std, nodes, n_regimes=n_regimes)
@@ -225,7 +225,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         data = Dataset(len(system.nodes), nodes=system.nodes, regimes=roots.system_regimes)
         with np.errstate(all="ignore"):
             z = units.apply(system.values)
-        if (np.abs(z) > MOST).any():
+        if (np.abs(z) > MAX_VALUE_IN_UNITS).any():
             node = nodes[int(np.argmax(np.abs(z).max(axis=0)))]
             raise DataError(
                 f"the values of node {node!r} are too large to compute with in units of "
@@ -274,7 +274,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     def draw(self, random_state: Seed = None, n: int = 1) -> Draws:
         """`n` draws of order, graphs, weights, intercepts and noise; `random_state` is their seed.
 
-        Exact and independent of each other, or, where sampled, of the orders that chains kept. Of
+        Exact and independent of each other, or, if sampled, of the orders that chains kept. Of
         mechanisms without data too: those come from the prior, given the drawn order. With factors
         they are of `system_nodes_`, and the intercepts of columns are their values by level.
         """
@@ -320,7 +320,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         )
 
     def _refuse_with_factors(
-        self, roots: Roots, noise_mean: Any, n_rows: int, factors: FactorLevels | None
+        self, noise_mean: Any, n_rows: int, factors: FactorLevels | None
     ) -> None:
         if factors is None:
             return
@@ -335,7 +335,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         ):
             if given is not None:
                 raise SettingError(f"{what} cannot be used with factors ({names}): leave it out")
-        if self.method == "sampled":
+        if self.method == SAMPLED:
             raise SettingError(
                 f"method 'sampled' cannot learn what factors act on ({names}): use 'exact'"
             )
@@ -356,14 +356,12 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         if columns is not None:
             try:
                 return ExactPosterior(n_nodes, moments, columns=columns, **settings)
-            except SettingError as error:
-                if "memory_limit" not in str(error):
-                    raise
+            except MemoryLimitError as error:
                 raise SettingError(
                     f"{error}, and so does every factor: leave out nodes or factors"
                 ) from None
         fits = exact_is_best(n_nodes, self.memory_limit, len(moments.counts))
-        if self.method == "exact" or (self.method == "auto" and fits):
+        if self.method == EXACT or (self.method == AUTO and fits):
             return ExactPosterior(n_nodes, moments, **settings)
         return SampledPosterior(
             n_nodes,
@@ -385,7 +383,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
     def _keep(self, kept: KeptGraph) -> None:
         n, roots = self.n_features_in_, self._roots
         probability = self.posterior_.edge_probability
-        self._adjacency = roots.padded(kept.adjacency, probability.shape)
+        self._adjacency = roots.graph(kept.adjacency)
         # of mechanisms without data nothing is said
         acting = probability[:, n:, :n] * roots.padded(self.known_)[:, None, :n]
         # A graph has one mechanism per regime: of a node that may be free, it is the one that is
@@ -405,17 +403,13 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         best = self.posterior_.most_probable()
         self.most_probable_ = self._graph(best.adjacency, roots.order(best.order))
 
-    def _system_estimates(
-        self, adjacency: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _system_estimates(self, adjacency: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         found = self.posterior_.estimate(adjacency)
         weights = self._units.weights(found.weights)
         intercept = self._units.intercept(found.intercept, weights)
         return weights, intercept, found.noise_std * self._units.scale
 
-    def _estimates(
-        self, adjacency: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _estimates(self, adjacency: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         weights, intercept, noise_std = self._system_estimates(adjacency)
         exist = existing(self.regimes_)
         unknown = exist & ~self.known_
@@ -427,7 +421,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
             np.where(unknown, np.nan, self._roots.of_nodes(noise_std)),
         )
 
-    def _graph(self, adjacency: npt.NDArray[np.bool_], order: npt.NDArray[np.int64]) -> Graph:
+    def _graph(self, adjacency: BoolArray, order: IntArray) -> Graph:
         return Graph(
             nodes=self.nodes_,
             adjacency=self._roots.shown(adjacency) & self.known_[:, None, :],
@@ -444,7 +438,7 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         optional(fraction, "miss_probability_whole_graph", whole_graph, ends="[)")
         optional(integer, "memory_limit", self.memory_limit, minimum=1)
         choice("method", self.method, METHODS)
-        integer("n_sweeps", self.n_sweeps, minimum=1, maximum=MOST_SWEEPS)
+        integer("n_sweeps", self.n_sweeps, minimum=1, maximum=MAX_SWEEPS)
         # checked as it was given, before it is multiplied
         number("weight_scale", self.weight_scale, above=0.0)
         scales = tuple(k * self.weight_scale for k in SCALES_WITH_FACTORS)

@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
-from causalarms.errors import ModelError, SettingError
-from causalarms.limits import EXACT_BYTES, MAX_SMALL_NODES
-from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
+from causalarms.errors import ModelError
+from causalarms.limits import MAX_SMALL_NODES
+from causalarms.posterior.base import Draws, OrderedGraph
 from causalarms.posterior.mechanism import ScoreTables, score_mechanisms
 from causalarms.posterior.orders import (
     GraphNumbers,
@@ -47,6 +47,8 @@ from causalarms.posterior.prior import (
     MechanismPrior,
     add_prior,
     bits_of,
+    bytes_allowed,
+    check_memory,
     edge_masks,
     free_factors,
     kernel_prior,
@@ -56,7 +58,7 @@ from causalarms.posterior.prior import (
     sums_by_count,
 )
 from causalarms.posterior.sharing import all_cells, chosen_factors, factor_gains
-from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
+from causalarms.posterior.weights import PointEstimate, RandomNumbers, draw_weights, point_estimate
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
 
@@ -106,7 +108,9 @@ class ExactPosterior:
         n_sets = 1 << (self._n_measured - 1)
         n_variants = len(self.kernel_prior.scales) << self.kernel_prior.open.shape[1]
         n_cells = len(self.kernel_prior.cells.source)
-        self.n_bytes = check_memory(self._n_measured, memory_limit, n_cells, n_variants)
+        self.n_bytes = table_bytes(self._n_measured, n_cells, n_variants)
+        who = f"the exact posterior of {self._n_measured} nodes needs"
+        check_memory(who, self.n_bytes, memory_limit, "every further node doubles it")
         shape = (n_cells, self._n_measured, n_sets)
         scores = np.empty(shape)
         self._tables = ScoreTables(
@@ -235,16 +239,6 @@ class ExactPosterior:
         return self._gram
 
     @property
-    def scores(self) -> FloatArray:
-        """Log score of every parent set of every mechanism, (R, N, 2^(N-1))."""
-        return self.tables.scores
-
-    @property
-    def within(self) -> FloatArray:
-        """Log sums of scores over the subsets of every set, (R, N, 2^(N-1))."""
-        return self.tables.within
-
-    @property
     def diagnostics(self) -> None:
         """None: nothing is sampled, so there is no convergence to diagnose."""
         return None
@@ -342,9 +336,7 @@ class ExactPosterior:
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
-        edges = np.ascontiguousarray(adjacency)
-        scales = np.zeros(edges.shape[::2], dtype=np.int64)
-        return PointEstimate(*estimate_all(self._gram, self.kernel_prior, edges, scales))
+        return point_estimate(self._gram, self.kernel_prior, adjacency)
 
     def state(self) -> dict[str, Any]:
         """Moments, present and retired: all else follows from them."""
@@ -386,24 +378,10 @@ def table_bytes(n_nodes: int, n_regimes: int = 2, n_variants: int = 1) -> int:
     return tables + orders + room
 
 
-def check_memory(
-    n_nodes: int, limit: int | None = None, n_regimes: int = 2, n_variants: int = 1
-) -> int:
-    """The bytes needed; SettingError if they are above the limit, before anything is allocated."""
-    needed = table_bytes(n_nodes, n_regimes, n_variants)
-    limit = EXACT_BYTES if limit is None else limit
-    if needed > limit:
-        raise SettingError(
-            f"the exact posterior of {n_nodes} nodes needs {needed:,} bytes, above the limit of "
-            f"{limit:,} (memory_limit); every further node doubles it"
-        )
-    return needed
-
-
 def exact_is_best(n_nodes: int, memory_limit: int | None = None, n_regimes: int = 2) -> bool:
     """Whether the exact posterior is small, or its tables fit into `memory_limit` bytes."""
-    limit = EXACT_BYTES if memory_limit is None else memory_limit
-    return n_nodes <= MAX_SMALL_NODES or table_bytes(n_nodes, n_regimes) <= limit
+    needed = table_bytes(n_nodes, n_regimes)
+    return n_nodes <= MAX_SMALL_NODES or needed <= bytes_allowed(memory_limit)
 
 
 def evidence_of_order(

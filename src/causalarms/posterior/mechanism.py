@@ -1,8 +1,7 @@
-"""What the Gram matrix of a mechanism says: how likely each parent set is, and weights given one.
+"""The score of every parent set of a mechanism, from its Gram matrix.
 
 The score of a parent set is its log marginal likelihood plus log prior (the formula: `exact.py`);
-`score_mechanisms` computes those of all sets of all mechanisms in one compiled call. Given its
-parents, a mechanism's weights, intercept and noise are normal-inverse-gamma, exactly.
+`score_mechanisms` computes those of all sets of all mechanisms in one compiled call.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causalarms.arrays import BoolArray, FloatArray
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import inlined, kernel
 from causalarms.posterior.prior import EdgeMask, KernelPrior, intercept_precision_of
 from causalarms.posterior.sharing import Cells
@@ -139,8 +138,8 @@ def score_parent_sets(
     """Scores of all parent sets of one mechanism, for every scale and set of acting factors."""
     m = len(gram) - 1
     n = m - len(prior.factors)
-    noise_mean, free = prior.noise_mean[cell, node], prior.cells.free[cell, node]
-    with_intercept = math.isnan(noise_mean)
+    with_intercept = math.isnan(prior.noise_mean[cell, node])
+    free = prior.cells.free[cell, node]
     variants[:] = -np.inf
     n_sets = 1 << prior.open.shape[1]
     regressors = np.empty(m + 1, dtype=np.int64)
@@ -174,14 +173,7 @@ def score_parent_sets(
             bits[a] = 1 << (j - (j > node))
         for scale in range(len(prior.scales)):
             precision = prior.scales[scale]
-            equations = normal_equations(
-                gram,
-                node,
-                regressors[:size],
-                0.0 if with_intercept else noise_mean,
-                precision,
-                intercept_precision_of(prior, cell, node, precision),
-            )
+            equations = equations_of(gram, cell, node, regressors[:size], prior, precision)
             by_size = score_by_size(gram, cell, node, prior, precision)
             # every scale is as likely as the others
             by_size += 0.5 * n_columns * math.log(precision) - math.log(len(prior.scales))
@@ -196,6 +188,27 @@ def score_parent_sets(
                 noise_of(gram, cell, node, prior),
                 variants[scale * n_sets + number],
             )
+
+
+@kernel
+def equations_of(
+    gram: FloatArray,  # (M+1, M+1)
+    cell: int,
+    node: int,
+    regressors: IntArray,  # nodes, and M for the intercept
+    prior: KernelPrior,
+    precision: float,  # of weights
+) -> FloatArray:
+    """Normal equations of a mechanism with these regressors, the target last."""
+    noise_mean = prior.noise_mean[cell, node]
+    return normal_equations(
+        gram,
+        node,
+        regressors,
+        0.0 if math.isnan(noise_mean) else noise_mean,
+        precision,
+        intercept_precision_of(prior, cell, node, precision),
+    )
 
 
 @kernel
@@ -310,13 +323,14 @@ def noise_of(gram: FloatArray, cell: int, node: int, prior: KernelPrior) -> Nois
     """The noise of the mechanism with this Gram matrix, (N+1, N+1)."""
     ratios, shape = prior.noise_ratios, prior.noise_shape + 0.5 * gram[-1, -1]
     parts = prior.noise_shape * np.log(ratios)
-    whole = 2.0 * shape == math.floor(2.0 * shape) and parts[-1] - parts[0] < LARGEST_ODDS
+    is_integer = 2.0 * shape == math.floor(2.0 * shape)
+    in_range = parts[-1] - parts[0] < LARGEST_ODDS
     return Noise(
         shape,
         prior.noise_shape * ratios,
         parts - math.log(len(ratios)),
         prior.known_variance[cell, node],
-        int(2.0 * shape) if whole else 0,
+        int(2.0 * shape) if is_integer and in_range else 0,
         np.exp(parts - parts[0]),
     )
 
@@ -358,7 +372,7 @@ def fit_score(squares: float, noise: Noise) -> float:
         least = noise.rates[0] + 0.5 * squares
         for u in range(1, len(noise.rates)):
             root = math.sqrt(least / (noise.rates[u] + 0.5 * squares))
-            total += noise.odds[u] * _whole_power(root, noise.twice)
+            total += noise.odds[u] * _integer_power(root, noise.twice)
         return top + math.log(total)
     for u in range(1, len(noise.rates)):
         term = _log_of_size(squares, noise, u)
@@ -370,7 +384,7 @@ def fit_score(squares: float, noise: Noise) -> float:
 
 
 @inlined
-def _whole_power(base: float, exponent: int) -> float:
+def _integer_power(base: float, exponent: int) -> float:
     """By repeated squaring."""
     found = 1.0
     while exponent:

@@ -31,7 +31,7 @@ LOST_TO_ROUNDING = 1e-12  # of a precision: what is left of it below that is rou
 
 
 def complete_rounds(
-    values: FloatArray,  # (rounds, N), nan where missing
+    values: FloatArray,  # (rounds, N), nan if missing
     regimes: npt.NDArray[np.uint8],  # (rounds, N)
     taught: BoolArray,  # (rounds, N) whether the mechanism of the draw made the value
     draws: Draws,  # one
@@ -127,7 +127,7 @@ class PosteriorMixture:
     """The average of the posteriors given rounds that were completed in different ways.
 
     While all rounds are complete there is one of them, `parts[0]`. `turn` is the part that decides
-    this time where only one can.
+    this time if only one can.
     """
 
     def __init__(self, make: Callable[[], Posterior]) -> None:

@@ -101,11 +101,10 @@ def edge_probabilities(
     contain P and come before the node, of what all other mechanisms contribute. Of a node with a
     free factor an edge counts as in the level in which it is likeliest. Hypotheses are (H, N).
     """
-    scores, within, cells = tables.scores, tables.within, prior.cells
-    n, n_sets, regimes = scores.shape[1], scores.shape[2], prior.regimes
+    cells, regimes = prior.cells, prior.regimes
+    n, n_sets = tables.local.shape
     probability = np.zeros((len(prior.codes), len(regimes), len(regimes)))
     of_hypotheses = np.zeros(cells.log_prior.shape)
-    by_variant = np.zeros(tables.variants.shape[2])  # probability of each
     of_cell, of_node = np.zeros((2, len(regimes)))  # probability of each edge into the node
     after, others = np.empty((2, n_sets))
     total = forward[-1]
@@ -116,47 +115,14 @@ def edge_probabilities(
             if cells.log_prior[h, node] == -np.inf:
                 continue
             for before in range(n_sets):
-                term = log_hypothesis(within, tables.possible, cells, h, node, before)
+                term = log_hypothesis(tables.within, tables.possible, cells, h, node, before)
                 around = forward[with_gap(before, node)] + tables.past[node, before]
                 of_hypotheses[h, node] += math.exp(term + around + after[before] - total)
             of_node[:] = 0.0
             for cell in range(cells.first[h, node], cells.end[h, node]):
-                for before in range(n_sets):
-                    # what comes before the node and after it, and the other mechanisms of the node
-                    # itself
-                    other = forward[with_gap(before, node)] + cells.log_prior[h, node]
-                    other -= log_more(tables.possible, cells, h, node, before)
-                    for c in range(cells.first[h, node], cells.end[h, node]):
-                        if c != cell:
-                            other += within[c, node, before]
-                    other = other + tables.past[node, before] + after[before] - total
-                    others[before] = other
+                others_of_cell(tables, cells, (h, cell, node), forward, after, others)
                 superset_log_sums(others, others, tables.mantissa, tables.exponent)
-                of_cell[:] = 0.0
-                for parents in range(n_sets):
-                    # below exp(-745) it is zero, and adds nothing to any edge
-                    chance = math.exp(scores[cell, node, parents] + others[parents])
-                    if chance == 0.0:
-                        continue
-                    for j in range(n - 1):
-                        if parents >> j & 1:
-                            of_cell[j + (j >= node)] += chance
-                    of_variants = tables.variants[cell, node, :, parents]
-                    for v in range(len(by_variant)):
-                        by_variant[v] += chance * math.exp(
-                            of_variants[v] - scores[cell, node, parents]
-                        )
-                free = cells.free[cell, node]
-                for v in range(len(by_variant)):
-                    acting = acting_factors(prior, node, v, free)[0]
-                    for column in range(len(prior.factors)):
-                        made_of = prior.made_of[column]
-                        # a free factor acts, by all of its own columns
-                        if made_of == free or (
-                            prior.factors[column] & acting and not made_of & free
-                        ):
-                            of_cell[n + column] += by_variant[v]
-                by_variant[:] = 0.0
+                edges_of_cell(tables, prior, cell, node, others, of_cell)
                 if cells.source[cell, node] == node:
                     probability[cells.regime[cell, node], :, node] += of_cell
                 else:
@@ -164,6 +130,63 @@ def edge_probabilities(
             probability[0, :, node] += of_node
     # sums of rounded terms may exceed one by a few units of the last digit
     return np.minimum(probability, 1.0), np.minimum(of_hypotheses, 1.0)
+
+
+@kernel
+def others_of_cell(
+    tables: ScoreTables,
+    cells: Cells,
+    which: tuple[int, int, int],  # hypothesis, cell and node
+    forward: FloatArray,  # (2^N,)
+    after: FloatArray,  # (2^(N-1),) backward sums, by the set before the node
+    others: FloatArray,  # (2^(N-1),) out
+) -> None:
+    """Log of what all mechanisms but this cell contribute, by the set before the node."""
+    h, cell, node = which
+    total = forward[-1]
+    for before in range(len(others)):
+        # what comes before the node and after it, and the other mechanisms of the node itself
+        other = forward[with_gap(before, node)] + cells.log_prior[h, node]
+        other -= log_more(tables.possible, cells, h, node, before)
+        for c in range(cells.first[h, node], cells.end[h, node]):
+            if c != cell:
+                other += tables.within[c, node, before]
+        others[before] = other + tables.past[node, before] + after[before] - total
+
+
+@kernel
+def edges_of_cell(
+    tables: ScoreTables,
+    prior: KernelPrior,
+    cell: int,
+    node: int,
+    others: FloatArray,  # (2^(N-1),) log sums over the sets that contain the parents
+    found: FloatArray,  # (M,) out
+) -> None:
+    """Probability of every edge into the node in this cell."""
+    n, n_sets = tables.local.shape
+    by_variant = np.zeros(tables.variants.shape[2])  # probability of each
+    found[:] = 0.0
+    for parents in range(n_sets):
+        score = tables.scores[cell, node, parents]
+        # below exp(-745) it is zero, and adds nothing to any edge
+        chance = math.exp(score + others[parents])
+        if chance == 0.0:
+            continue
+        for j in range(n - 1):
+            if parents >> j & 1:
+                found[j + (j >= node)] += chance
+        of_variants = tables.variants[cell, node, :, parents]
+        for v in range(len(by_variant)):
+            by_variant[v] += chance * math.exp(of_variants[v] - score)
+    free = prior.cells.free[cell, node]
+    for v in range(len(by_variant)):
+        acting = acting_factors(prior, node, v, free)[0]
+        for column in range(len(prior.factors)):
+            made_of = prior.made_of[column]
+            # a free factor acts, by all of its own columns
+            if made_of == free or (prior.factors[column] & acting and not made_of & free):
+                found[n + column] += by_variant[v]
 
 
 @kernel
@@ -214,8 +237,7 @@ def best_parents(
     total = 0.0
     earlier = 0
     for node in order:
-        low = earlier & ((1 << node) - 1)
-        before = ((earlier >> (node + 1)) << node) | low
+        before = without(earlier, node)
         for regime in range(regimes[node]):
             best, best_score = 0, -np.inf
             subset = before

@@ -4,7 +4,7 @@ x_i = c + w . x_P + e with e ~ N(0, s^2), and
     P        each possible edge with probability `edge_probability`, or its number of parents first
     s^2      inverse gamma: `noise_shape` and an average precision of 1
     w | s    N(0, (weight_scale s)^2), independently; of several scales each is as likely
-    c | s    N(0, (intercept_scale s)^2) where the mean of the noise is unknown
+    c | s    N(0, (intercept_scale s)^2) if the mean of the noise is unknown
 All are in units in which noise has a standard deviation of about one.
 
 A factor is a root of the graph. It stands behind the nodes as columns, one or several numbers per
@@ -13,7 +13,6 @@ level: all columns of a factor that acts on a node are regressors of the node (`
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,9 +22,9 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import fraction, number
-from causalarms.errors import ModelError, ScaleWarning, SettingError
+from causalarms.errors import MemoryLimitError, ModelError, SettingError
 from causalarms.kernels import kernel
-from causalarms.limits import MAX_FACTOR_BITS
+from causalarms.limits import EXACT_BYTES, MAX_FACTOR_BITS
 from causalarms.posterior.sharing import Cells, FreeFactors, all_cells, first_choice
 from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.statistics.dataset import Moments
@@ -39,7 +38,7 @@ class MechanismPrior:
 
     edge_probability   0.5 favours neither presence nor absence, so that an edge is not missed
                        because of the prior. "adaptive" draws each mechanism's own density
-                       uniformly: sparser where data say little, at the price of more misses.
+                       uniformly: sparser if data say little, at the price of more misses.
     weight_scale       1.5: weights of order one, in units of the noise. It is no threshold: too
                        large a scale costs an edge log(scale) nats, too small a one shrinks weights.
                        Of several scales, every mechanism weighs them by their evidence
@@ -136,7 +135,7 @@ class KernelPrior(NamedTuple):
 
 
 def open_factors(chances: FloatArray, gains: FloatArray | None = None) -> tuple[IntArray, IntArray]:
-    """Of every node the factors that act on it for certain, as bits, and those that may, (N, K).
+    """For each node the factors that certainly act on it, as bits, and those that may, (N, K).
 
     All subsets of the K are summed over. If there are too many, the K of the largest `gains` (F, N)
     are, and the others do not act.
@@ -165,7 +164,7 @@ class EdgeMask(NamedTuple):
     required: BoolArray
 
 
-# What every posterior is told: prior knowledge of edges, and the prior as the kernels take it.
+# -- what every posterior is told: regimes, edges, bytes, and the prior as kernels take it ---------
 
 
 def regimes_of(n_nodes: int, moments: Moments | None, given: npt.ArrayLike | None) -> Counts:
@@ -214,6 +213,20 @@ def _mask(name: str, given: npt.ArrayLike, shape: tuple[int, int, int]) -> BoolA
             f"{name} must say True or False of every edge, in shape {shapes[0]} or {shapes[1]}"
         )
     return mask.astype(bool)
+
+
+def bytes_allowed(memory_limit: int | None) -> int:
+    """The limit as given, else the usual one."""
+    return EXACT_BYTES if memory_limit is None else memory_limit
+
+
+def check_memory(who: str, needed: int, memory_limit: int | None, remedy: str) -> None:
+    """MemoryLimitError if tables need more bytes than allowed, before anything is allocated."""
+    limit = bytes_allowed(memory_limit)
+    if needed > limit:
+        raise MemoryLimitError(
+            f"{who} {needed:,} bytes, above the limit of {limit:,} (memory_limit); {remedy}"
+        )
 
 
 def kernel_prior(
@@ -278,12 +291,12 @@ def free_factors(regimes: Counts, columns: FactorColumns, probability: float) ->
 
 
 def per_mechanism(given: npt.ArrayLike | None, regimes: Counts) -> FloatArray:
-    """(R, N), nan where unknown."""
+    """Broadcast to (R, N); nan if unknown."""
     values = np.nan if given is None else np.asarray(given, dtype=float)
     return np.array(np.broadcast_to(values, (int(regimes.max()), len(regimes))), order="C")
 
 
-# The sum of the prior over all orders and parent sets that prior knowledge leaves possible.
+# -- the sum of the prior over all orders and parent sets that are possible ------------------------
 #
 # Dividing by it makes the evidence that of a proper prior: the free one, conditioned on what the
 # user knows. Sums over parent sets depend on how many of the possible parents come before a node.
@@ -321,30 +334,3 @@ def add_prior(free: int, required: int, by_count: FloatArray, local: FloatArray)
             rest &= rest - 1
             count += 1
         local[mask] += by_count[count]
-
-
-# Say where moments have too few digits for the noise beneath large values.
-#
-# Sums of squares of values that are r times the noise keep the noise with a relative error of
-# about r^2 2^-53, times a little for every parent: 1 % at 5 million times, nothing at a hundred
-# million. Dense systems of 50 nodes reach that at their last nodes, since values grow along the
-# order.
-
-MOST = 5e6  # times the noise
-
-
-def warn_of_lost_digits(gram: npt.NDArray[np.float64], nodes: tuple[str, ...]) -> None:
-    """`gram` (R, N, N+1, N+1) in units of the noise."""
-    samples = np.maximum(gram[:, :, -1, -1], 1)
-    own = np.einsum("rnii->rni", gram)[:, np.arange(len(nodes)), np.arange(len(nodes))]
-    size = np.sqrt(own / samples).max(axis=0)
-    lost = np.flatnonzero(size > MOST)
-    if len(lost):
-        worst = int(np.argmax(size))
-        warnings.warn(
-            f"values of {len(lost)} nodes, most of all {nodes[worst]!r}, are up to "
-            f"{size[worst]:.1g} times the noise: double precision keeps too little of the noise "
-            "beneath them, so that their parents' weights and noise are rough",
-            ScaleWarning,
-            stacklevel=4,
-        )

@@ -39,8 +39,8 @@ def factor_columns(
 
     Pairs act on a node if any factor does: it may carry what two others do together. On the reward
     they always act, so that the model contains the regression of the reward on all levels, which
-    it must not lose to. Of 60 wind tunnels, regret is 10.0 with it, 11.8 where pairs need a factor
-    that acts on the reward, 14.0 where they need both, and 14.9 without pairs.
+    it must not lose to. Of 60 wind tunnels, regret is 10.0 with it, 11.8 if pairs need a factor
+    that acts on the reward, 14.0 if they need both, and 14.9 without pairs.
     """
     chances = named.chances if chances is None else chances
     of_pairs = np.zeros(len(named.nodes))
@@ -133,8 +133,8 @@ class Roots:
         switched = [i for i in range(n) if self.regimes[i] > 1]
         levels = np.column_stack([rounds.regimes[:, switched], factors.numbers])
         rows = named.numbers.interventions(levels).astype(np.uint8)
-        codes = named.codes[rows[:, n:], np.arange(len(named.columns))]
-        return Rounds(np.column_stack([rounds.values, codes]), rows, self.system_nodes)
+        values = np.column_stack([rounds.values, named.values(rows)])
+        return Rounds(values, rows, self.system_nodes)
 
     def alone(self, values: FloatArray) -> FloatArray:
         """Values (n, N + C) without columns of pairs of factors."""
@@ -158,22 +158,21 @@ class Roots:
         found[..., :n, :n] = given[..., :n, :n]
         return found
 
-    def padded(
-        self, given: npt.NDArray[Scalar], shape: tuple[int, ...] | None = None
-    ) -> npt.NDArray[Scalar]:
-        """Arrays of nodes as arrays of the system: False of matrices, 1 of columns."""
-        if shape is None:
-            most = int(self.system_regimes.max())
-            found = np.ones((most, len(self.system_nodes)), dtype=given.dtype)
-        else:
-            found = np.zeros(shape, dtype=given.dtype)
+    def graph(self, kept: BoolArray) -> BoolArray:
+        """Edges between nodes, (R, N, N), as a graph of the system: columns have none."""
+        found = np.zeros((int(self.system_regimes.max()), *kept.shape[1:]), dtype=bool)
+        found[: len(kept)] = kept
+        return self.edges(found)
+
+    def padded(self, given: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Of every mechanism of the system what is `given` of nodes, (R, N); 1 of columns."""
+        shape = int(self.system_regimes.max()), len(self.system_nodes)
+        found = np.ones(shape, dtype=given.dtype)
         found[tuple(slice(k) for k in given.shape)] = given
         return found
 
     def free(self, posterior: Posterior) -> FloatArray:
         """How likely any factor gives each node a mechanism per level, (N,)."""
-        if self.named is None:
-            return np.zeros(self.n_measured)
         return np.asarray(posterior.free_probability.sum(axis=0))
 
     def of_nodes(self, given: FloatArray) -> FloatArray:

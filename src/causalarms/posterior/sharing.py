@@ -109,7 +109,7 @@ def first_choice(free: FreeFactors, n_measured: int, n_open: int) -> IntArray:
 
 
 def cells_by_regime(regimes: IntArray, n_draws: int, n_measured: int) -> IntArray:
-    """Of draws under hypothesis 0, (n, R, M): the cell is the regime; -1 where there is none."""
+    """The cells of n draws under hypothesis 0, (n, R, M): the regime, or -1 if there is none."""
     most = int(regimes.max())
     found = np.repeat(np.arange(most)[:, None], len(regimes), axis=1)
     found[found >= regimes] = -1

@@ -9,17 +9,19 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import noise_of, noise_rate
+from causalarms.posterior.mechanism import equations_of, noise_of, noise_rate
 from causalarms.posterior.prior import KernelPrior, intercept_precision_of
-from causalarms.statistics.normal_equations import (
-    cholesky,
-    normal_equations,
-    regressors_of,
-    solve_transposed,
-    whiten,
-)
+from causalarms.statistics.normal_equations import cholesky, regressors_of, solve_transposed, whiten
 
 MAX_SPREADS = 10.0  # noise of a node next to factors: a multiple of the node's spread
+
+
+class PointEstimate(NamedTuple):
+    """Posterior means of weights and intercepts given a graph; 1/noise_std^2 is that of 1/s^2."""
+
+    weights: FloatArray  # (R, N, N)
+    intercept: FloatArray  # (R, N)
+    noise_std: FloatArray  # (R, N)
 
 
 @kernel
@@ -32,20 +34,44 @@ def factored_equations(
     scale: int,  # which of the prior's
 ) -> FloatArray:
     """Normal equations of the mechanism with their Cholesky factor in the lower triangle."""
-    noise_mean = prior.noise_mean[cell, node]
-    with_intercept = math.isnan(noise_mean)
-    of_intercept = intercept_precision_of(prior, cell, node, prior.scales[scale])
-    equations = normal_equations(
-        gram,
-        node,
-        regressors,
-        0.0 if with_intercept else noise_mean,
-        prior.scales[scale],
-        of_intercept,
-    )
-    n_weights = len(regressors) - with_intercept
-    cholesky(equations, n_weights, prior.scales[scale], of_intercept)
+    precision = prior.scales[scale]
+    equations = equations_of(gram, cell, node, regressors, prior, precision)
+    n_weights = len(regressors) - math.isnan(prior.noise_mean[cell, node])
+    cholesky(equations, n_weights, precision, intercept_precision_of(prior, cell, node, precision))
     return equations
+
+
+@kernel
+def whitened_equations(
+    gram: FloatArray,  # (N+1, N+1)
+    cell: int,
+    node: int,
+    parents: BoolArray,  # (N,)
+    scale: int,  # of the prior, which one
+    prior: KernelPrior,
+) -> tuple[IntArray, FloatArray, FloatArray, float]:
+    """Regressors, factored equations, z with L z = right-hand side, and the squares left."""
+    regressors = regressors_of(parents, math.isnan(prior.noise_mean[cell, node]))
+    equations = factored_equations(gram, cell, node, regressors, prior, scale)
+    z = np.empty(len(regressors))
+    squares = whiten(equations, z)
+    return regressors, equations, z, squares
+
+
+@kernel
+def store_weights(
+    solution: FloatArray,  # by regressor
+    regressors: IntArray,
+    noise_mean: float,  # nan: the last regressor is the intercept
+    weights: FloatArray,  # (N,) out
+) -> float:
+    """Write the weights, by node, and return the intercept."""
+    with_intercept = math.isnan(noise_mean)
+    n_weights = len(regressors) - with_intercept
+    weights[:] = 0.0
+    for a in range(n_weights):
+        weights[regressors[a]] = solution[a]
+    return solution[n_weights] if with_intercept else noise_mean
 
 
 @kernel
@@ -61,13 +87,7 @@ def draw_mechanism(
 ) -> tuple[float, float]:
     """Returns intercept and noise standard deviation."""
     cell, node = which
-    noise_mean = prior.noise_mean[cell, node]
-    with_intercept = math.isnan(noise_mean)
-    regressors = regressors_of(parents, with_intercept)
-    n_weights = len(regressors) - with_intercept
-    equations = factored_equations(gram, cell, node, regressors, prior, scale)
-    z = np.empty(len(regressors))
-    squares = whiten(equations, z)
+    regressors, equations, z, squares = whitened_equations(gram, cell, node, parents, scale, prior)
     variance = prior.known_variance[cell, node]
     if math.isnan(variance):
         # an inverse gamma variable is its scale divided by a standard gamma variable of its shape
@@ -83,10 +103,7 @@ def draw_mechanism(
         # per parent: a parent more or less does not shift the others' random numbers.
         z[a] += std * normals[regressors[a]]
     solve_transposed(equations, z)
-    weights[:] = 0.0
-    for a in range(n_weights):
-        weights[regressors[a]] = z[a]
-    return (z[n_weights] if with_intercept else noise_mean), std
+    return store_weights(z, regressors, prior.noise_mean[cell, node], weights), std
 
 
 @kernel
@@ -100,19 +117,10 @@ def mean_mechanism(
     weights: FloatArray,  # (N,) out
 ) -> tuple[float, float]:
     """Posterior means of the weights; returns that of the intercept, and of 1/s^2 as an s."""
-    noise_mean = prior.noise_mean[cell, node]
     known_variance = prior.known_variance[cell, node]
-    with_intercept = math.isnan(noise_mean)
-    regressors = regressors_of(parents, with_intercept)
-    n_weights = len(regressors) - with_intercept
-    equations = factored_equations(gram, cell, node, regressors, prior, scale)
-    z = np.empty(len(regressors))
-    squares = whiten(equations, z)
+    regressors, equations, z, squares = whitened_equations(gram, cell, node, parents, scale, prior)
     solve_transposed(equations, z)
-    weights[:] = 0.0
-    for a in range(n_weights):
-        weights[regressors[a]] = z[a]
-    intercept = z[n_weights] if with_intercept else noise_mean
+    intercept = store_weights(z, regressors, prior.noise_mean[cell, node], weights)
     if not math.isnan(known_variance):
         return intercept, math.sqrt(known_variance)
     rate = noise_rate(squares, noise_of(gram, cell, node, prior), 0.5)
@@ -166,18 +174,22 @@ def draw_weights(
     return weights, intercept, noise_std
 
 
+def point_estimate(gram: FloatArray, prior: KernelPrior, adjacency: BoolArray) -> PointEstimate:
+    """Posterior means given the graphs (R, N, N) and moments (R, N, N+1, N+1)."""
+    return PointEstimate(*_estimate_all(gram, prior, np.ascontiguousarray(adjacency)))
+
+
 @kernel
-def estimate_all(
+def _estimate_all(
     gram: FloatArray,  # (R, N, N+1, N+1)
     prior: KernelPrior,
     adjacency: BoolArray,  # (R, N, N)
-    scales: IntArray,  # (R, N), which of the prior's
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The fields of `PointEstimate`."""
+    """The fields of `PointEstimate`, at the first scale of the prior."""
     most, size = adjacency.shape[0], adjacency.shape[1]
     weights = np.zeros((most, size, size))
-    intercept = np.zeros((most, size))
-    noise_std = np.zeros((most, size))
+    intercept, noise_std = np.zeros((2, most, size))
+    first = most - most  # zero, but not a literal: kernels are compiled again for those
     for regime in range(most):
         for node in range(size):
             if regime >= prior.regimes[node]:
@@ -190,7 +202,7 @@ def estimate_all(
                 regime,
                 node,
                 adjacency[regime, :, node],
-                scales[regime, node],
+                first,
                 prior,
                 weights[regime, :, node],
             )

@@ -9,7 +9,7 @@ shift   Its levels shift nodes and leave their slopes alone. Which nodes, is tol
         learned. The factor is a root of the graph: behind the nodes of the system stand its
         columns, numbers by which its levels are told apart, and each of them is a node whose regime
         is the level. Products of columns of two factors stand behind those: what a level does may
-        depend on the other factor, and does where the data say so.
+        depend on the other factor, and does if the data say so.
 
 The core speaks in regimes of the measured nodes and the columns (`search/factors.py` has the
 numbers); this is the one place that translates.
@@ -26,6 +26,7 @@ from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.errors import ModelError, shown
@@ -105,11 +106,11 @@ class NamedFactors:
         # here by name; the search would refuse it by number
         for node in nodes:
             acting = [f for f in factors if node in f.acts_on and f.effect == FREE]
-            combinations = math.prod(len(f.levels) for f in acting)
-            if combinations > MAX_REGIMES:
+            count = math.prod(len(f.levels) for f in acting)
+            if count > MAX_REGIMES:
                 words = ", ".join(f.name for f in acting)
                 raise ModelError(
-                    f"node {node!r} would have {combinations} regimes, one per combination of the "
+                    f"node {node!r} would have {count} regimes, one per combination of the "
                     f"levels of {words}; at most {MAX_REGIMES}"
                 )
         columns = _columns(factors)
@@ -217,10 +218,10 @@ class NamedFactors:
                 found[regime, c] = math.prod(parts) * (1.0 if len(parts) == 1 else PAIR_SIZE)
         return found
 
-    def values(self, intervention: Sequence[int]) -> FloatArray:
-        """What the columns are set to, (C,)."""
-        regimes = np.asarray(intervention, dtype=np.int64)[self.n_measured :]
-        return np.asarray(self.codes[regimes, np.arange(len(regimes))])
+    def values(self, interventions: npt.ArrayLike) -> FloatArray:
+        """What the columns are set to, (.., C), by interventions (.., system nodes)."""
+        regimes = np.asarray(interventions, dtype=np.int64)[..., self.n_measured :]
+        return np.asarray(self.codes[regimes, np.arange(len(self.columns))])
 
     @property
     def names(self) -> tuple[str, ...]:

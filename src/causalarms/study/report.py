@@ -21,7 +21,7 @@ from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_RATIOS
 from causalarms.models.belief import Belief, Recommendation, Summary, recommend, summary, working
-from causalarms.models.failures import MOSTLY
+from causalarms.models.failures import MAX_RECOMMENDED_RISK
 from causalarms.policies.base import Policy
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import PREFIX, NamedFactors
@@ -242,7 +242,7 @@ def _best_average(beliefs: Beliefs) -> Best:
     # What was executed is not always allowed: rounds may be imported, or rules changed since.
     allowed = beliefs.allowed
     worth, failing = allowed.worth(arms), allowed.failing(arms)
-    may_be = allowed.allows(arms) & ~(failing > MOSTLY)
+    may_be = allowed.allows(arms) & ~(failing > MAX_RECOMMENDED_RISK)
     net = np.where(may_be, worth.net(beliefs.to_maximise(means)), -np.inf)
     top = int(np.argmax(net))
     if allowed.risk is not None and not may_be[top]:

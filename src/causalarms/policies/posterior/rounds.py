@@ -340,7 +340,7 @@ class OutlierFilter(HasState):
 
     def __init__(self, regimes: IntArray, n_measured: int) -> None:
         n, most = len(regimes), int(regimes.max())
-        self._n_regimes, self._n_measured = regimes, n_measured
+        self._n_measured = n_measured
         self._first = np.zeros((EARLY_ROUNDS, n))
         self._first_regimes: Intervention = np.zeros((EARLY_ROUNDS, n), dtype=np.uint8)
         self._center = np.zeros(n)  # median of the first rounds

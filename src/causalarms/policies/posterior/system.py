@@ -20,7 +20,7 @@ from causalarms.changes.predictive import PredictiveView
 from causalarms.checks import as_sequence, choice, fraction, integer, optional
 from causalarms.errors import SettingError, shown
 from causalarms.graphs.inputs import ESTIMATE, as_noise_mean, as_noise_scale, as_noise_std
-from causalarms.limits import EXACT_BYTES, MAX_EXACT_NODES
+from causalarms.limits import MAX_EXACT_NODES
 from causalarms.models.belief import Belief
 from causalarms.policies.posterior.rounds import (
     DESIGNED_ROUNDS,
@@ -29,18 +29,24 @@ from causalarms.policies.posterior.rounds import (
     show_units,
     units_shown_by,
 )
-from causalarms.posterior.base import Draws, Posterior
+from causalarms.posterior.base import METHODS, Draws, Posterior
 from causalarms.posterior.chains import SampledPosterior
 from causalarms.posterior.exact import ExactPosterior
 from causalarms.posterior.missing import PosteriorMixture
-from causalarms.posterior.prior import FactorColumns, MechanismPrior, edge_masks, per_mechanism
+from causalarms.posterior.prior import (
+    FactorColumns,
+    MechanismPrior,
+    bytes_allowed,
+    edge_masks,
+    per_mechanism,
+)
 from causalarms.rng import stream
 from causalarms.sem.regimes import Counts
 from causalarms.state import Declared, HasState, arrays, restore_state
 from causalarms.statistics.dataset import Moments
 from causalarms.statistics.units import Units
 
-AUTO, EXACT, SAMPLED = METHODS = ("auto", "exact", "sampled")
+AUTO, EXACT, SAMPLED = METHODS
 QUANTILE, KNOWLEDGE_GRADIENT = "quantile", "knowledge-gradient"
 INFORMATION_RATIO = "information-ratio"
 DECIDE = (QUANTILE, INFORMATION_RATIO, KNOWLEDGE_GRADIENT, AUTO)
@@ -311,8 +317,8 @@ class LearnedSystem(HasState):
 
     def _augmentation(self) -> tuple[int, int, bool]:
         """How many completions, how many sweeps of each, and whether only one of them a round."""
-        size, limit = self.posterior.parts[0].n_bytes, self.config.memory_limit
-        fit = (EXACT_BYTES if limit is None else limit) // size
+        size = self.posterior.parts[0].n_bytes
+        fit = bytes_allowed(self.config.memory_limit) // size
         n_parts = COMPLETIONS if size <= BYTES_FOR_ALL else FEW_COMPLETIONS
         n_sweeps = SWEEPS if size <= BYTES_FOR_SWEEPS else 1
         return max(min(n_parts, fit), 1), n_sweeps, size > BYTES_FOR_ALL

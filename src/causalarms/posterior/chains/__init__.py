@@ -16,17 +16,23 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import integer
-from causalarms.errors import DataError, ModelError
-from causalarms.limits import EXACT_BYTES
-from causalarms.posterior.base import Draws, OrderedGraph, PointEstimate
+from causalarms.errors import ModelError
+from causalarms.posterior.base import Draws, OrderedGraph
 from causalarms.posterior.chains import given_order
 from causalarms.posterior.chains.candidates import choose_candidates
 from causalarms.posterior.chains.convergence import Diagnostics, diagnose
 from causalarms.posterior.chains.moves import order_by_spread, sweep_chains
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables, table_bytes
-from causalarms.posterior.prior import MechanismPrior, edge_masks, kernel_prior, regimes_of
+from causalarms.posterior.dag import LIKELY
+from causalarms.posterior.prior import (
+    MechanismPrior,
+    check_memory,
+    edge_masks,
+    kernel_prior,
+    regimes_of,
+)
 from causalarms.posterior.sharing import cells_by_regime
-from causalarms.posterior.weights import RandomNumbers, draw_weights, estimate_all
+from causalarms.posterior.weights import PointEstimate, RandomNumbers, draw_weights, point_estimate
 from causalarms.rng import Seed, generator
 from causalarms.sem.regimes import existing
 from causalarms.statistics.dataset import Moments
@@ -109,7 +115,8 @@ class SampledPosterior:
         slots = pool >> min(self._outside_core, self._fewest_free())
         shape = self._exist.shape
         self.n_bytes = table_bytes(n_nodes, pool, slots, n_chains * n_orders, shape[0])
-        _check_memory(n_nodes, self.n_candidates, self.n_bytes, memory_limit)
+        who = f"chains over the orders of {n_nodes} nodes with {self.n_candidates} candidates need"
+        check_memory(who, self.n_bytes, memory_limit, "fewer n_candidates or n_orders need less")
         self._tables = CandidateTables(
             gram=np.full((*shape, n_nodes + 1, n_nodes + 1), np.nan),
             prior=self.kernel_prior,
@@ -237,7 +244,7 @@ class SampledPosterior:
         samples say about the order.)
         """
         # Chains have no table over all sets of predecessors in which the evidence could be kept.
-        parents = (self.edge_probability[regime, :, node] > 0.5) & ~self.required[:, node].any(0)
+        parents = (self.edge_probability[regime, :, node] > LIKELY) & ~self.required[:, node].any(0)
         self.allowed[:, node, parents] = False
         self.gram[regime, node] = 0.0
         changed = np.zeros(self._exist.shape, dtype=bool)
@@ -357,9 +364,7 @@ class SampledPosterior:
 
     def estimate(self, adjacency: BoolArray) -> PointEstimate:
         """Posterior means of weights and intercepts given the graphs (R, N, N)."""
-        edges = np.ascontiguousarray(adjacency)
-        scales = np.zeros(edges.shape[::2], dtype=np.int64)
-        return PointEstimate(*estimate_all(self.gram, self.kernel_prior, edges, scales))
+        return point_estimate(self.gram, self.kernel_prior, adjacency)
 
     def _fewest_free(self) -> int:
         """Fewest possible parents of a mechanism: its tables are small, and its pool holds most."""
@@ -383,13 +388,3 @@ class SampledPosterior:
                 given_order.edges_given(self._tables, self._located(order), edges)
             self._edges = found.reshape(*self._kept.shape[:2], *shape)
         return self._edges
-
-
-def _check_memory(n_nodes: int, n_candidates: int, needed: int, limit: int | None) -> None:
-    limit = EXACT_BYTES if limit is None else limit
-    if needed > limit:
-        raise DataError(
-            f"chains over the orders of {n_nodes} nodes with {n_candidates} candidates need "
-            f"{needed:,} bytes, above the limit of {limit:,} (memory_limit); fewer n_candidates "
-            "or n_orders need less"
-        )

@@ -22,9 +22,9 @@ from causalarms.posterior.chains.moves import places_of
 from causalarms.posterior.chains.tables import EMPTY, CandidateTables
 from causalarms.posterior.prior import EdgeMask
 
-PLAUSIBLE = 1e-3  # probability above which a node may be a parent
+MIN_PARENT_PROBABILITY = 1e-3  # a node above it may be a parent
 MIN_PROBABILITY = 1e-12  # keeps odds finite
-VAGUE = 0.01  # expected number of wrong nodes in core and rest above which a mechanism is vague
+MAX_EXPECTED_ERRORS = 0.01  # wrong nodes in core and rest; a mechanism with more is vague
 
 
 @kernel
@@ -36,7 +36,7 @@ def choose_candidates(
     n_candidates: int,
     n_outside_core: int,
 ) -> None:
-    """Choose them for some mechanisms, from the present orders of the chains."""
+    """Choose the candidates of some mechanisms from the present orders of the chains."""
     n = chosen.shape[1]
     places = np.empty_like(orders)
     for chain in range(len(orders)):
@@ -119,7 +119,7 @@ def _assign(
     for j in range(n):
         if allowed[j] and not required[j]:
             n_possible += 1
-            n_plausible += probability[j] > PLAUSIBLE
+            n_plausible += probability[j] > MIN_PARENT_PROBABILITY
             rank[j] = -probability[j]
     n_free = min(n_candidates, n_possible)
     if n_plausible > n_candidates:
@@ -151,5 +151,5 @@ def _assign(
             else:
                 # No room in the core: it counts as likely in as out.
                 log_odds[j] = 0.0
-    tables.vague[regime, node] = doubt > VAGUE
+    tables.vague[regime, node] = doubt > MAX_EXPECTED_ERRORS
     tables.n_free[regime, node], tables.n_core[regime, node] = n_free, n_core

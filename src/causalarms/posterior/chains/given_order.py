@@ -19,10 +19,10 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
 from causalarms.posterior.chains.tables import CandidateTables, locate_all
-from causalarms.posterior.mechanism import Noise, fit_score, noise_of, score_by_size
+from causalarms.posterior.mechanism import Noise, equations_of, fit_score, noise_of, score_by_size
 from causalarms.posterior.orders import draw_parents
 from causalarms.posterior.prior import EdgeMask, KernelPrior
-from causalarms.statistics.normal_equations import normal_equations, sweep
+from causalarms.statistics.normal_equations import sweep
 
 MIN_GAIN = 1e-6  # nats; steps that gain less may go in circles because of rounding
 
@@ -353,17 +353,8 @@ def equations_of_all(
 ) -> FloatArray:
     """Normal equations of all nodes, the constant and the target, swept by what is inside."""
     n = len(gram) - 1
-    noise_mean = prior.noise_mean[regime, node]
-    with_intercept = math.isnan(noise_mean)
-    matrix = normal_equations(
-        gram,
-        node,
-        np.arange(n + 1),
-        0.0 if with_intercept else noise_mean,
-        prior.scales[0],
-        prior.intercept_precision,
-    )
-    if with_intercept:
+    matrix = equations_of(gram, regime, node, np.arange(n + 1), prior, prior.scales[0])
+    if math.isnan(prior.noise_mean[regime, node]):
         sweep(matrix, n)
     for j in range(n):
         if inside[j] and matrix[j, j] > 0.0:  # else it is a combination of others, up to rounding

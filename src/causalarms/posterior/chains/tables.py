@@ -24,10 +24,9 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import noise_of, score_by_size, score_supersets
+from causalarms.posterior.mechanism import equations_of, noise_of, score_by_size, score_supersets
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.subset_sums import subset_log_sums
-from causalarms.statistics.normal_equations import normal_equations
 
 EMPTY = -1  # a slot without a table
 HASH_FACTOR = 0x9E3779B97F4A7C15 >> 2  # odd, bits of the golden ratio: spreads sets over slots
@@ -114,8 +113,7 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
     prior, gram = tables.prior, tables.gram[regime, node]
     members = tables.members[regime, node]
     n_free, n_core = tables.n_free[regime, node], tables.n_core[regime, node]
-    noise_mean = prior.noise_mean[regime, node]
-    with_intercept = math.isnan(noise_mean)
+    with_intercept = math.isnan(prior.noise_mean[regime, node])
     regressors = np.empty(len(gram), dtype=np.int64)
     forced = 0
     if with_intercept:
@@ -126,14 +124,8 @@ def _fill(tables: CandidateTables, regime: int, node: int, core: int, start: int
             forced += 1
     for a in range(n_free):
         regressors[forced + a] = members[a]
-    equations = normal_equations(
-        gram,
-        node,
-        regressors[: forced + n_free],
-        0.0 if with_intercept else noise_mean,
-        prior.scales[0],
-        prior.intercept_precision,
-    )
+    of_all = regressors[: forced + n_free]
+    equations = equations_of(gram, regime, node, of_all, prior, prior.scales[0])
     by_size = score_by_size(gram, regime, node, prior, prior.scales[0])
     end = start + (1 << n_free)
     scores, within = tables.scores[regime, node, start:end], tables.within[regime, node, start:end]
