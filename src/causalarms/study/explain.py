@@ -80,7 +80,10 @@ def explain_by(
         text.append("Only interventions within the constraints, at their costs, were compared.")
     samples, by_model = _samples(beliefs, bits), dict[str, Any]()
     if beliefs.belief is not None:
-        by_model = _by_model(beliefs, np.array([bits], dtype=np.uint8), text)
+        # Nodes that are not context any more have mechanisms again.
+        given = {n: x for n, x in asked.get("context", {}).items() if n in settings.context}
+        row, usual = np.array([bits], dtype=np.uint8), _usual(beliefs)
+        by_model = _by_model(beliefs.given(given), row, usual, text)
     else:
         few = samples[0]
         text.append(
@@ -130,7 +133,10 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
     return sorted(counts, key=lambda c: c.rounds)[:TOP]
 
 
-def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, Any]:
+def _by_model(
+    beliefs: Beliefs, a: Interventions, usual: FloatArray, text: list[str]
+) -> dict[str, Any]:
+    """What the beliefs, given the context of the ask, say of it; `usual` as `_usual`."""
     settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
     mean, low, high = (part[0] for part in beliefs.expected(a))
     played = belief.draws.under(a[0])
@@ -151,7 +157,7 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
     found: dict[str, Any] = {
         "expected": Interval(*(float(part[reward]) for part in (mean, low, high))),
         "uncertainty": Uncertainty(before, after),
-        "edges": _edges(beliefs, a[0], mean - _usual(beliefs), weights, flow),
+        "edges": _edges(beliefs, a[0], mean - usual, weights, flow),
         "mechanisms": mechanisms,
     }
     rival = _rival(beliefs, a[0])

@@ -134,7 +134,8 @@ def _compare_suggestions(entries: list[Entry], recovered: int, replay: Replay) -
             learner = learner or replay(ledger.settings)
             learner.follow(ledger)
             trial = int(event.data["trial"])
-            choice = learner.choose(trial, learner.pending(ledger))
+            known = event.data.get("context", {})
+            choice = learner.choose(trial, learner.pending(ledger), known)
             if choice.intervention.tolist() != event.data["intervention"]:
                 words = f"trial {trial}: replaying the log suggests another intervention"
                 raise CorruptStudyError(words, event.number)
