@@ -407,7 +407,7 @@ def summary(study: Study) -> dict[str, Any]:
         "missing": missing_values(ledger),
         "best": best,
         "edges": edges,
-        "alarms": study.alarms(),
+        "alarms": study.alarm_records(),
         "watches": study.watches,
         "weighs_graphs": study.weighs_graphs,
         "pending": [

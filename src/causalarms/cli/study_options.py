@@ -25,6 +25,7 @@ from causalarms.limits import STANDARD_INPUT_BYTES
 
 if TYPE_CHECKING:
     from causalarms.study import Study
+    from causalarms.study.records import Alarm
 
 TOKEN = "CAUSALARMS_TOKEN"  # in the environment: arguments of commands are seen by all users
 
@@ -203,18 +204,16 @@ def json_object(text: str) -> dict[str, Any]:
     return record
 
 
-def new_alarms(study: Study) -> list[dict[str, Any]]:
+def new_alarms(study: Study) -> list[Alarm]:
     """Alarms that nobody has acknowledged; none if they cannot be known: what was done is done."""
     try:
-        return study.new_alarms()
+        return study.alarm_records(new=True)
     except StudyError:
         return []
 
 
-def say_alarms(found: Iterable[dict[str, Any]]) -> None:
-    from causalarms.study.records import Alarm
-
-    for alarm in (Alarm(**given) for given in found):
+def say_alarms(found: Iterable[Alarm]) -> None:
+    for alarm in found:
         if alarm.acknowledged:
             say(f"alarm {alarm.alarm}: {alarm.text} (acknowledged)")
         else:

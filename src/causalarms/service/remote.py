@@ -192,8 +192,8 @@ class RemoteStudy(Study):
             raise TooEarlyError(found.why)
         return _graph(found)
 
-    def alarms(self) -> list[dict[str, Any]]:
-        return [alarm.as_dict() for alarm in self._fresh("/alarms", records.Alarms).alarms]
+    def _all_alarms(self) -> list[Alarm]:
+        return self._fresh("/alarms", records.Alarms).alarms
 
     def left_out(self) -> list[SuspectValue]:
         return self._fresh("/checks", records.Checks).left_out

@@ -61,7 +61,7 @@ def compute_views(study: Study, layout: Layout, far: Far) -> Views:
         as_of = study.seen
         beliefs = study.beliefs()
         # All inside one turn: nobody else may teach the policy between two of these answers.
-        alarms = [Alarm(**alarm) for alarm in study.alarms()]
+        alarms = study.alarm_records()
         left_out, watches, problem = study.left_out(), study.watches, study.problem or ""
     best = best_view(beliefs, as_of)
     return Views(

@@ -30,6 +30,7 @@ from causalarms.errors import (
 )
 from causalarms.sem.factor import ON
 from causalarms.sem.factors import NamedFactors
+from causalarms.sem.regimes import why_no_regime
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import ABANDONED, FAILED, TOLD, as_text, canonical_rows, key_entry
@@ -170,12 +171,8 @@ def _turned_on(name: str, named: NamedFactors) -> Any:
 def _from_regimes(given: Sequence[Any], named: NamedFactors) -> list[int]:
     for node, count, value in zip(named.system_nodes, named.regimes.tolist(), given, strict=True):
         if not isinstance(value, int | float | np.number | np.bool_) or value not in range(count):
-            has = (
-                "is neither 0 (natural) nor 1 (intervened)"
-                if count == 2
-                else f"is none of its {count}, which count from 0"
-            )
-            raise StudyError(f"node {shown(node)}: regime {shown(value)} {has}")
+            why = why_no_regime(count)
+            raise StudyError(f"node {shown(node)}: regime {shown(value)} {why}")
     regimes = [int(value) for value in given]
     named.levels(regimes)  # refuses what no levels give
     return regimes

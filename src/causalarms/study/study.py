@@ -408,7 +408,7 @@ class Study(Reader):
         with self.learning():
             learner = self._learner
             if learner is not None and len(learner.policy.alarms) > self._alarms_said:
-                self._warn_of_alarms(Alarm(**alarm) for alarm in self.alarms())
+                self._warn_of_alarms(self.alarm_records())
         return [self.trials_of(request) for request in requests]
 
     def _ask_some(self, requests: Sequence[TrialRequest]) -> None:

@@ -25,6 +25,7 @@ from causalarms.sem.regimes import (
     node_index,
     node_names,
     regime_counts,
+    why_no_regime,
 )
 from causalarms.tables.cells import (
     Cells,
@@ -78,13 +79,9 @@ class TableRounds(NamedTuple):
         wrong = np.argwhere(self.regimes >= most)
         if len(wrong):
             row, node = wrong[0]
-            has = {
-                1: "is not one of its 1, which is 0 (natural): it has no switch",
-                2: "is neither 0 (natural) nor 1 (intervened)",
-            }.get(int(most[node]), f"is not one of its {most[node]}, which count from 0")
             raise DataError(
                 f"row {self.rows[row]} of node {self.nodes[node]!r}: "
-                f"regime {self.regimes[row, node]} {has}"
+                f"regime {self.regimes[row, node]} {why_no_regime(int(most[node]))}"
             )
 
 
