@@ -144,7 +144,10 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
 
 
 def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:
-    """Several, of a list; one may stand for itself, and None for all factors at their first."""
+    """The regimes of several interventions.
+
+    One may be given without a list; None: all factors at their first level.
+    """
     if given is None:
         given = [[]]
     elif isinstance(given, str | bytes) or not isinstance(given, Sequence | Mapping | np.ndarray):
@@ -286,24 +289,27 @@ class Import(NamedTuple):
         return len(self.data["values"])
 
 
-def checked_rounds(settings: Settings, given: PastRounds) -> PastRounds:
+def checked_rounds(
+    settings: Settings, interventions: Sequence[Any], values: Sequence[Any], *, first_row: int = 0
+) -> PastRounds:
     """Past rounds that a caller may have built, by the rules of `tell`; an error names the row."""
-    n_rounds, n_interventions = len(given.values), len(given.interventions)
-    if n_rounds != n_interventions:
-        raise StudyError(f"{n_rounds} rounds with {n_interventions} interventions")
-    rows: list[list[int]] = []
-    values: list[Values] = []
+    if len(values) != len(interventions):
+        raise StudyError(f"{len(values)} rounds with {len(interventions)} interventions")
+    found = PastRounds([], [])
     known: dict[Any, list[int]] = {}  # interventions repeat
-    for number, (row, told) in enumerate(zip(given.interventions, given.values, strict=True)):
+    for number, (row, told) in enumerate(zip(interventions, values, strict=True), first_row):
+        where = f"row {number} of the past rounds"
         try:
-            key = tuple(row)
+            key = tuple(row.items() if isinstance(row, Mapping) else row)
             if key not in known:
                 known[key] = as_intervention(row, settings.named)
-            rows.append(known[key])
-            values.append(as_values(told, settings.nodes))
+            found.interventions.append(known[key])
+            found.values.append(as_values(told, settings.nodes))
+        except NodeValueError as error:
+            raise NodeValueError(f"{where}: {error}", error.node) from error
         except (StudyError, TypeError) as error:
-            raise StudyError(f"row {number} of the past rounds: {error}") from error
-    return given._replace(interventions=rows, values=values)
+            raise StudyError(f"{where}: {error}") from error
+    return found
 
 
 def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:

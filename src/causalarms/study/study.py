@@ -195,7 +195,7 @@ class Study(Reader):
         is interrupted (Ctrl+C, a kill), the trials written so far are pending: the worker gets them
         first when it asks again. A worker has at most `limits.MAX_PENDING_TRIALS` pending trials.
 
-        `context` are today's values of nodes that are context, {node: value}, where they are known
+        `context` are today's values of nodes that are context, {node: value}, if they are known
         before the trial: what is best may depend on them. Asking warns of an alarm (AlarmWarning)
         that nobody has acknowledged, once.
         """
@@ -294,7 +294,8 @@ class Study(Reader):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         """As `import_rounds` with its `source` and `key`, of `rounds` that were read already."""
-        prepared = prepare_import(checked_rounds(self.settings, rounds), source, key)
+        checked = checked_rounds(self.settings, rounds.interventions, rounds.values)
+        prepared = prepare_import(checked, source, key)
         first = self.write_import(prepared)
         if first is not None:
             with self._lock:
