@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from causalarms.study.records import Before
 
 SHOWN_EDGES = 8
-LIKELY = 0.5  # above it, a change of how a node answers its causes is told
+TOLD_PROBABILITY = 0.5  # above which a change of how a node answers its causes is told
 REASON = click.option("--reason", default="", show_default=False, help="Why, in words.")
 EXECUTED = click.option(
     "--executed",
@@ -267,7 +267,7 @@ def effects(file: StudyPlace, as_json: bool) -> None:
     print_table(["factor", "acts on", "probability"], rows)
     for effect in found:
         for node, chance in effect["free"].items():
-            if chance > LIKELY:
+            if chance > TOLD_PROBABILITY:
                 how = f"changes how {node} answers its causes"
                 how += f" (probability {shown_probability(chance)})"
                 say(f"{effect['factor']} also {how}")

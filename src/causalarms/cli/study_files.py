@@ -407,7 +407,7 @@ def graph(
 
 
 def _said(given: dict[str, Any]) -> dict[str, Any]:
-    """What the options that `create` and `change` share say, as settings; nothing of others."""
+    """The options that `create` and `change` share, as settings; only those that were given."""
     found = {name: given[name] for name in ("max_interventions", "failure_reward", "horizon")}
     if given["policy"] is not None:
         found["policy"], found["policy_settings"] = with_settings(given["policy"])

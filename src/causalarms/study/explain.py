@@ -37,9 +37,9 @@ from causalarms.study.records import (
 from causalarms.study.report import Beliefs, believe
 from causalarms.study.suspects import left_out
 
-TOP = 5
-LATELY = 200  # rounds, with which a trial is compared
-HARDLY = 0.95  # of an uncertainty, from which on it is hardly narrower
+SHOWN_ENTRIES = 5  # of each list
+COMPARED_ROUNDS = 200  # with which a trial is compared
+MIN_NARROWING = 0.95  # of an uncertainty: below this fraction it is said to be narrower
 REASONS = {  # of trials whose policy did not say why
     "explore": "an exploratory setting",
     "exploit": "the best trade-off the policy saw between a high reward and learning more",
@@ -47,7 +47,10 @@ REASONS = {  # of trials whose policy did not say why
 
 
 def explain(ledger: Ledger, number: int, policy: Policy) -> Explanation:
-    """The policy has learned what was known then; values are as corrected since."""
+    """Explain a trial by a policy that has learned what was known when it was asked.
+
+    Values are as corrected since.
+    """
     beliefs = believe(ledger, policy, first=rounds_known(ledger, number))
     return explain_by(beliefs, ledger, number, [out.message for out in left_out(ledger, policy)])
 
@@ -130,7 +133,7 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
         )
         for i, (node, regime) in enumerate(zip(beliefs.settings.nodes, intervention, strict=False))
     ]
-    return sorted(counts, key=lambda c: c.rounds)[:TOP]
+    return sorted(counts, key=lambda c: c.rounds)[:SHOWN_ENTRIES]
 
 
 def _by_model(
@@ -147,7 +150,7 @@ def _by_model(
     wide, narrow = shown_number(before, before), shown_number(after, before)
     narrows = (
         f"would narrow the uncertainty from {wide} to {narrow}"
-        if after < HARDLY * before
+        if after < MIN_NARROWING * before
         else f"would hardly narrow the uncertainty, {wide}"
     )
     text.append(
@@ -199,7 +202,7 @@ def _flow(played: Draws, reward: int) -> FloatArray:
 
 def _usual(beliefs: Beliefs) -> FloatArray:
     """What every node is expected to be in the average of the last rounds, whatever was typed."""
-    rows, often = np.unique(beliefs.regimes[-LATELY:], axis=0, return_counts=True)
+    rows, often = np.unique(beliefs.regimes[-COMPARED_ROUNDS:], axis=0, return_counts=True)
     return np.average(beliefs.known.expected(rows).mean(axis=0), axis=0, weights=often)
 
 
@@ -219,7 +222,7 @@ def _edges(
         weight, carries = found.get((nodes[parent], child), (0.0, 0.0))
         weight += float(weights[parent, child]) if parent < n else adds
         found[nodes[parent], child] = weight, carries + adds * float(flow[child])
-    most = sorted(found.items(), key=lambda edge: -abs(edge[1][1]))[:TOP]
+    most = sorted(found.items(), key=lambda edge: -abs(edge[1][1]))[:SHOWN_ENTRIES]
     return [
         CarryingEdge(parent, nodes[child], named.regime_name(child, int(a[child])), *numbers)
         for (parent, child), numbers in most
@@ -247,7 +250,7 @@ def _mechanisms(
             regime=beliefs.settings.named.regime_name(int(node), int(a[node])),
             share_of_uncertainty=float(before[node] / total),
         )
-        for node in np.argsort(-before, kind="stable")[:TOP]
+        for node in np.argsort(-before, kind="stable")[:SHOWN_ENTRIES]
         if before[node] > 0
     ]
     return found, float(np.sqrt(total)), float(np.sqrt(after.sum()))
@@ -255,7 +258,7 @@ def _mechanisms(
 
 # -- does the model fit? ---------------------------------------------------------------------------
 
-DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
+DOUBTFUL_P_VALUE = 0.001  # those below are called out: many mechanisms are tested at once
 
 
 class _Fitted(NamedTuple):
@@ -336,10 +339,10 @@ def _verdict(check: MechanismCheck) -> str:
 
 def _doubts(check: MechanismCheck) -> list[str]:
     words = []
-    if check.steady_p < DOUBT:
+    if check.steady_p < DOUBTFUL_P_VALUE:
         words.append("it is not the same in all of its rounds: it seems to have changed")
-    if check.linear_p < DOUBT:
+    if check.linear_p < DOUBTFUL_P_VALUE:
         words.append("the effect of its causes looks bent, not linear: predictions may be off")
-    if check.gaussian_p < DOUBT:
+    if check.gaussian_p < DOUBTFUL_P_VALUE:
         words.append("residuals are not Gaussian (outliers, skew): intervals may be too narrow")
     return words

@@ -326,7 +326,7 @@ def _by_name(message: str, settings: Settings) -> str:
 
 
 def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> StudyPolicy:
-    """A learner of settings that are not in a log yet; an error before there is anything to lose.
+    """Build the learner of settings that are not yet in a log, or raise before anything is written.
 
     `changes`: the policy must watch for changes of mechanisms.
     """

@@ -262,7 +262,7 @@ class Reader:
 
     @contextmanager
     def learning(self) -> Iterator[None]:
-        """Have the policy for oneself."""
+        """Keep other threads from using the policy."""
         _ = self._lock  # refused in a forked child, which nobody else's turn ever ends in
         with self._learning:
             yield

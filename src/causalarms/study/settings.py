@@ -177,7 +177,7 @@ class Settings:
 
 @contextmanager
 def refusals(nodes: Sequence[str]) -> Iterator[None]:
-    """What settings with these nodes run into, as StudyError."""
+    """Turn errors of settings with these nodes into StudyError."""
     try:
         yield
     except StudyError:
@@ -192,7 +192,7 @@ def refusals(nodes: Sequence[str]) -> Iterator[None]:
 
 
 def refuse_odd_names(settings: Settings) -> None:
-    """Names that no screen shows, and those that a table takes for columns of factors."""
+    """Refuse names that no screen can show, and names that a table reads as columns of factors."""
     try:
         for node in settings.nodes:
             checked_name("node", node)

@@ -54,7 +54,7 @@ class Cells(NamedTuple):
     def numbers(
         self, names: Sequence[str], wanted: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.float64]:
-        """(n, N), nan where not measured, and in rows that are not wanted."""
+        """(n, N), nan if not measured, and in rows that are not wanted."""
         values = np.full((self.n_rows, len(names)), np.nan)
         rows = np.flatnonzero(wanted).tolist()
         for position, column in enumerate(names):

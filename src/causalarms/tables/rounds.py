@@ -52,7 +52,7 @@ class TableRounds(NamedTuple):
     """What a table says. It shows regimes that were played; a node may have more of them."""
 
     nodes: tuple[str, ...]
-    values: npt.NDArray[np.float64]  # (n, N), nan where not measured
+    values: npt.NDArray[np.float64]  # (n, N), nan if not measured
     regimes: npt.NDArray[np.int64]  # (n, N), from 0
     rows: npt.NDArray[np.int64]  # (n,), the rows of the table, as people count them
     source: str  # how the interventions were given
@@ -268,7 +268,7 @@ def _refuse_others(columns: Columns, known: set[str | None], nodes: Sequence[str
 
 
 def _switches(given: Any, nodes: Sequence[str] | None) -> Cells:
-    """A second table, or an array with a column per node where their names are given."""
+    """A second table, or an array with a column per node if their names are given."""
     if isinstance(given, np.ndarray) and nodes is not None:
         if given.ndim != 2 or given.shape[1] != len(nodes):
             raise DataError(f"interventions must have shape (n, {len(nodes)}), not {given.shape}")
