@@ -39,6 +39,7 @@ MAX_ORDERED_NODES = 20  # whose safest order is found by dynamic programming ove
 MAX_CORE_NODES = 62  # parents in nearly all graphs: bits of a set in one integer
 
 # Studies
+MAX_HORIZON = 10**9  # rounds
 MAX_PENDING_TRIALS = 1000  # of one worker: with 14 nodes, choosing as many takes minutes
 
 # Pictures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,6 +37,7 @@ from causalarms.study.inputs import (
     remarks,
 )
 from causalarms.study.ledger import PENDING
+from causalarms.study.log import now
 from causalarms.study.report import predict
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 
 async def get_study(service: Service, call: Call) -> Answer:
     snapshot = service.snapshot
-    name, now = service.path.stem, _now().isoformat(timespec="seconds")
-    summary = study_summary(name, snapshot, service.views, call.caller, now)
+    at = now().isoformat(timespec="seconds")
+    summary = study_summary(service.path.stem, snapshot, service.views, call.caller, at)
     return Answer(summary, unmarked=("now",))
 
 
@@ -417,13 +418,9 @@ def _is_the_same_result(snapshot: LogSnapshot, number: int, result: records.Resu
     return values == record.values and executed == record.intervention
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _age(at: str) -> float | None:
     try:
         # Clocks of machines differ: an age is never negative.
-        return max(0.0, (_now() - datetime.fromisoformat(at)).total_seconds())
+        return max(0.0, (now() - datetime.fromisoformat(at)).total_seconds())
     except (ValueError, TypeError):
         return None

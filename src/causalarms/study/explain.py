@@ -8,7 +8,7 @@ round would teach.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,9 +71,8 @@ def explain_by(
         words = in_words(settings.named.levels(record.intervention))
         text.append(f"It was executed otherwise: {words}.")
     if record.n_missing:
-        lacking = [
-            node for node, x in zip(settings.nodes, record.values or (), strict=True) if x is None
-        ]
+        told = zip(settings.nodes, record.values or (), strict=True)
+        lacking = [node for node, x in told if x is None]
         text.append(f"Not measured in it: {', '.join(lacking)}.")
     missing = int(np.isnan(beliefs.values).sum())
     if missing:
@@ -83,10 +82,7 @@ def explain_by(
         text.append("Only interventions within the constraints, at their costs, were compared.")
     samples, by_model = _samples(beliefs, bits), dict[str, Any]()
     if beliefs.belief is not None:
-        # Nodes that are not context any more have mechanisms again.
-        given = {n: x for n, x in asked.get("context", {}).items() if n in settings.context}
-        row, usual = np.array([bits], dtype=np.uint8), _usual(beliefs)
-        by_model = _by_model(beliefs.given(given), row, usual, text)
+        by_model = _by_model(beliefs, asked, text)
     else:
         few = samples[0]
         text.append(
@@ -136,11 +132,13 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
     return sorted(counts, key=lambda c: c.rounds)[:SHOWN_ENTRIES]
 
 
-def _by_model(
-    beliefs: Beliefs, a: Interventions, usual: FloatArray, text: list[str]
-) -> dict[str, Any]:
-    """What the beliefs, given the context of the ask, say of it; `usual` as `_usual`."""
-    settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
+def _by_model(beliefs: Beliefs, asked: Mapping[str, Any], text: list[str]) -> dict[str, Any]:
+    """What is believed of the intervention, given what was known of the context at the ask."""
+    settings, usual = beliefs.settings, _usual(beliefs)
+    # Nodes that are not context any more have mechanisms again.
+    context = {n: x for n, x in asked.get("context", {}).items() if n in settings.context}
+    beliefs, a = beliefs.given(context), np.array([asked["intervention"]], dtype=np.uint8)
+    reward, belief = settings.reward_index, beliefs.known
     mean, low, high = (part[0] for part in beliefs.expected(a))
     played = belief.draws.under(a[0])
     weights, flow = played.weights[:, 0].mean(axis=0), _flow(played, reward)

@@ -228,10 +228,8 @@ class Ending(NamedTuple):
     def checked(self, settings: Settings) -> Ending:
         """The ending with plain values, or refused: an invalid event must never reach the log."""
         if self.kind == TOLD:
-            values = as_values(self.values, settings.nodes)
-            executed = (
-                None if self.executed is None else as_intervention(self.executed, settings.named)
-            )
+            values, given = as_values(self.values, settings.nodes), self.executed
+            executed = None if given is None else as_intervention(given, settings.named)
             return Ending(TOLD, self.trial, values, executed)
         if self.kind not in (FAILED, ABANDONED):
             raise StudyError(f"a trial ends told, failed or abandoned, not {shown(self.kind)}")
@@ -250,9 +248,8 @@ class Ending(NamedTuple):
         """Write a result that the study cannot take to FILE-untold.jsonl; say where it is."""
         if self.values is None:
             return ""
-        record: dict[str, Any] = {
-            "trial": self.trial, "values": dict(zip(settings.nodes, self.values, strict=True))
-        }  # fmt: skip
+        told = dict(zip(settings.nodes, self.values, strict=True))
+        record: dict[str, Any] = {"trial": self.trial, "values": told}
         if self.executed is not None:
             record["executed"] = settings.named.levels(self.executed)
         result = json.dumps(record, ensure_ascii=False)
@@ -273,9 +270,8 @@ class Ending(NamedTuple):
 
 def deviation(record: Record, executed: list[int] | None) -> dict[str, Any]:
     """What an event says of what was executed: nothing if that is known already."""
-    return (
-        {} if executed is None or tuple(executed) == record.intervention else {"executed": executed}
-    )
+    known = executed is None or tuple(executed) == record.intervention
+    return {} if known else {"executed": executed}
 
 
 class Import(NamedTuple):

@@ -42,7 +42,6 @@ KEEP_AFTER_ROUNDS = 500
 DRAWS_OF_A_REASON = 100  # enough to rank spreads; below a millisecond
 MAX_REMEMBERED = 100  # settings whose policy's traits are known
 
-
 DEFAULT_POLICY = "posterior"
 LARGEST_FLOAT = sys.float_info.max
 NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -39,7 +39,7 @@ from causalarms.study.inputs import (
     warn_the_caller,
 )
 from causalarms.study.learner import can_shift, chosen_policy, refuse_what_cannot_run
-from causalarms.study.ledger import Record, TrialRequest
+from causalarms.study.ledger import TrialRequest
 from causalarms.study.log import Clock, already_done, as_text, key_entry, now
 from causalarms.study.reader import Reader, trial_number
 from causalarms.study.records import Alarm, Trial
@@ -219,7 +219,7 @@ class Study(Reader):
 
     def trials_of(self, wanted: TrialRequest) -> list[Trial]:
         """What the worker in `wanted` was given by `ask_turn` so far."""
-        return [self._trial(record) for record in wanted.found.values()]
+        return [self._ledger.as_trial(record) for record in wanted.found.values()]
 
     def tell(self, trial: Trial | int, values: Any, executed: Any = None) -> list[str]:
         """The result of a pending `trial` (or its number); what to know of it, warned of as well.
@@ -399,9 +399,8 @@ class Study(Reader):
         if type(alarm) is not int or not 0 <= alarm < count:
             words = f"there is no alarm {shown(alarm)}; there are {count}"
             raise UnknownAlarmError(words, alarm)
-        self._write(
-            log.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
-        )
+        text = as_text(note, "the note", empty=True)
+        self._write(log.ACKNOWLEDGED, {"alarm": alarm, "note": text})
 
     def _ask(self, requests: Sequence[TrialRequest]) -> list[list[Trial]]:
         while not self.ask_turn(requests):
@@ -483,19 +482,6 @@ class Study(Reader):
     def _write(self, kind: str, data: dict[str, Any]) -> None:
         with self._lock, self._log.writing():
             self._log.write(kind, data)
-
-    def _trial(self, record: Record) -> Trial:
-        return Trial(
-            record.number,
-            dict(zip(self.settings.named.system_nodes, record.intervention, strict=True)),
-            record.worker,
-            str(record.asked["reason"]),
-            record.asked.get("mean"),
-            self.settings.named.levels(record.intervention),
-            self.settings.named.switched(record.intervention),
-            str(record.asked.get("why", "")),
-            self._ledger.before(record),
-        )
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
         warn_the_caller(message, kind)
