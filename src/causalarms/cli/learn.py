@@ -50,7 +50,7 @@ from causalarms.registry import part_of
 from causalarms.sem.factor import UNKNOWN
 from causalarms.sem.factors import PREFIX
 from causalarms.sem.regimes import Counts, as_interventions, topological_order
-from causalarms.study.suspects import far_from
+from causalarms.study.far_values import far_from
 from causalarms.tables.rounds import TableRounds, rounds_of
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from causalarms.service import records
 from causalarms.study import Study, report
 from causalarms.study.effects import effects, reward_effects, with_roots
 from causalarms.study.explain import model_checks
+from causalarms.study.far_values import WINDOW, far_values
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs
 from causalarms.study.settings import Settings
-from causalarms.study.suspects import WINDOW, far_values
 
 if TYPE_CHECKING:
     from causalarms.service.live import LogSnapshot

@@ -22,6 +22,7 @@ from causalarms.policies.base import Policy
 from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import LIKELY
 from causalarms.sem.factors import NamedFactors
+from causalarms.study.far_values import left_out
 from causalarms.study.ledger import Ledger
 from causalarms.study.records import (
     CarryingEdge,
@@ -35,7 +36,6 @@ from causalarms.study.records import (
     in_words,
 )
 from causalarms.study.report import Beliefs, believe
-from causalarms.study.suspects import left_out
 
 SHOWN_ENTRIES = 5  # of each list
 COMPARED_ROUNDS = 200  # with which a trial is compared

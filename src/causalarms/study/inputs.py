@@ -31,12 +31,12 @@ from causalarms.errors import (
 from causalarms.sem.factor import ON
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import why_no_regime
+from causalarms.study.far_values import far_values, in_words
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import ABANDONED, FAILED, TOLD, as_text, canonical_rows, key_entry
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
-from causalarms.study.suspects import far_values, in_words
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import rounds_of
 

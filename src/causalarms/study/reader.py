@@ -15,6 +15,7 @@ from causalarms.policies.stopping import StopRule
 from causalarms.study import cache, exchange, repair, report
 from causalarms.study.effects import effects
 from causalarms.study.explain import explain, rounds_known
+from causalarms.study.far_values import far_values, left_out, suspects
 from causalarms.study.inputs import as_context, as_intervention, as_interventions
 from causalarms.study.learner import StudyPolicy, policy_of, watches
 from causalarms.study.ledger import Ledger
@@ -22,7 +23,6 @@ from causalarms.study.log import Clock, Log, now
 from causalarms.study.records import Alarm, Best, SuspectValue, Trial
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
-from causalarms.study.suspects import far_values, left_out, suspects
 
 
 class Snapshot(NamedTuple):
@@ -216,7 +216,7 @@ class Reader:
         return [alarm.as_dict() for alarm in self.alarm_records(new=True)]
 
     def alarm_records(self, *, new: bool = False) -> list[Alarm]:
-        """As `alarms`, or `new_alarms`, but as records."""
+        """The `alarms` as records; if `new`, those of `new_alarms`."""
         if new and not watches(self.settings):
             return []
         return [alarm for alarm in self._all_alarms() if not (new and alarm.acknowledged)]

@@ -27,6 +27,7 @@ from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
 from causalarms.study.effects import graph_with_roots, remarks, reward_effects, with_level
+from causalarms.study.far_values import far_values
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import (
@@ -39,7 +40,6 @@ from causalarms.study.records import (
     TakenBack,
 )
 from causalarms.study.settings import Settings
-from causalarms.study.suspects import far_values
 from causalarms.tables.read import PlainTable
 from causalarms.tables.write import column_of
 
