@@ -210,7 +210,7 @@ def main_far() -> None:
     parser.add_argument("--factor", type=float, default=far_values.FAR_SPREADS)
     options = parser.parse_args()
     far_values.FAR_SPREADS = options.factor
-    print(f"factor {far_values.FAR_SPREADS:g}: warnings per 1000 values, % of errors found", *ERRORS)
+    print(f"factor {options.factor:g}: warnings per 1000 values, % of errors found", *ERRORS)
     for kind in ("Gaussian", "Student t, 3 degrees", "mean changes", "csl-ucb plays"):
         for n_nodes in (5, 10):
             systems = [values_of(kind, n_nodes, seed) for seed in range(options.systems)]

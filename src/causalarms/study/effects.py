@@ -37,7 +37,7 @@ MIN_ROUNDS_OF_QUESTION = 20  # before it is asked whether a node is context
 
 
 def graph_with_roots(
-    belief: Belief, settings: Settings, intervention: Sequence[int] | None = None
+    rooted: Rooted, settings: Settings, intervention: Sequence[int] | None = None
 ) -> Graph:
     """The likely edges; factors that shift nodes are roots.
 
@@ -45,10 +45,8 @@ def graph_with_roots(
     `intervention` the graph has one regime, the mechanisms in force under it, and the weight of a
     root is what its level adds.
     """
-    named = settings.named
-    roots, regimes, parts = with_roots(belief, named, intervention)
-    names = named.root_names
-    graph = likely_graph(roots, (*named.nodes, *names), regimes, parts)
+    named, names = settings.named, settings.named.root_names
+    graph = likely_graph(rooted.belief, (*named.nodes, *names), rooted.regimes, rooted.parts)
     setting = () if intervention is None else (setting_name(named, intervention),)
     return replace(graph, regime_names=setting, factors=tuple(names), context=settings.context)
 
@@ -164,7 +162,7 @@ def _free_effects(
     for root, (at, column) in enumerate(zip(named.shifting, named.roots, strict=True)):
         free = belief.draws.by[:, :n] == column
         level = len(named.factors[at].levels) - 1 if levels is None else levels[at]
-        rows = named.numbers.interventions([base, with_level(base, at, level)])
+        rows = named.numbers.interventions([base, at_level(base, at, level)])
         for node in np.flatnonzero(free.any(axis=0)).tolist():
             d = np.flatnonzero(free[:, node])
             added = _direct(belief, rows.astype(np.uint8), node, n)[d, 0]
@@ -172,7 +170,7 @@ def _free_effects(
     return found
 
 
-def with_level(levels: Sequence[int], at: int, level: int) -> list[int]:
+def at_level(levels: Sequence[int], at: int, level: int) -> list[int]:
     """The same levels, but this one of the factor `at`."""
     return [*levels[:at], level, *levels[at + 1 :]]
 
@@ -187,7 +185,7 @@ def effects(beliefs: Beliefs) -> list[Effect]:
     rows, places = [first], list[tuple[int, int]]()
     for at, factor in enumerate(named.factors):
         for level in range(1, len(factor.levels)):
-            rows.append(with_level(first, at, level))
+            rows.append(at_level(first, at, level))
             places.append((at, level))
     interventions = named.numbers.interventions(rows).astype(np.uint8)
     reward = beliefs.settings.reward_index

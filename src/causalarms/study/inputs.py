@@ -144,10 +144,7 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
 
 
 def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:
-    """The regimes of several interventions.
-
-    One may be given without a list; None: all factors at their first level.
-    """
+    """The regimes of several interventions, or of one; None: all factors at their first level."""
     if given is None:
         given = [[]]
     elif isinstance(given, str | bytes) or not isinstance(given, Sequence | Mapping | np.ndarray):
@@ -174,8 +171,7 @@ def _turned_on(name: str, named: NamedFactors) -> Any:
 def _from_regimes(given: Sequence[Any], named: NamedFactors) -> list[int]:
     for node, count, value in zip(named.system_nodes, named.regimes.tolist(), given, strict=True):
         if not isinstance(value, int | float | np.number | np.bool_) or value not in range(count):
-            why = why_no_regime(count)
-            raise StudyError(f"node {shown(node)}: regime {shown(value)} {why}")
+            raise StudyError(f"node {shown(node)}: regime {shown(value)} {why_no_regime(count)}")
     regimes = [int(value) for value in given]
     named.levels(regimes)  # refuses what no levels give
     return regimes

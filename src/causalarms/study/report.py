@@ -26,7 +26,7 @@ from causalarms.policies.base import Policy
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
-from causalarms.study.effects import graph_with_roots, remarks, reward_effects, with_level
+from causalarms.study.effects import at_level, graph_with_roots, remarks, reward_effects, with_roots
 from causalarms.study.far_values import far_values
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
@@ -139,7 +139,8 @@ def graph(beliefs: Beliefs, intervention: Sequence[int] | None = None) -> Graph:
 
     With an `intervention` the graph has one regime: the mechanisms in force under it.
     """
-    found = graph_with_roots(beliefs.known, beliefs.settings, intervention)
+    rooted = with_roots(beliefs.known, beliefs.settings.named, intervention)
+    found = graph_with_roots(rooted, beliefs.settings, intervention)
     effects = reward_effects(beliefs, found, found.weights)
     return replace(found, measures=found.measures | {"reward_effect": effects})
 
@@ -276,7 +277,7 @@ def _taken_back(beliefs: Beliefs, belief: Belief, best: Intervention) -> list[Ta
     levels = named.numbers_of(best.tolist())
     assert levels is not None
     moved = [at for at, level in enumerate(levels) if level]
-    without = [with_level(levels, at, 0) for at in moved]
+    without = [at_level(levels, at, 0) for at in moved]
     rows = named.numbers.interventions([levels, *without]).astype(np.uint8)
     worth = beliefs.allowed.worth(rows).as_likely_to_fail(0)
     net = worth.net(belief.rewards(rows, settings.reward_index))
