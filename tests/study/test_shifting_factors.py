@@ -255,6 +255,14 @@ def test_an_explanation_knows_the_context_of_the_ask(played_by_the_weather: Stud
     assert told["expected"]["mean"] == pytest.approx(trial.predicted, abs=0.5)
 
 
+def test_a_trial_is_explained_if_its_context_is_none_any_more() -> None:
+    study = made(context=["weather"])
+    play(study, 6)
+    trial = study.ask(context={"weather": 955.0})
+    study.change_settings(context=[])
+    assert "runner_up" in study.explain(trial)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

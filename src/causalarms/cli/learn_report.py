@@ -17,7 +17,7 @@ from causalarms.posterior.estimator import GraphPosterior
 from causalarms.tables.rounds import TableRounds
 
 BAD_FIT_P_VALUE = 1e-3  # below this a mechanism is called a bad fit
-DOUBTFUL_PROBABILITIES = 0.1, 0.9  # of edges that are told apart, and of those told as likely
+DOUBTFUL_PROBABILITIES = 0.1, 0.9  # edges between them are told apart from the likely ones
 
 
 def graph_record(
