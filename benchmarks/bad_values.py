@@ -27,8 +27,8 @@ from causalarms.rng import stream
 from causalarms.search.worth import Worth
 from causalarms.sem.regimes import existing
 from causalarms.sem.rewards import all_interventions
-from causalarms.study import suspects
-from causalarms.study.suspects import WINDOW, far_from
+from causalarms.study import far_values
+from causalarms.study.far_values import WINDOW, far_from
 from shared import ratio_interval, run_part, table
 
 KEPT, LEFT_OUT = "kept", "left out"
@@ -183,7 +183,7 @@ def warned(values: FloatArray) -> int:
     return sum(
         far_from(values[t, i], earlier(values[:t, i])) is not None
         for i in range(values.shape[1])
-        for t in range(suspects.MIN_OTHERS, len(values))
+        for t in range(far_values.MIN_OTHERS, len(values))
     )
 
 
@@ -207,10 +207,10 @@ def main_far() -> None:
         description=main_far.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--systems", type=int, default=10)
-    parser.add_argument("--factor", type=float, default=suspects.FAR_SPREADS)
+    parser.add_argument("--factor", type=float, default=far_values.FAR_SPREADS)
     options = parser.parse_args()
-    suspects.FAR_SPREADS = options.factor
-    print(f"factor {suspects.FAR_SPREADS:g}: warnings per 1000 values, % of errors found", *ERRORS)
+    far_values.FAR_SPREADS = options.factor
+    print(f"factor {options.factor:g}: warnings per 1000 values, % of errors found", *ERRORS)
     for kind in ("Gaussian", "Student t, 3 degrees", "mean changes", "csl-ucb plays"):
         for n_nodes in (5, 10):
             systems = [values_of(kind, n_nodes, seed) for seed in range(options.systems)]

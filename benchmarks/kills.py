@@ -135,10 +135,11 @@ def run(kills: int, workers: int, method: str, seed: int, folder: Path) -> dict[
 def check(path: Path, acknowledged: list[int], workers: int) -> dict[str, Any]:
     """Compare what is in the file with what was acknowledged and with an uninterrupted run."""
     with Study.open(path) as study:
-        trials = study.ledger().trials
+        ledger = study.ledger()
+        trials = ledger.trials
         told = {r.number for r in trials if r.state == "told"}
         wrong = sum(
-            list(r.values or ()) != result(study._trial(r)) for r in trials if r.state == "told"
+            list(r.values or ()) != result(ledger.as_trial(r)) for r in trials if r.state == "told"
         )
         verdict = study.verify(replay=True)
         following = study.ask(worker="worker 0")

@@ -86,6 +86,21 @@ def test_wrong_values(file: Path, values: tuple[str, ...], code: int, message: s
 
 
 @pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        ("-", 2, "'-' is not of the form node=value"),
+        ("feed=wet", 1, "context 'feed' is 'wet', not a number"),
+    ],
+)
+def test_wrong_context(
+    file: Path, given: str, code: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in ("ask", "best", "predict"):
+        outcome = with_input(monkeypatch, '{"feed": 1}', command, file, "--context", given)
+        assert (outcome.code, message in outcome.err) == (code, True)
+
+
+@pytest.mark.parametrize(
     "text",
     ["", "[1]", '{"feed": 1', '{"feed": 1, "feed": 2}', "[" * 100_000, '{"feed": NaN}', "\x00"],
 )

@@ -204,7 +204,7 @@ def test_refusals_are_problems(
 def test_wrong_past_rounds_are_named_by_row(shared: Served, wrong: dict[str, Any]) -> None:
     body = {"rounds": [{"values": VALUES}, wrong]}
     answer = shared("POST", "rounds", body, key="k")
-    assert (answer.status, answer.json["detail"][:6]) == (422, "row 2:")
+    assert (answer.status, answer.json["detail"][:6]) == (422, "row 2 ")
 
 
 def test_what_nobody_expected_is_a_problem_too(

@@ -19,7 +19,7 @@ from causalarms.service.views import (
     rewards_view,
 )
 from causalarms.study import Study
-from causalarms.study.suspects import far_values
+from causalarms.study.far_values import far_values
 
 SEM = random_sem(4, seed=3)
 

@@ -16,8 +16,8 @@ from causalarms import Study
 from causalarms.cli.main import study as command
 from causalarms.errors import CausalArmsWarning, FarValueWarning
 from causalarms.service.report import page
+from causalarms.study.far_values import MIN_NEIGHBOURS, MIN_OTHERS, WINDOW, far_from, far_values
 from causalarms.study.ledger import Record
-from causalarms.study.suspects import MIN_NEIGHBOURS, MIN_OTHERS, WINDOW, far_from, far_values
 
 OTHERS = np.random.default_rng(0).normal(10.0, 1.0, 40)
 

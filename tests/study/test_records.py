@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from causalarms.study import Trial
+from causalarms.study.far_values import NOT_SEEN, Seen, suspect
 from causalarms.study.records import Best, Interval, MissingValues, Prediction, StudyRecord
-from causalarms.study.suspects import NOT_SEEN, Seen, suspect
 
 RECORDS: list[StudyRecord] = [
     Trial(3, {"heat": 1}, "main", "explore", None, {"heat": "on"}, ["heat"], "new", None),

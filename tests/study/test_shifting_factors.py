@@ -223,6 +223,46 @@ def test_context_at_ask_is_kept_in_the_log() -> None:
     assert asked["context"] == {"weather": 955.0}
 
 
+@pytest.fixture(scope="module")
+def played_by_the_weather() -> Study:
+    """Which kind is better depends on the weather, and that is known at every ask."""
+    kind = {"levels": ["x", "z"], "acts_on": ["yield"], "effect": "free"}
+    study = made(context=["weather"], factors={"kind": kind, "load": FACTORS["load"]})
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        weather = 950 + 10 * rng.normal()
+        trial = study.ask(context={"weather": weather})
+        values = measured(trial.levels, rng)
+        slope = -0.4 if trial.levels["kind"] == "z" else 0.2
+        reward = 0.1 * values["heat"] + slope * (weather - 950) + rng.normal()
+        study.tell(trial, values | {"weather": weather, "yield": reward})
+    return study
+
+
+def test_a_study_asked_with_context_is_not_damaged(played_by_the_weather: Study) -> None:
+    verdict = played_by_the_weather.verify(replay=True)
+    assert verdict.ok, verdict.message
+
+
+def test_an_explanation_knows_the_context_of_the_ask(played_by_the_weather: Study) -> None:
+    study, today = played_by_the_weather, {"weather": 955.0}
+    trial = study.ask(context=today)
+    told = study.explain(trial)
+    settings = [trial.levels, told["runner_up"]["levels"]]
+    asked, other = (found["expected"]["yield"] for found in study.predict(settings, context=today))
+    assert told["expected"] == asked
+    assert told["runner_up"]["mean"] == other["mean"]
+    assert told["expected"]["mean"] == pytest.approx(trial.predicted, abs=0.5)
+
+
+def test_a_trial_is_explained_if_its_context_is_none_any_more() -> None:
+    study = made(context=["weather"])
+    play(study, 6)
+    trial = study.ask(context={"weather": 955.0})
+    study.change_settings(context=[])
+    assert "runner_up" in study.explain(trial)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

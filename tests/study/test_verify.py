@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from study_rounds import SETTINGS, play
@@ -159,9 +160,9 @@ def test_suggestions_before_a_recovery_are_not_compared_and_that_is_said(
     compared: list[int] = []
     choose = StudyPolicy.choose
 
-    def counted(self: StudyPolicy, trial: int, pending: object) -> object:
+    def counted(self: StudyPolicy, trial: int, *given: Any) -> object:
         compared.append(trial)
-        return choose(self, trial, pending)  # type: ignore[arg-type]
+        return choose(self, trial, *given)
 
     with Study.open(tmp_path / "saved.db") as saved:
         play(saved, 2)

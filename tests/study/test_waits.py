@@ -22,8 +22,8 @@ from causalarms import Study
 from causalarms.errors import StudyError
 from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.policies.base import Policy, Suggestion
+from causalarms.study import far_values as far
 from causalarms.study import study as study_module
-from causalarms.study import suspects as far
 from causalarms.study.learner import StudyPolicy
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import Event, canonical, canonical_rows, encode

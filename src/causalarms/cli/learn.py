@@ -50,7 +50,7 @@ from causalarms.registry import part_of
 from causalarms.sem.factor import UNKNOWN
 from causalarms.sem.factors import PREFIX
 from causalarms.sem.regimes import Counts, as_interventions, topological_order
-from causalarms.study.suspects import far_from
+from causalarms.study.far_values import far_from
 from causalarms.tables.rounds import TableRounds, rounds_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
-FARTHEST = 3  # values of a node, which are looked at for typing errors
+MAX_FAR_VALUES = 3  # of a node, which are looked at for typing errors
 # The paper's CSL and CSL-nw, and CSL with one order for all regimes, which is ours.
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
@@ -371,7 +371,7 @@ def _warn_of_never_switched(rounds: Rounds, counts: Counts) -> None:
 def _warn_of_far_values(rounds: Rounds) -> None:
     """One value of 1000 among values of ten makes edges that do not exist."""
     for node, column in zip(rounds.nodes, rounds.values.T, strict=True):
-        for at in np.argsort(-np.abs(column - np.median(column)))[:FARTHEST].tolist():
+        for at in np.argsort(-np.abs(column - np.median(column)))[:MAX_FAR_VALUES].tolist():
             seen = far_from(float(column[at]), np.delete(column, at))
             if seen is not None:
                 warnings.warn(

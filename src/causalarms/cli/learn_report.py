@@ -17,7 +17,7 @@ from causalarms.posterior.estimator import GraphPosterior
 from causalarms.tables.rounds import TableRounds
 
 BAD_FIT_P_VALUE = 1e-3  # below this a mechanism is called a bad fit
-DOUBTFUL = 0.1, 0.9  # an edge is told apart from this probability on, and as likely from the other
+DOUBTFUL_PROBABILITIES = 0.1, 0.9  # edges between them are told apart from the likely ones
 
 
 def graph_record(
@@ -77,7 +77,7 @@ def print_record(
         + [shown_number(e[name]) if name == "score" else shown_probability(e[name])
            for name in measures]
         for e in record["edges"]
-        if e.get("probability", 1.0) >= DOUBTFUL[1]
+        if e.get("probability", 1.0) >= DOUBTFUL_PROBABILITIES[1]
     ]  # fmt: skip
     print_table(["regime", "edge", "weight", *measures], rows)
     if isinstance(learner, GraphPosterior):
@@ -145,7 +145,7 @@ def posterior_record(learner: Any) -> dict[str, Any]:
 def _print_doubtful(learner: GraphPosterior) -> None:
     """Edges of which the data do not say whether they exist, the likelier first."""
     probability, has = learner.edge_probability_, learner.adjacency_
-    low, high = DOUBTFUL
+    low, high = DOUBTFUL_PROBABILITIES
     doubtful = learner.known_[:, None, :] & (probability < high) & (has | (probability >= low))
     rows = [
         [

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from causalarms.cli.study_options import (
+    WORKER,
     StudyPlace,
     levels,
     new_alarms,
+    numbers,
     open_study,
     pairs_or_json,
     say_alarms,
@@ -24,10 +26,10 @@ from causalarms.files import shown_number, shown_probability
 if TYPE_CHECKING:
     from causalarms.study import Study, Trial
     from causalarms.study.ledger import Ledger, Record
-    from causalarms.study.records import Before
 
 SHOWN_EDGES = 8
-LIKELY = 0.5  # above it, a change of how a node answers its causes is told
+OF_PENDING = ("trial", "worker", "switch", "levels", "before")  # what --json shows of a trial
+TOLD_PROBABILITY = 0.5  # above which a change of how a node answers its causes is told
 REASON = click.option("--reason", default="", show_default=False, help="Why, in words.")
 EXECUTED = click.option(
     "--executed",
@@ -48,7 +50,7 @@ CONTEXT = click.option(
 @click.option(
     "-n", "count", type=click.IntRange(1, 1000), default=1, help="Number of trials to ask for."
 )
-@click.option("--worker", help="Name of the worker (default: main).")
+@WORKER
 @CONTEXT
 def ask(
     file: StudyPlace, count: int, worker: str | None, context: tuple[str, ...], as_json: bool
@@ -69,7 +71,7 @@ def ask(
 
 
 def _today(context: tuple[str, ...]) -> dict[str, Any] | None:
-    return pairs_or_json(context) if context else None
+    return numbers("context", "node=value", context) if context else None
 
 
 @study_command
@@ -162,7 +164,8 @@ def show(file: StudyPlace, as_json: bool) -> None:
     with open_study(file, read_only=True) as study:
         record = summary(study)
     if as_json:
-        print_json(record)
+        pending = [trial.as_dict() for trial in record["pending"]]
+        print_json(record | {"pending": [{n: trial[n] for n in OF_PENDING} for trial in pending]})
     else:
         _print_screen(record)
 
@@ -267,7 +270,7 @@ def effects(file: StudyPlace, as_json: bool) -> None:
     print_table(["factor", "acts on", "probability"], rows)
     for effect in found:
         for node, chance in effect["free"].items():
-            if chance > LIKELY:
+            if chance > TOLD_PROBABILITY:
                 how = f"changes how {node} answers its causes"
                 how += f" (probability {shown_probability(chance)})"
                 say(f"{effect['factor']} also {how}")
@@ -312,6 +315,8 @@ def alarms(file: StudyPlace, as_json: bool) -> None:
 @click.argument("trial", type=int)
 def explain(file: StudyPlace, trial: int, as_json: bool) -> None:
     """Say why a TRIAL was suggested."""
+    from causalarms.study.records import in_words
+
     with open_study(file, read_only=True) as study:
         found, ledger = study.explain(trial), study.ledger()
     if as_json:
@@ -377,14 +382,11 @@ def _done(
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """Everything the screen shows, as plain values."""
+    """Everything the screen shows."""
     from causalarms.study.report import edges as edges_of
     from causalarms.study.report import missing_values
 
     ledger, settings = study.ledger(), study.settings
-    states: dict[str, int] = {}
-    for record in ledger.trials:
-        states[record.state] = states.get(record.state, 0) + 1
     try:
         best = study.best()
     except StudyError:
@@ -402,24 +404,15 @@ def summary(study: Study) -> dict[str, Any]:
         "factors": settings.named.as_list(),
         "context": list(settings.context),
         "policy": settings.policy,
-        "trials": states,
+        "trials": ledger.counts(),
         "rewards": [reward for reward in rewards if reward is not None],
         "missing": missing_values(ledger),
         "best": best,
         "edges": edges,
-        "alarms": study.alarms(),
+        "alarms": study.alarm_records(),
         "watches": study.watches,
         "weighs_graphs": study.weighs_graphs,
-        "pending": [
-            {
-                "trial": n,
-                "worker": ledger.trials[n].worker,
-                "switch": settings.named.switched(ledger.trials[n].intervention),
-                "levels": settings.named.levels(ledger.trials[n].intervention),
-                "before": ledger.before(ledger.trials[n]),
-            }
-            for n in ledger.pending
-        ],
+        "pending": [ledger.as_trial(ledger.trials[n]) for n in ledger.pending],
         "problem": study.problem,
         "far_values": study.far_values(),
         "left_out": study.left_out(),
@@ -464,20 +457,14 @@ def _print_screen(record: dict[str, Any]) -> None:
     for out in record["left_out"]:
         say(f"left out {out.message}")
     for trial in record["pending"]:
-        follows = trial["trial"], trial["worker"]
-        words = in_words(trial["levels"], trial["before"], follows)
-        say(f"pending trial {trial['trial']} of {trial['worker']}: {words}")
+        say(f"pending trial {trial.number} of {trial.worker}: {trial.words}")
     if record["problem"]:
         say(f"problem {record['problem']}")
 
 
-def in_words(levels: dict[str, Any], before: Before | None, follows: tuple[int, str]) -> str:
+def _executed(record: Record, ledger: Ledger) -> str:
     from causalarms.study.records import in_words
 
-    return in_words(levels, before, follows)
-
-
-def _executed(record: Record, ledger: Ledger) -> str:
     levels, before = ledger.settings.named.levels, ledger.before(record)
     executed, asked = (
         in_words(levels(row), before, (record.number, record.worker))

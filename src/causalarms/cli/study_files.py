@@ -28,16 +28,18 @@ from causalarms.cli.study_options import (
     INTERVENABLE,
     POLICY,
     REQUIRE,
+    WORKER,
     Address,
     StudyPlace,
     factors,
     file_of,
     inputs_of,
     levels,
+    numbers,
     open_study,
-    pairs_or_json,
     study_command,
     with_set_levels,
+    worker_of,
 )
 from causalarms.cli.terminal import (
     collected_warnings,
@@ -323,10 +325,15 @@ def backup(file: StudyPlace, copy: Path, as_json: bool) -> None:
     "--sem", "system", type=PATH, required=True, help="The system, as LinearSEM.save wrote it."
 )
 @click.option("--rounds", type=click.IntRange(min=1), default=200, help="Number of rounds to play.")
-@click.option("--worker", default="main", help="Name of the worker.")
+@WORKER
 @click.option("--noise-seed", type=SEED, default=0, help="Seed of the results.")
 def simulate_on(
-    file: StudyPlace, system: Path, rounds: int, worker: str, noise_seed: int, as_json: bool
+    file: StudyPlace,
+    system: Path,
+    rounds: int,
+    worker: str | None,
+    noise_seed: int,
+    as_json: bool,
 ) -> None:
     """Ask and tell, with the results of a known system, for teaching and testing."""
     import numpy as np
@@ -340,8 +347,9 @@ def simulate_on(
             raise StudyError(
                 f"the system has nodes {', '.join(sem.nodes)}, the study {', '.join(study.nodes)}"
             )
+        player = worker_of(study, file, worker)
         for _ in range(rounds):
-            trial = study.ask(worker=worker)
+            trial = study.ask(worker=player)
             a = np.array([list(trial.intervention.values())], dtype=np.uint8)
             # A stream per trial: the same results if the command is interrupted and run again.
             study.tell(trial, sem.sample(a, stream(noise_seed, "noise", trial.number))[0])
@@ -407,7 +415,7 @@ def graph(
 
 
 def _said(given: dict[str, Any]) -> dict[str, Any]:
-    """What the options that `create` and `change` share say, as settings; nothing of others."""
+    """The options that `create` and `change` share, as settings; only those that were given."""
     found = {name: given[name] for name in ("max_interventions", "failure_reward", "horizon")}
     if given["policy"] is not None:
         found["policy"], found["policy_settings"] = with_settings(given["policy"])
@@ -429,7 +437,7 @@ def _forbidden(given: tuple[str, ...]) -> list[Any]:
 def _costs(given: tuple[str, ...]) -> dict[str, Any]:
     """`FACTOR=COST` or `FACTOR:LEVEL=COST`."""
     found: dict[str, Any] = {}
-    for name, cost in (pairs_or_json(given) if given else {}).items():
+    for name, cost in numbers("the cost of", "factor=cost or factor:level=cost", given).items():
         factor, colon, level = name.partition(":")
         if not colon:
             found[name] = cost

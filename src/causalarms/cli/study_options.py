@@ -25,6 +25,7 @@ from causalarms.limits import STANDARD_INPUT_BYTES
 
 if TYPE_CHECKING:
     from causalarms.study import Study
+    from causalarms.study.records import Alarm
 
 TOKEN = "CAUSALARMS_TOKEN"  # in the environment: arguments of commands are seen by all users
 
@@ -63,6 +64,10 @@ COST = click.option(
     multiple=True,
     metavar="FACTOR[:LEVEL]=COST",
     help="Cost of a level, or of any level but the first, in units of the reward; may be repeated.",
+)
+WORKER = click.option(
+    "--worker",
+    help="Name of the worker  [default: main, or over the network the name of the token]",
 )
 FAILURE_REWARD = click.option(
     "--failure-reward",
@@ -158,26 +163,33 @@ def inputs_of(place: StudyPlace) -> list[Path]:
 
 
 def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """`node=value ...` from the command line, or `-` for a JSON object on standard input."""
+    """A result: `node=value ...`, or `-` for a JSON object on standard input."""
     if pairs == ("-",):
         return json_object(_standard_input())
     if not pairs:
         raise click.UsageError("give node=value for every node, or - and JSON on standard input")
-    return _once("node", map(_pair, pairs))
+    return numbers("node", "node=value", pairs)
 
 
-def _pair(text: str) -> tuple[str, float | None]:
-    """`node=value`; nothing or `null` is a value that was not measured."""
-    # From the right: the name of a node may hold "=", a number does not.
-    name, equals, value = text.rpartition("=")
-    if not equals or not name:
-        raise click.UsageError(f"{text!r} is not of the form node=value")
-    if value.strip() in ("", "null"):
-        return name, None
-    try:
-        return name, float(value)
-    except ValueError:
-        raise StudyError(f"node {name!r} is {value!r}, not a number") from None
+def numbers(kind: str, form: str, pairs: Iterable[str]) -> dict[str, Any]:
+    """Numbers by name; nothing or `null` is one that is not known.
+
+    The `kind` of thing that has the number and the `form` of a pair are for messages.
+    """
+
+    def parsed(text: str) -> tuple[str, float | None]:
+        # From the right: the name of a node may hold "=", a number does not.
+        name, equals, value = text.rpartition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{text!r} is not of the form {form}")
+        if value.strip() in ("", "null"):
+            return name, None
+        try:
+            return name, float(value)
+        except ValueError:
+            raise StudyError(f"{kind} {name!r} is {value!r}, not a number") from None
+
+    return _once(kind, map(parsed, pairs))
 
 
 def _standard_input() -> str:
@@ -203,18 +215,16 @@ def json_object(text: str) -> dict[str, Any]:
     return record
 
 
-def new_alarms(study: Study) -> list[dict[str, Any]]:
+def new_alarms(study: Study) -> list[Alarm]:
     """Alarms that nobody has acknowledged; none if they cannot be known: what was done is done."""
     try:
-        return study.new_alarms()
+        return study.alarm_records(new=True)
     except StudyError:
         return []
 
 
-def say_alarms(found: Iterable[dict[str, Any]]) -> None:
-    from causalarms.study.records import Alarm
-
-    for alarm in (Alarm(**given) for given in found):
+def say_alarms(found: Iterable[Alarm]) -> None:
+    for alarm in found:
         if alarm.acknowledged:
             say(f"alarm {alarm.alarm}: {alarm.text} (acknowledged)")
         else:

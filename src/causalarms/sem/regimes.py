@@ -275,12 +275,14 @@ def as_interventions(
     if not right.all():
         row, node = np.argwhere(~right)[0]
         raise DataError(
-            f"row {row} of node {nodes[node]!r}: regime {array[row, node]} {_why(known.key[node])}"
+            f"row {row} of node {nodes[node]!r}: regime {array[row, node]} "
+            f"{why_no_regime(known.key[node])}"
         )
     return np.ascontiguousarray(array, dtype=np.uint8)
 
 
-def _why(n_regimes: int) -> str:
+def why_no_regime(n_regimes: int) -> str:
+    """What to say of something that is no regime of a node with so many."""
     if n_regimes == MAX_REGIMES:
         return f"is not an integer from 0 (natural) to {MAX_REGIMES - 1}"
     if n_regimes == 1:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from causalarms.errors import ClosedTrialError, NodeValueError, StudyError
-from causalarms.sem.factor import Level
+from causalarms.errors import ClosedTrialError
 from causalarms.service import records
 from causalarms.service.live import EventStream, LogSnapshot, while_connected
 from causalarms.service.request import Answer, Call, RefusedError, refuse_token
@@ -30,16 +29,16 @@ from causalarms.study import Study, log
 from causalarms.study.inputs import (
     Ending,
     Import,
-    PastRounds,
     as_context,
     as_intervention,
     as_values,
+    checked_rounds,
     prepare_import,
     remarks,
 )
 from causalarms.study.ledger import PENDING
+from causalarms.study.log import now
 from causalarms.study.report import predict
-from causalarms.study.settings import Settings
 
 if TYPE_CHECKING:
     from causalarms.service.app import Service
@@ -50,8 +49,8 @@ if TYPE_CHECKING:
 
 async def get_study(service: Service, call: Call) -> Answer:
     snapshot = service.snapshot
-    name, now = service.path.stem, _now().isoformat(timespec="seconds")
-    summary = study_summary(name, snapshot, service.views, call.caller, now)
+    at = now().isoformat(timespec="seconds")
+    summary = study_summary(service.path.stem, snapshot, service.views, call.caller, at)
     return Answer(summary, unmarked=("now",))
 
 
@@ -268,7 +267,10 @@ async def import_rounds(service: Service, call: Call) -> Answer:
     settings = service.snapshot.settings
 
     def prepare() -> Import:
-        return prepare_import(_rounds(request.rounds, settings), request.source, call.key)
+        levels = [past.levels for past in request.rounds]
+        values = [past.values for past in request.rounds]
+        rounds = checked_rounds(settings, levels, values, first_row=1)
+        return prepare_import(rounds, request.source, call.key)
 
     # Up to 20 MB of rounds are checked before the thread that tells is asked for its turn.
     prepared = await service.threads.run_in_background(prepare)
@@ -385,24 +387,6 @@ async def _done(
     return Answer(done, 200 if repeated else 201)
 
 
-def _rounds(given: list[records.PastRound], settings: Settings) -> PastRounds:
-    """Checked; the error names the row, counted from 1."""
-    rounds = PastRounds([], [])
-    known: dict[frozenset[tuple[str, Level]], list[int]] = {}  # few different levels, many rows
-    for row, past in enumerate(given, start=1):
-        levels = frozenset(past.levels.items())
-        try:
-            rounds.values.append(as_values(past.values, settings.nodes))
-            if levels not in known:
-                known[levels] = as_intervention(past.levels, settings.named)
-        except NodeValueError as error:
-            raise NodeValueError(f"row {row}: {error}", error.node) from None
-        except StudyError as error:
-            raise StudyError(f"row {row}: {error}") from None
-        rounds.interventions.append(known[levels])
-    return rounds
-
-
 def _check_form(result: records.Result) -> None:
     has_values = result.state == log.TOLD
     if has_values != (result.values is not None):
@@ -434,13 +418,9 @@ def _is_the_same_result(snapshot: LogSnapshot, number: int, result: records.Resu
     return values == record.values and executed == record.intervention
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _age(at: str) -> float | None:
     try:
         # Clocks of machines differ: an age is never negative.
-        return max(0.0, (_now() - datetime.fromisoformat(at)).total_seconds())
+        return max(0.0, (now() - datetime.fromisoformat(at)).total_seconds())
     except (ValueError, TypeError):
         return None

@@ -78,7 +78,7 @@ class LogSnapshot:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        return dict(Counter(record.state for record in self.ledger.trials))
+        return self.ledger.counts()
 
     @cached_property
     def notes_of(self) -> Counter[int | None]:

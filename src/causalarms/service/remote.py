@@ -28,10 +28,11 @@ from causalarms.study.explain import rounds_known
 from causalarms.study.inputs import (
     Ending,
     PastRounds,
+    Values,
     as_context,
     as_intervention,
     as_interventions,
-    as_values,
+    prepare_correction,
 )
 from causalarms.study.ledger import TrialRequest
 from causalarms.study.log import Event, encode
@@ -131,11 +132,11 @@ class RemoteStudy(Study):
         *,
         key: str | None = None,
     ) -> list[str]:
-        path = f"/trials/{_checked(trial_number(trial))}/corrections"
-        if values is None and executed is not None:
-            raise StudyError("executed goes with values: a withdrawn result has neither")
-        named = (None, None) if values is None else self._by_name(values, executed)
-        body = records.CorrectionRequest(named[0], reason, named[1])
+        number = _checked(trial_number(trial))
+        data, bits = prepare_correction(self.settings, number, values, executed, reason)
+        named, levels = self._by_name(data["values"], bits)
+        body = records.CorrectionRequest(named, reason, levels)
+        path = f"/trials/{number}/corrections"
         return self._warn_if(self._wire.send("POST", path, records.Done, body, key=_key(key)).body)
 
     def change_settings(self, **changes: Any) -> NoReturn:
@@ -192,8 +193,8 @@ class RemoteStudy(Study):
             raise TooEarlyError(found.why)
         return _graph(found)
 
-    def alarms(self) -> list[dict[str, Any]]:
-        return [alarm.as_dict() for alarm in self._fresh("/alarms", records.Alarms).alarms]
+    def _all_alarms(self) -> list[Alarm]:
+        return self._fresh("/alarms", records.Alarms).alarms
 
     def left_out(self) -> list[SuspectValue]:
         return self._fresh("/checks", records.Checks).left_out
@@ -223,9 +224,8 @@ class RemoteStudy(Study):
         return None
 
     def _finish(self, ending: Ending) -> list[str]:
-        ending, values, executed = ending.checked(self.settings), None, None
-        if ending.values is not None:
-            values, executed = self._by_name(ending.values, ending.executed)
+        ending = ending.checked(self.settings)
+        values, executed = self._by_name(ending.values, ending.executed)
         body = records.Result(ending.kind, values, ending.reason, executed)  # type: ignore[arg-type]
         return self._warn_if(self._put(ending.trial, body))
 
@@ -247,12 +247,11 @@ class RemoteStudy(Study):
         return reply.body
 
     def _by_name(
-        self, values: Any, executed: Any
-    ) -> tuple[records.Values, dict[str, Level] | None]:
-        """A result as the API takes it: node -> value, factor -> level."""
-        plain, named = as_values(values, self.nodes), self.settings.named
-        levels = None if executed is None else named.levels(as_intervention(executed, named))
-        return dict(zip(self.nodes, plain, strict=True)), levels
+        self, values: Values | None, executed: list[int] | None
+    ) -> tuple[records.Values | None, dict[str, Level] | None]:
+        """A checked result as the API takes it: node -> value, factor -> level."""
+        told = None if values is None else dict(zip(self.nodes, values, strict=True))
+        return told, None if executed is None else self.settings.named.levels(executed)
 
     def _fresh(self, path: str, answer: type[View]) -> View:
         """An answer that includes everything told so far; the service computes it."""

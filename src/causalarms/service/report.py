@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from causalarms.service.views import (
 )
 from causalarms.study import Study
 from causalarms.study.ledger import PENDING
-from causalarms.study.log import decode
+from causalarms.study.log import decode, now
 
 PAGE = Path(__file__).with_name("page")
 MAX_TRIALS = 2000
@@ -42,10 +41,10 @@ def frozen_answers(study: Study, name: str) -> dict[str, Any]:
     """By the address that the page asks for; a live service gives the same answers."""
     views = compute_views(study, Layout(), FarValues().of(study.ledger()))
     snapshot = snapshot_of(study, views.as_of)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    at = now().isoformat(timespec="seconds")
     rows = [trial_row(snapshot, views, record) for record in snapshot.ledger.trials[-MAX_TRIALS:]]
     return {
-        "study": study_summary(name, snapshot, views, READER, now),
+        "study": study_summary(name, snapshot, views, READER, at),
         "best": views.best,
         "graph": shown_graph(views.graph, MIN_PROBABILITY),
         **_of_best(views),

@@ -26,7 +26,7 @@ from causalarms.service.tokens import TokenFile, real_path
 HEADER_SECONDS = 10.0  # from the first byte of a request to its last header
 REFUSED_CONNECTIONS = 20  # kept open until they have read why
 GRACE_SECONDS = 2  # for requests under way when the service ends
-MOST_CONNECTIONS = 1000
+MAX_CONNECTIONS = 1000
 OTHER_FILES = 64  # open files that are not connections, and refused connections
 
 
@@ -102,12 +102,12 @@ def most_connections() -> int:
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return MOST_CONNECTIONS
+        return MAX_CONNECTIONS
     # Every connection is an open file; accepting fails without a word when there are no more.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
-        return MOST_CONNECTIONS
-    return max(1, min(MOST_CONNECTIONS, files - OTHER_FILES))
+        return MAX_CONNECTIONS
+    return max(1, min(MAX_CONNECTIONS, files - OTHER_FILES))
 
 
 def make_server(service: Service, options: Options, connections: int | None = None) -> Server:

@@ -15,11 +15,11 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
 from causalarms.errors import StudyBusyError, StudyError, TokenFileError
+from causalarms.study.log import now
 
 Role = Literal["read", "worker", "operator"]  # looks; asks and tells under its name; does all
 
@@ -134,7 +134,7 @@ class TokenFile:
             raise StudyError(f"a token needs a name that can be printed, got {name!r:.80}")
         # The prefix lets scanners for leaked secrets find it.
         text = PREFIX + secrets.token_urlsafe(32)
-        made = datetime.now(UTC).isoformat(timespec="seconds")
+        made = now().isoformat(timespec="seconds")
         with self._writing() as connection:
             if connection.execute("SELECT 1 FROM tokens WHERE name = ?", (name,)).fetchone():
                 raise StudyError(

@@ -18,13 +18,13 @@ from causalarms.models.belief import edge_weights
 from causalarms.pictures.layout import layered_layout
 from causalarms.service import records
 from causalarms.study import Study, report
-from causalarms.study.effects import effects, reward_effects, with_roots
+from causalarms.study.effects import Rooted, effects, graph_with_roots, reward_effects, with_roots
 from causalarms.study.explain import model_checks
+from causalarms.study.far_values import WINDOW, far_values
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs
 from causalarms.study.settings import Settings
-from causalarms.study.suspects import WINDOW, far_values
 
 if TYPE_CHECKING:
     from causalarms.service.live import LogSnapshot
@@ -61,7 +61,7 @@ def compute_views(study: Study, layout: Layout, far: Far) -> Views:
         as_of = study.seen
         beliefs = study.beliefs()
         # All inside one turn: nobody else may teach the policy between two of these answers.
-        alarms = [Alarm(**alarm) for alarm in study.alarms()]
+        alarms = study.alarm_records()
         left_out, watches, problem = study.left_out(), study.watches, study.problem or ""
     best = best_view(beliefs, as_of)
     return Views(
@@ -99,11 +99,12 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
     kinds = [_kind(node, i, beliefs.settings) for i, node in enumerate(nodes)]
     roots = [i for i, kind in enumerate(kinds) if kind != "measured"]
     try:
-        graph = report.graph(beliefs)
+        rooted = with_roots(beliefs.known, named)
     except TooEarlyError as error:
         layout.place(np.zeros((len(nodes), len(nodes)), dtype=bool), roots)
         drawn = _nodes(beliefs, layout, kinds, [[] for _ in nodes])
         return records.Graph(as_of, str(error), False, [], drawn, [], None, layout.number)
+    graph = graph_with_roots(rooted, beliefs.settings)
     # One layout for all regimes, so that panels can be compared.
     layout.place(np.asarray(graph.adjacency.any(axis=0)), roots)
     known = [graph.known[: int(count), i].tolist() for i, count in enumerate(graph.counts)]
@@ -113,7 +114,7 @@ def graph_view(beliefs: Beliefs, layout: Layout, as_of: int) -> records.Graph:
         weighs_graphs=beliefs.known.weighs_graphs,
         regimes=list(graph.regime_names),
         nodes=_nodes(beliefs, layout, kinds, known),
-        edges=_edges(beliefs, graph),
+        edges=_edges(beliefs, graph, rooted),
         order=None if graph.order is None else list(graph.order),
         layout=layout.number,
     )
@@ -125,7 +126,9 @@ def setting_view(
     """The graph of one setting: the regime in force, and every node where it was."""
     if whole.why:
         return whole
-    graph, named = report.graph(beliefs, intervention), beliefs.settings.named
+    named = beliefs.settings.named
+    rooted = with_roots(beliefs.known, named, intervention)
+    graph = graph_with_roots(rooted, beliefs.settings, intervention)
     return msgspec.structs.replace(
         whole,
         regimes=list(graph.regime_names),
@@ -137,18 +140,17 @@ def setting_view(
             )
             for i, node in enumerate(whole.nodes)
         ],
-        edges=_edges(beliefs, graph, intervention),
+        edges=_edges(beliefs, graph, rooted, intervention),
         order=None if graph.order is None else list(graph.order),
     )
 
 
 def _edges(
-    beliefs: Beliefs, graph: Graph, intervention: Sequence[int] | None = None
+    beliefs: Beliefs, graph: Graph, rooted: Rooted, intervention: Sequence[int] | None = None
 ) -> list[records.Edge]:
     named, nodes = beliefs.settings.named, graph.nodes
-    belief, _, parts = with_roots(beliefs.known, named, intervention)
-    probability = np.where(graph.exists[:, None, :], belief.edge_probability, 0.0)
-    weights = edge_weights(belief.draws, parts).mean
+    probability = np.where(graph.exists[:, None, :], rooted.belief.edge_probability, 0.0)
+    weights = edge_weights(rooted.belief.draws, rooted.parts).mean
     effects = reward_effects(beliefs, graph, weights)
     return [
         records.Edge(

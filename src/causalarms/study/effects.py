@@ -30,14 +30,14 @@ from causalarms.study.settings import Settings
 if TYPE_CHECKING:
     from causalarms.study.report import Beliefs
 
-SURE = 0.9  # probability above which a remark is made
-SEEN = (0.975, 0.025)  # quantiles of a node's values: a typing error does not widen the range
-QUIET = 0.75  # probability of no factor upstream from which on a question is asked
+REMARK_PROBABILITY = 0.9  # above which a remark is made
+RANGE_QUANTILES = (0.975, 0.025)  # of a node's values: a typing error does not widen the range
+UNMOVED_PROBABILITY = 0.75  # of no factor upstream, from which on a question is asked
 MIN_ROUNDS_OF_QUESTION = 20  # before it is asked whether a node is context
 
 
 def graph_with_roots(
-    belief: Belief, settings: Settings, intervention: Sequence[int] | None = None
+    rooted: Rooted, settings: Settings, intervention: Sequence[int] | None = None
 ) -> Graph:
     """The likely edges; factors that shift nodes are roots.
 
@@ -45,10 +45,8 @@ def graph_with_roots(
     `intervention` the graph has one regime, the mechanisms in force under it, and the weight of a
     root is what its level adds.
     """
-    named = settings.named
-    roots, regimes, parts = with_roots(belief, named, intervention)
-    names = named.root_names
-    graph = likely_graph(roots, (*named.nodes, *names), regimes, parts)
+    named, names = settings.named, settings.named.root_names
+    graph = likely_graph(rooted.belief, (*named.nodes, *names), rooted.regimes, rooted.parts)
     setting = () if intervention is None else (setting_name(named, intervention),)
     return replace(graph, regime_names=setting, factors=tuple(names), context=settings.context)
 
@@ -129,7 +127,7 @@ def reward_effects(beliefs: Beliefs, graph: Graph, weights: FloatArray) -> Float
     often[0] = 1.0
     for i, column in enumerate(beliefs.values.T):
         values = column[~np.isnan(column)]
-        seen[i] = np.subtract(*np.quantile(values, SEEN)) if len(values) else 0.0
+        seen[i] = np.subtract(*np.quantile(values, RANGE_QUANTILES)) if len(values) else 0.0
         regimes = np.minimum(beliefs.regimes[:, i], graph.n_regimes - 1)
         often[:, i] = np.bincount(regimes, minlength=graph.n_regimes) / max(len(regimes), 1)
     passed = np.einsum("rc,rpc->pc", often, graph.weights)
@@ -164,12 +162,17 @@ def _free_effects(
     for root, (at, column) in enumerate(zip(named.shifting, named.roots, strict=True)):
         free = belief.draws.by[:, :n] == column
         level = len(named.factors[at].levels) - 1 if levels is None else levels[at]
-        rows = named.numbers.interventions([base, [*base[:at], level, *base[at + 1 :]]])
+        rows = named.numbers.interventions([base, at_level(base, at, level)])
         for node in np.flatnonzero(free.any(axis=0)).tolist():
             d = np.flatnonzero(free[:, node])
             added = _direct(belief, rows.astype(np.uint8), node, n)[d, 0]
             found.append((d, root, node, added))
     return found
+
+
+def at_level(levels: Sequence[int], at: int, level: int) -> list[int]:
+    """The same levels, but this one of the factor `at`."""
+    return [*levels[:at], level, *levels[at + 1 :]]
 
 
 def effects(beliefs: Beliefs) -> list[Effect]:
@@ -182,7 +185,7 @@ def effects(beliefs: Beliefs) -> list[Effect]:
     rows, places = [first], list[tuple[int, int]]()
     for at, factor in enumerate(named.factors):
         for level in range(1, len(factor.levels)):
-            rows.append([*first[:at], level, *first[at + 1 :]])
+            rows.append(at_level(first, at, level))
             places.append((at, level))
     interventions = named.numbers.interventions(rows).astype(np.uint8)
     reward = beliefs.settings.reward_index
@@ -276,7 +279,7 @@ def _untold_effects(belief: Belief, named: NamedFactors) -> list[Remark]:
         if at not in named.shifting or not factor.acts_on:
             continue  # a mechanism per level is not doubted, and nobody told what it acts on
         for node, chance in acts.items():
-            if node not in factor.acts_on and chance > SURE:
+            if node not in factor.acts_on and chance > REMARK_PROBABILITY:
                 words = shown_probability(chance)
                 text = f"{factor.name} also seems to act on {node} (probability {words})"
                 found.append(Remark(node, factor.name, chance, text))
@@ -291,7 +294,7 @@ def _maybe_context(belief: Belief, settings: Settings) -> list[Remark]:
     named = settings.named
     still = 1.0 - _moved(belief, named).mean(axis=0)[: named.n_measured]
     asked = [i for i, node in enumerate(named.nodes) if node not in settings.context]
-    quiet = [i for i in asked if still[i] >= QUIET and i != settings.reward_index]
+    quiet = [i for i in asked if still[i] >= UNMOVED_PROBABILITY and i != settings.reward_index]
     if 2 * len(quiet) > len(asked):
         return []  # the factors move little at all: that says nothing about single nodes
     return [
@@ -338,7 +341,7 @@ def least_certain_effect(
         node = int(np.argmax(spread))
         if spread[node] > best:
             best, name = float(spread[node]), named.factors[at].name
-            sure = float(acts[root, node].mean()) > SURE
+            sure = float(acts[root, node].mean()) > REMARK_PROBABILITY
             found = f"what {name} does to" if sure else f"whether {name} acts on"
             found += f" {named.nodes[node]}"
     return found

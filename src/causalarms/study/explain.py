@@ -8,7 +8,7 @@ round would teach.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from causalarms.policies.base import Policy
 from causalarms.posterior.base import Draws
 from causalarms.posterior.dag import LIKELY
 from causalarms.sem.factors import NamedFactors
+from causalarms.study.far_values import left_out
 from causalarms.study.ledger import Ledger
 from causalarms.study.records import (
     CarryingEdge,
@@ -35,11 +36,10 @@ from causalarms.study.records import (
     in_words,
 )
 from causalarms.study.report import Beliefs, believe
-from causalarms.study.suspects import left_out
 
-TOP = 5
-LATELY = 200  # rounds, with which a trial is compared
-HARDLY = 0.95  # of an uncertainty, from which on it is hardly narrower
+SHOWN_ENTRIES = 5  # of each list
+COMPARED_ROUNDS = 200  # with which a trial is compared
+MIN_NARROWING = 0.95  # of an uncertainty: below this fraction it is said to be narrower
 REASONS = {  # of trials whose policy did not say why
     "explore": "an exploratory setting",
     "exploit": "the best trade-off the policy saw between a high reward and learning more",
@@ -47,7 +47,10 @@ REASONS = {  # of trials whose policy did not say why
 
 
 def explain(ledger: Ledger, number: int, policy: Policy) -> Explanation:
-    """The policy has learned what was known then; values are as corrected since."""
+    """Explain a trial by a policy that has learned what was known when it was asked.
+
+    Values are as corrected since.
+    """
     beliefs = believe(ledger, policy, first=rounds_known(ledger, number))
     return explain_by(beliefs, ledger, number, [out.message for out in left_out(ledger, policy)])
 
@@ -68,9 +71,8 @@ def explain_by(
         words = in_words(settings.named.levels(record.intervention))
         text.append(f"It was executed otherwise: {words}.")
     if record.n_missing:
-        lacking = [
-            node for node, x in zip(settings.nodes, record.values or (), strict=True) if x is None
-        ]
+        told = zip(settings.nodes, record.values or (), strict=True)
+        lacking = [node for node, x in told if x is None]
         text.append(f"Not measured in it: {', '.join(lacking)}.")
     missing = int(np.isnan(beliefs.values).sum())
     if missing:
@@ -80,7 +82,7 @@ def explain_by(
         text.append("Only interventions within the constraints, at their costs, were compared.")
     samples, by_model = _samples(beliefs, bits), dict[str, Any]()
     if beliefs.belief is not None:
-        by_model = _by_model(beliefs, np.array([bits], dtype=np.uint8), text)
+        by_model = _by_model(beliefs, asked, text)
     else:
         few = samples[0]
         text.append(
@@ -127,11 +129,16 @@ def _samples(beliefs: Beliefs, intervention: tuple[int, ...]) -> list[Samples]:
         )
         for i, (node, regime) in enumerate(zip(beliefs.settings.nodes, intervention, strict=False))
     ]
-    return sorted(counts, key=lambda c: c.rounds)[:TOP]
+    return sorted(counts, key=lambda c: c.rounds)[:SHOWN_ENTRIES]
 
 
-def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, Any]:
-    settings, reward, belief = beliefs.settings, beliefs.settings.reward_index, beliefs.known
+def _by_model(beliefs: Beliefs, asked: Mapping[str, Any], text: list[str]) -> dict[str, Any]:
+    """What is believed of the intervention, given what was known of the context at the ask."""
+    settings, usual = beliefs.settings, _usual(beliefs)
+    # Nodes that are not context any more have mechanisms again.
+    context = {n: x for n, x in asked.get("context", {}).items() if n in settings.context}
+    beliefs, a = beliefs.given(context), np.array([asked["intervention"]], dtype=np.uint8)
+    reward, belief = settings.reward_index, beliefs.known
     mean, low, high = (part[0] for part in beliefs.expected(a))
     played = belief.draws.under(a[0])
     weights, flow = played.weights[:, 0].mean(axis=0), _flow(played, reward)
@@ -141,7 +148,7 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
     wide, narrow = shown_number(before, before), shown_number(after, before)
     narrows = (
         f"would narrow the uncertainty from {wide} to {narrow}"
-        if after < HARDLY * before
+        if after < MIN_NARROWING * before
         else f"would hardly narrow the uncertainty, {wide}"
     )
     text.append(
@@ -151,7 +158,7 @@ def _by_model(beliefs: Beliefs, a: Interventions, text: list[str]) -> dict[str, 
     found: dict[str, Any] = {
         "expected": Interval(*(float(part[reward]) for part in (mean, low, high))),
         "uncertainty": Uncertainty(before, after),
-        "edges": _edges(beliefs, a[0], mean - _usual(beliefs), weights, flow),
+        "edges": _edges(beliefs, a[0], mean - usual, weights, flow),
         "mechanisms": mechanisms,
     }
     rival = _rival(beliefs, a[0])
@@ -193,7 +200,7 @@ def _flow(played: Draws, reward: int) -> FloatArray:
 
 def _usual(beliefs: Beliefs) -> FloatArray:
     """What every node is expected to be in the average of the last rounds, whatever was typed."""
-    rows, often = np.unique(beliefs.regimes[-LATELY:], axis=0, return_counts=True)
+    rows, often = np.unique(beliefs.regimes[-COMPARED_ROUNDS:], axis=0, return_counts=True)
     return np.average(beliefs.known.expected(rows).mean(axis=0), axis=0, weights=often)
 
 
@@ -213,7 +220,7 @@ def _edges(
         weight, carries = found.get((nodes[parent], child), (0.0, 0.0))
         weight += float(weights[parent, child]) if parent < n else adds
         found[nodes[parent], child] = weight, carries + adds * float(flow[child])
-    most = sorted(found.items(), key=lambda edge: -abs(edge[1][1]))[:TOP]
+    most = sorted(found.items(), key=lambda edge: -abs(edge[1][1]))[:SHOWN_ENTRIES]
     return [
         CarryingEdge(parent, nodes[child], named.regime_name(child, int(a[child])), *numbers)
         for (parent, child), numbers in most
@@ -241,7 +248,7 @@ def _mechanisms(
             regime=beliefs.settings.named.regime_name(int(node), int(a[node])),
             share_of_uncertainty=float(before[node] / total),
         )
-        for node in np.argsort(-before, kind="stable")[:TOP]
+        for node in np.argsort(-before, kind="stable")[:SHOWN_ENTRIES]
         if before[node] > 0
     ]
     return found, float(np.sqrt(total)), float(np.sqrt(after.sum()))
@@ -249,7 +256,7 @@ def _mechanisms(
 
 # -- does the model fit? ---------------------------------------------------------------------------
 
-DOUBT = 0.001  # p-values below are called out; many mechanisms are tested at once
+DOUBTFUL_P_VALUE = 0.001  # those below are called out: many mechanisms are tested at once
 
 
 class _Fitted(NamedTuple):
@@ -330,10 +337,10 @@ def _verdict(check: MechanismCheck) -> str:
 
 def _doubts(check: MechanismCheck) -> list[str]:
     words = []
-    if check.steady_p < DOUBT:
+    if check.steady_p < DOUBTFUL_P_VALUE:
         words.append("it is not the same in all of its rounds: it seems to have changed")
-    if check.linear_p < DOUBT:
+    if check.linear_p < DOUBTFUL_P_VALUE:
         words.append("the effect of its causes looks bent, not linear: predictions may be off")
-    if check.gaussian_p < DOUBT:
+    if check.gaussian_p < DOUBTFUL_P_VALUE:
         words.append("residuals are not Gaussian (outliers, skew): intervals may be too narrow")
     return words

@@ -30,12 +30,13 @@ from causalarms.errors import (
 )
 from causalarms.sem.factor import ON
 from causalarms.sem.factors import NamedFactors
+from causalarms.sem.regimes import why_no_regime
+from causalarms.study.far_values import far_values, in_words
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import ABANDONED, FAILED, TOLD, as_text, canonical_rows, key_entry
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
-from causalarms.study.suspects import far_values, in_words
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import rounds_of
 
@@ -143,7 +144,7 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
 
 
 def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:
-    """Several, of a list; one may stand for itself, and None for all factors at their first."""
+    """The regimes of several interventions, or of one; None: all factors at their first level."""
     if given is None:
         given = [[]]
     elif isinstance(given, str | bytes) or not isinstance(given, Sequence | Mapping | np.ndarray):
@@ -170,12 +171,7 @@ def _turned_on(name: str, named: NamedFactors) -> Any:
 def _from_regimes(given: Sequence[Any], named: NamedFactors) -> list[int]:
     for node, count, value in zip(named.system_nodes, named.regimes.tolist(), given, strict=True):
         if not isinstance(value, int | float | np.number | np.bool_) or value not in range(count):
-            has = (
-                "is neither 0 (natural) nor 1 (intervened)"
-                if count == 2
-                else f"is none of its {count}, which count from 0"
-            )
-            raise StudyError(f"node {shown(node)}: regime {shown(value)} {has}")
+            raise StudyError(f"node {shown(node)}: regime {shown(value)} {why_no_regime(count)}")
     regimes = [int(value) for value in given]
     named.levels(regimes)  # refuses what no levels give
     return regimes
@@ -228,10 +224,8 @@ class Ending(NamedTuple):
     def checked(self, settings: Settings) -> Ending:
         """The ending with plain values, or refused: an invalid event must never reach the log."""
         if self.kind == TOLD:
-            values = as_values(self.values, settings.nodes)
-            executed = (
-                None if self.executed is None else as_intervention(self.executed, settings.named)
-            )
+            values, given = as_values(self.values, settings.nodes), self.executed
+            executed = None if given is None else as_intervention(given, settings.named)
             return Ending(TOLD, self.trial, values, executed)
         if self.kind not in (FAILED, ABANDONED):
             raise StudyError(f"a trial ends told, failed or abandoned, not {shown(self.kind)}")
@@ -250,9 +244,8 @@ class Ending(NamedTuple):
         """Write a result that the study cannot take to FILE-untold.jsonl; say where it is."""
         if self.values is None:
             return ""
-        record: dict[str, Any] = {
-            "trial": self.trial, "values": dict(zip(settings.nodes, self.values, strict=True))
-        }  # fmt: skip
+        told = dict(zip(settings.nodes, self.values, strict=True))
+        record: dict[str, Any] = {"trial": self.trial, "values": told}
         if self.executed is not None:
             record["executed"] = settings.named.levels(self.executed)
         result = json.dumps(record, ensure_ascii=False)
@@ -273,9 +266,8 @@ class Ending(NamedTuple):
 
 def deviation(record: Record, executed: list[int] | None) -> dict[str, Any]:
     """What an event says of what was executed: nothing if that is known already."""
-    return (
-        {} if executed is None or tuple(executed) == record.intervention else {"executed": executed}
-    )
+    known = executed is None or tuple(executed) == record.intervention
+    return {} if known else {"executed": executed}
 
 
 class Import(NamedTuple):
@@ -289,24 +281,27 @@ class Import(NamedTuple):
         return len(self.data["values"])
 
 
-def checked_rounds(settings: Settings, given: PastRounds) -> PastRounds:
+def checked_rounds(
+    settings: Settings, interventions: Sequence[Any], values: Sequence[Any], *, first_row: int = 0
+) -> PastRounds:
     """Past rounds that a caller may have built, by the rules of `tell`; an error names the row."""
-    n_rounds, n_interventions = len(given.values), len(given.interventions)
-    if n_rounds != n_interventions:
-        raise StudyError(f"{n_rounds} rounds with {n_interventions} interventions")
-    rows: list[list[int]] = []
-    values: list[Values] = []
+    if len(values) != len(interventions):
+        raise StudyError(f"{len(values)} rounds with {len(interventions)} interventions")
+    found = PastRounds([], [])
     known: dict[Any, list[int]] = {}  # interventions repeat
-    for number, (row, told) in enumerate(zip(given.interventions, given.values, strict=True)):
+    for number, (row, told) in enumerate(zip(interventions, values, strict=True), first_row):
+        where = f"row {number} of the past rounds"
         try:
-            key = tuple(row)
+            key = tuple(row.items() if isinstance(row, Mapping) else row)
             if key not in known:
                 known[key] = as_intervention(row, settings.named)
-            rows.append(known[key])
-            values.append(as_values(told, settings.nodes))
+            found.interventions.append(known[key])
+            found.values.append(as_values(told, settings.nodes))
+        except NodeValueError as error:
+            raise NodeValueError(f"{where}: {error}", error.node) from error
         except (StudyError, TypeError) as error:
-            raise StudyError(f"row {number} of the past rounds: {error}") from error
-    return given._replace(interventions=rows, values=values)
+            raise StudyError(f"{where}: {error}") from error
+    return found
 
 
 def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:

@@ -42,7 +42,6 @@ KEEP_AFTER_ROUNDS = 500
 DRAWS_OF_A_REASON = 100  # enough to rank spreads; below a millisecond
 MAX_REMEMBERED = 100  # settings whose policy's traits are known
 
-
 DEFAULT_POLICY = "posterior"
 LARGEST_FLOAT = sys.float_info.max
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -326,7 +325,7 @@ def _by_name(message: str, settings: Settings) -> str:
 
 
 def refuse_what_cannot_run(settings: Settings, *, changes: bool = False) -> StudyPolicy:
-    """A learner of settings that are not in a log yet; an error before there is anything to lose.
+    """Build the learner of settings that are not yet in a log, or raise before anything is written.
 
     `changes`: the policy must watch for changes of mechanisms.
     """

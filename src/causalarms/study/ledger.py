@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -26,7 +27,7 @@ from causalarms.limits import MAX_PENDING_TRIALS
 from causalarms.sem.factors import NamedFactors
 from causalarms.study import log as kinds
 from causalarms.study.log import Event, Keys, as_text, record_key
-from causalarms.study.records import Before, Note
+from causalarms.study.records import Before, Note, Trial
 from causalarms.study.settings import FORMAT, Settings
 
 PENDING = kinds.ASKED
@@ -164,6 +165,25 @@ class Ledger:
             )
         return self.trials[number]
 
+    def counts(self) -> dict[str, int]:
+        """How many trials are in each state."""
+        return dict(Counter(record.state for record in self.trials))
+
+    def as_trial(self, record: Record) -> Trial:
+        """What was asked, as its worker gets it."""
+        named, asked = self.settings.named, record.asked
+        return Trial(
+            record.number,
+            dict(zip(named.system_nodes, record.intervention, strict=True)),
+            record.worker,
+            str(asked["reason"]),
+            asked.get("mean"),
+            named.levels(record.intervention),
+            named.switched(record.intervention),
+            str(asked.get("why", "")),
+            self.before(record),
+        )
+
     def hand_out_pending(self, requests: Sequence[TrialRequest]) -> list[str]:
         """Give workers their pending trials; whose are still to be made, a name per trial.
 
@@ -232,9 +252,8 @@ class Ledger:
             if name not in ("trial", "worker")
         } | {"intervention": bits}
         worker = intern(str(data["worker"]))
-        self.trials.append(
-            Record(number, PENDING, bits, worker, asked=asked, asked_at=intern(event.at))
-        )
+        record = Record(number, PENDING, bits, worker, asked=asked, asked_at=intern(event.at))
+        self.trials.append(record)
         self.pending[number] = None
 
     def _next(self, given: Any) -> int:

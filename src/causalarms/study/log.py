@@ -86,7 +86,7 @@ class Log:
             return
         with _no_garbage():
             for entry in self._after_known(head):
-                hash_ = check(entry, self.number, self.hash)
+                hash_ = check_entry(entry, self.number, self.hash)
                 self._apply(decode(entry.text, entry.number), hash_)
                 if entry.number == head and entry.hash != head_hash:
                     raise CorruptStudyError(f"event {head} is not the one noted as the last", head)
@@ -194,7 +194,7 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def check(entry: Entry, last: int, previous: bytes) -> bytes:
+def check_entry(entry: Entry, last: int, previous: bytes) -> bytes:
     """The hash of an entry that follows event `last`, or an error that names it."""
     if entry.number != last + 1:
         raise CorruptStudyError(
@@ -318,9 +318,8 @@ def key_entry(
         return {}
     if not isinstance(key, str) or not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
         raise StudyError(f"a key is a text of at most {MAX_KEY_LENGTH} characters, not {key!r:.80}")
-    digest = hashlib.sha256(
-        canonical_parts(request, encoded).encode("utf-8", "surrogatepass")
-    ).hexdigest()[:32]
+    text = canonical_parts(request, encoded)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return {KEY_ENTRY: {"key": key, "digest": digest}}
 
 

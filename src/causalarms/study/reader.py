@@ -15,14 +15,14 @@ from causalarms.policies.stopping import StopRule
 from causalarms.study import cache, exchange, repair, report
 from causalarms.study.effects import effects
 from causalarms.study.explain import explain, rounds_known
+from causalarms.study.far_values import far_values, left_out, suspects
 from causalarms.study.inputs import as_context, as_intervention, as_interventions
 from causalarms.study.learner import StudyPolicy, policy_of, watches
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Clock, Log, now
-from causalarms.study.records import Best, SuspectValue, Trial
+from causalarms.study.records import Alarm, Best, SuspectValue, Trial
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
-from causalarms.study.suspects import far_values, left_out, suspects
 
 
 class Snapshot(NamedTuple):
@@ -206,19 +206,25 @@ class Reader:
 
     def alarms(self) -> list[dict[str, Any]]:
         """Mechanisms the policy believes to have changed."""
-        with self.learning():
-            snapshot = self._snapshot_now()
-            found = report.alarms(snapshot.ledger, self._follow(snapshot).policy)
-        return [alarm.as_dict() for alarm in found]
+        return [alarm.as_dict() for alarm in self.alarm_records()]
 
     def new_alarms(self) -> list[dict[str, Any]]:
         """Those of `alarms` that nobody has acknowledged.
 
         A study that does not watch for changes has none, and learns nothing to say so.
         """
-        if not watches(self.settings):
+        return [alarm.as_dict() for alarm in self.alarm_records(new=True)]
+
+    def alarm_records(self, *, new: bool = False) -> list[Alarm]:
+        """The `alarms` as records; if `new`, those of `new_alarms`."""
+        if new and not watches(self.settings):
             return []
-        return [alarm for alarm in self.alarms() if not alarm["acknowledged"]]
+        return [alarm for alarm in self._all_alarms() if not (new and alarm.acknowledged)]
+
+    def _all_alarms(self) -> list[Alarm]:
+        with self.learning():
+            snapshot = self._snapshot_now()
+            return report.alarms(snapshot.ledger, self._follow(snapshot).policy)
 
     def suspects(self) -> list[SuspectValue]:
         """Values that may be typing errors: trial, node, value, why, and if they are learned from.
@@ -256,7 +262,7 @@ class Reader:
 
     @contextmanager
     def learning(self) -> Iterator[None]:
-        """Have the policy for oneself."""
+        """Keep other threads from using the policy."""
         _ = self._lock  # refused in a forked child, which nobody else's turn ever ends in
         with self._learning:
             yield

@@ -90,7 +90,7 @@ def verify(source: Store | str | Path, *, replay: Replay | None = None) -> Verdi
                 "that may be gone"
             )
     verdict.trials = len(ledger.trials)
-    verdict.told = sum(record.state == kinds.TOLD for record in ledger.trials)
+    verdict.told = ledger.counts().get(kinds.TOLD, 0)
     verdict.last_told = ledger.order[-1] if ledger.order else None
     return verdict
 
@@ -134,7 +134,8 @@ def _compare_suggestions(entries: list[Entry], recovered: int, replay: Replay) -
             learner = learner or replay(ledger.settings)
             learner.follow(ledger)
             trial = int(event.data["trial"])
-            choice = learner.choose(trial, learner.pending(ledger))
+            context = event.data.get("context", {})
+            choice = learner.choose(trial, learner.pending(ledger), context)
             if choice.intervention.tolist() != event.data["intervention"]:
                 words = f"trial {trial}: replaying the log suggests another intervention"
                 raise CorruptStudyError(words, event.number)
@@ -215,9 +216,7 @@ def recover(
     text = _told(rescue, path.name, last)
     if settings_from is not None and 1 not in whole:
         text += f". Event 1 was taken from {Path(settings_from).name}"
-    data = {
-        "source": path.name, "text": text, "lost": lost, "broken_links": rescue.broken_links
-    }  # fmt: skip
+    data = {"source": path.name, "text": text, "lost": lost, "broken_links": rescue.broken_links}
     log.write(kinds.RECOVERED, now().isoformat(timespec="milliseconds"), data)
     SqliteStore.create(rescued, log.entries)
     return rescue._replace(verdict=verify(rescued))

@@ -26,7 +26,8 @@ from causalarms.policies.base import Policy
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
-from causalarms.study.effects import graph_with_roots, remarks, reward_effects
+from causalarms.study.effects import at_level, graph_with_roots, remarks, reward_effects, with_roots
+from causalarms.study.far_values import far_values
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import (
@@ -39,7 +40,6 @@ from causalarms.study.records import (
     TakenBack,
 )
 from causalarms.study.settings import Settings
-from causalarms.study.suspects import far_values
 from causalarms.tables.read import PlainTable
 from causalarms.tables.write import column_of
 
@@ -139,7 +139,8 @@ def graph(beliefs: Beliefs, intervention: Sequence[int] | None = None) -> Graph:
 
     With an `intervention` the graph has one regime: the mechanisms in force under it.
     """
-    found = graph_with_roots(beliefs.known, beliefs.settings, intervention)
+    rooted = with_roots(beliefs.known, beliefs.settings.named, intervention)
+    found = graph_with_roots(rooted, beliefs.settings, intervention)
     effects = reward_effects(beliefs, found, found.weights)
     return replace(found, measures=found.measures | {"reward_effect": effects})
 
@@ -168,9 +169,9 @@ def _when(graph: Graph, named: NamedFactors, node: str, regime: str) -> str:
 
 RIVALS = 3  # of the best that are shown
 DRAWS_OF_RIVALS = 100  # by which those to look at are found among all settings
-LOOKED_AT = 24  # by all draws: a few draws hardly tell 1 % from 3 %
-LATELY = 20  # results, by which a study is said to stay with a setting
-STAYED = 0.75  # of these, from which on it is
+COMPARED_RIVALS = 24  # by all draws: a few draws hardly tell 1 % from 3 %
+RECENT_RESULTS = 20  # by which a study is said to stay with a setting
+STAYING_FRACTION = 0.75  # of these, from which on it is
 
 
 def predict(beliefs: Beliefs, interventions: Sequence[Sequence[int]]) -> list[Prediction]:
@@ -276,7 +277,7 @@ def _taken_back(beliefs: Beliefs, belief: Belief, best: Intervention) -> list[Ta
     levels = named.numbers_of(best.tolist())
     assert levels is not None
     moved = [at for at, level in enumerate(levels) if level]
-    without = [[*levels[:at], 0, *levels[at + 1 :]] for at in moved]
+    without = [at_level(levels, at, 0) for at in moved]
     rows = named.numbers.interventions([levels, *without]).astype(np.uint8)
     worth = beliefs.allowed.worth(rows).as_likely_to_fail(0)
     net = worth.net(belief.rewards(rows, settings.reward_index))
@@ -316,7 +317,7 @@ def _rivals(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Riva
         net = worth.net(believed.rewards(both, reward))
         return np.asarray(net[:, 1:] - net[:, :1])
 
-    rows = rows[_foremost(ahead(few, rows))[:LOOKED_AT]]
+    rows = rows[_foremost(ahead(few, rows))[:COMPARED_RIVALS]]
     gaps = ahead(belief, rows)
     first = _foremost(gaps)[:RIVALS]
     rows, chances = rows[first], (gaps[:, first] > 0).mean(axis=0)
@@ -334,10 +335,10 @@ def _foremost(gaps: FloatArray) -> IntArray:
 
 def _next_to(beliefs: Beliefs, best: Interventions, rivals: list[Rival]) -> dict[str, Any]:
     """How often the best and its rivals were played, and whether it was nearly always of late."""
-    lately = beliefs.regimes[-LATELY:]
-    often = int((lately == best).all(axis=1).sum())
+    recent = beliefs.regimes[-RECENT_RESULTS:]
+    often = int((recent == best).all(axis=1).sum())
     stayed = ""
-    if rivals and len(lately) == LATELY and often >= STAYED * LATELY:
+    if rivals and len(recent) == RECENT_RESULTS and often >= STAYING_FRACTION * RECENT_RESULTS:
         counts = [str(rival.tried) for rival in rivals]
         counts[-2:] = [" and ".join(counts[-2:])]
         times = "time" if counts == ["1"] else "times"
@@ -345,8 +346,8 @@ def _next_to(beliefs: Beliefs, best: Interventions, rivals: list[Rival]) -> dict
         if not any(rival.tried for rival in rivals):
             tried, beyond = "never tried", ""
         stayed = (
-            f"{often} of the last {LATELY} results are of this setting; its leading rivals were "
-            f"{tried}, and what is known of them{beyond} comes from other settings"
+            f"{often} of the last {RECENT_RESULTS} results are of this setting; its leading rivals "
+            f"were {tried}, and what is known of them{beyond} comes from other settings"
         )
     return {"tried": beliefs.tried(best), "stayed": stayed, "rivals": rivals}
 

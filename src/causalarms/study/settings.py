@@ -19,6 +19,7 @@ import numpy as np
 from causalarms.checks import as_mapping, as_sequence, choice, integer, number, optional
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean, edge_constraints
+from causalarms.limits import MAX_HORIZON
 from causalarms.search.constraints import Constraints as NumberedConstraints
 from causalarms.sem.constraints import NAMES, Constraints, refuse_unreachable, retired_levels
 from causalarms.sem.factors import PREFIX, NamedFactors
@@ -32,7 +33,7 @@ MASKS = ("allowed", "required")  # settings of a policy that can use knowledge
 FROZEN = ("nodes", "reward", "direction", "seed", "factors")  # results were measured under them
 CONSTRAINTS = ("max_interventions", "forbidden", "required")  # as people give them together
 LIMITS = ("intervenable", *CONSTRAINTS, "costs")  # fields of `Constraints`
-MIN_HORIZON, MAX_HORIZON = 500, 10**9
+MIN_HORIZON = 500
 MAX_SEED = 2**63 - 1
 ROUNDS_PER_NODE = 100  # csl-ucb at N = 10 settles within 1000 rounds (docs/baselines.md)
 
@@ -107,7 +108,7 @@ class Settings:
         new = Settings.from_dict(self.as_dict() | dict(changes))
         refuse_odd_names(new)
         said = new.as_dict()
-        return new, {name: said.get(name, getattr(new, name)) for name in changes}
+        return new, {name: said[name] for name in changes}
 
     def _with_levels(self, new: Any) -> list[dict[str, Any]]:
         """The factors with `new` levels {factor: levels}; the others keep their numbers."""
@@ -154,11 +155,6 @@ class Settings:
             dict(group) if isinstance(group, Mapping) else list(group) for group in self.forbidden
         ]
         record["required"] = [dict(group) for group in self.required]
-        # the settings of a study that says nothing of these are as they were
-        if not self.context:
-            del record["context"]
-        if self.failure_reward is None:
-            del record["failure_reward"]
         return record
 
     @classmethod
@@ -177,7 +173,7 @@ class Settings:
 
 @contextmanager
 def refusals(nodes: Sequence[str]) -> Iterator[None]:
-    """What settings with these nodes run into, as StudyError."""
+    """Turn errors of settings with these nodes into StudyError."""
     try:
         yield
     except StudyError:
@@ -192,7 +188,7 @@ def refusals(nodes: Sequence[str]) -> Iterator[None]:
 
 
 def refuse_odd_names(settings: Settings) -> None:
-    """Names that no screen shows, and those that a table takes for columns of factors."""
+    """Refuse names that no screen can show, and names that a table reads as columns of factors."""
     try:
         for node in settings.nodes:
             checked_name("node", node)

@@ -39,7 +39,7 @@ from causalarms.study.inputs import (
     warn_the_caller,
 )
 from causalarms.study.learner import can_shift, chosen_policy, refuse_what_cannot_run
-from causalarms.study.ledger import Record, TrialRequest
+from causalarms.study.ledger import TrialRequest
 from causalarms.study.log import Clock, already_done, as_text, key_entry, now
 from causalarms.study.reader import Reader, trial_number
 from causalarms.study.records import Alarm, Trial
@@ -195,7 +195,7 @@ class Study(Reader):
         is interrupted (Ctrl+C, a kill), the trials written so far are pending: the worker gets them
         first when it asks again. A worker has at most `limits.MAX_PENDING_TRIALS` pending trials.
 
-        `context` are today's values of nodes that are context, {node: value}, where they are known
+        `context` are today's values of nodes that are context, {node: value}, if they are known
         before the trial: what is best may depend on them. Asking warns of an alarm (AlarmWarning)
         that nobody has acknowledged, once.
         """
@@ -219,7 +219,7 @@ class Study(Reader):
 
     def trials_of(self, wanted: TrialRequest) -> list[Trial]:
         """What the worker in `wanted` was given by `ask_turn` so far."""
-        return [self._trial(record) for record in wanted.found.values()]
+        return [self._ledger.as_trial(record) for record in wanted.found.values()]
 
     def tell(self, trial: Trial | int, values: Any, executed: Any = None) -> list[str]:
         """The result of a pending `trial` (or its number); what to know of it, warned of as well.
@@ -294,7 +294,8 @@ class Study(Reader):
 
     def add_rounds(self, rounds: PastRounds, source: str = "", *, key: str | None = None) -> int:
         """As `import_rounds` with its `source` and `key`, of `rounds` that were read already."""
-        prepared = prepare_import(checked_rounds(self.settings, rounds), source, key)
+        checked = checked_rounds(self.settings, rounds.interventions, rounds.values)
+        prepared = prepare_import(checked, source, key)
         first = self.write_import(prepared)
         if first is not None:
             with self._lock:
@@ -398,9 +399,8 @@ class Study(Reader):
         if type(alarm) is not int or not 0 <= alarm < count:
             words = f"there is no alarm {shown(alarm)}; there are {count}"
             raise UnknownAlarmError(words, alarm)
-        self._write(
-            log.ACKNOWLEDGED, {"alarm": alarm, "note": as_text(note, "the note", empty=True)}
-        )
+        text = as_text(note, "the note", empty=True)
+        self._write(log.ACKNOWLEDGED, {"alarm": alarm, "note": text})
 
     def _ask(self, requests: Sequence[TrialRequest]) -> list[list[Trial]]:
         while not self.ask_turn(requests):
@@ -408,7 +408,7 @@ class Study(Reader):
         with self.learning():
             learner = self._learner
             if learner is not None and len(learner.policy.alarms) > self._alarms_said:
-                self._warn_of_alarms(Alarm(**alarm) for alarm in self.alarms())
+                self._warn_of_alarms(self.alarm_records())
         return [self.trials_of(request) for request in requests]
 
     def _ask_some(self, requests: Sequence[TrialRequest]) -> None:
@@ -482,19 +482,6 @@ class Study(Reader):
     def _write(self, kind: str, data: dict[str, Any]) -> None:
         with self._lock, self._log.writing():
             self._log.write(kind, data)
-
-    def _trial(self, record: Record) -> Trial:
-        return Trial(
-            record.number,
-            dict(zip(self.settings.named.system_nodes, record.intervention, strict=True)),
-            record.worker,
-            str(record.asked["reason"]),
-            record.asked.get("mean"),
-            self.settings.named.levels(record.intervention),
-            self.settings.named.switched(record.intervention),
-            str(record.asked.get("why", "")),
-            self._ledger.before(record),
-        )
 
     def _warn(self, message: str, kind: type[Warning] = LearningWarning) -> None:
         warn_the_caller(message, kind)

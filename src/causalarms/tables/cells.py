@@ -19,7 +19,7 @@ from causalarms.checks import usable, why_unusable
 from causalarms.errors import DataError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.sem.factor import OFF_ON, Factor, Level
-from causalarms.sem.regimes import checked_name
+from causalarms.sem.regimes import checked_name, why_no_regime
 from causalarms.tables.read import NumberColumn
 
 NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
@@ -54,7 +54,7 @@ class Cells(NamedTuple):
     def numbers(
         self, names: Sequence[str], wanted: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.float64]:
-        """(n, N), nan where not measured, and in rows that are not wanted."""
+        """(n, N), nan if not measured, and in rows that are not wanted."""
         values = np.full((self.n_rows, len(names)), np.nan)
         rows = np.flatnonzero(wanted).tolist()
         for position, column in enumerate(names):
@@ -133,8 +133,8 @@ class Cells(NamedTuple):
             regime = self.regime(cell, row, column)  # as for nodes: 0, 1, true, false, ...
             if regime > 1:
                 raise DataError(
-                    f"row {row + self.first_row} of node {factor.name!r}: regime {regime} is "
-                    "neither 0 (natural) nor 1 (intervened)"
+                    f"row {row + self.first_row} of node {factor.name!r}: "
+                    f"regime {regime} {why_no_regime(2)}"
                 )
             return regime
         if is_empty(cell):

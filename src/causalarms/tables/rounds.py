@@ -25,6 +25,7 @@ from causalarms.sem.regimes import (
     node_index,
     node_names,
     regime_counts,
+    why_no_regime,
 )
 from causalarms.tables.cells import (
     Cells,
@@ -51,7 +52,7 @@ class TableRounds(NamedTuple):
     """What a table says. It shows regimes that were played; a node may have more of them."""
 
     nodes: tuple[str, ...]
-    values: npt.NDArray[np.float64]  # (n, N), nan where not measured
+    values: npt.NDArray[np.float64]  # (n, N), nan if not measured
     regimes: npt.NDArray[np.int64]  # (n, N), from 0
     rows: npt.NDArray[np.int64]  # (n,), the rows of the table, as people count them
     source: str  # how the interventions were given
@@ -78,13 +79,9 @@ class TableRounds(NamedTuple):
         wrong = np.argwhere(self.regimes >= most)
         if len(wrong):
             row, node = wrong[0]
-            has = {
-                1: "is not one of its 1, which is 0 (natural): it has no switch",
-                2: "is neither 0 (natural) nor 1 (intervened)",
-            }.get(int(most[node]), f"is not one of its {most[node]}, which count from 0")
             raise DataError(
                 f"row {self.rows[row]} of node {self.nodes[node]!r}: "
-                f"regime {self.regimes[row, node]} {has}"
+                f"regime {self.regimes[row, node]} {why_no_regime(int(most[node]))}"
             )
 
 
@@ -271,7 +268,7 @@ def _refuse_others(columns: Columns, known: set[str | None], nodes: Sequence[str
 
 
 def _switches(given: Any, nodes: Sequence[str] | None) -> Cells:
-    """A second table, or an array with a column per node where their names are given."""
+    """A second table, or an array with a column per node if their names are given."""
     if isinstance(given, np.ndarray) and nodes is not None:
         if given.ndim != 2 or given.shape[1] != len(nodes):
             raise DataError(f"interventions must have shape (n, {len(nodes)}), not {given.shape}")
