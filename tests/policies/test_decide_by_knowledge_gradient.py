@@ -10,7 +10,13 @@ import pytest
 from causalarms import make_policy, random_sem
 from causalarms.changes.detector import Alarm
 from causalarms.errors import SettingError
-from causalarms.models.knowledge_gradient import Chosen, KnowledgeGradientSettings, is_judged
+from causalarms.models.knowledge_gradient import (
+    EARLY_ROUNDS,
+    LONGEST_GAP,
+    ROUNDS_PER_GAP,
+    Chosen,
+    is_judged,
+)
 from causalarms.policies.base import EXPLOIT, EXPLORE, TEST
 from causalarms.policies.posterior import PosteriorPolicy, reason_of
 from causalarms.rng import stream
@@ -66,7 +72,7 @@ def test_what_it_cannot_do_is_refused_by_name(settings: dict[str, Any], words: s
     ],
 )
 def test_auto_looks_ahead_where_that_is_better(settings: dict[str, Any], ahead: bool) -> None:
-    assert looking(**settings, decide="auto")._looks_ahead is ahead
+    assert looking(**settings, decide="auto")._by_gradient is ahead
 
 
 def test_what_is_best_on_average_is_computed_again_when_more_is_known() -> None:
@@ -228,12 +234,11 @@ def test_a_reason_is_short(changed: list[int], words: str) -> None:
 
 
 def test_judged_rounds_get_rarer() -> None:
-    settings = KnowledgeGradientSettings()
-    judged = [t for t in range(settings.early_rounds, 3000) if is_judged(t, settings)]
+    judged = [t for t in range(EARLY_ROUNDS, 3000) if is_judged(t)]
     gaps = np.diff(judged)
-    assert gaps[0] <= settings.early_rounds // settings.spacing + 1
-    assert gaps.max() <= settings.longest_gap + settings.spacing
-    assert (gaps[-20:] == settings.longest_gap).all()
+    assert gaps[0] <= EARLY_ROUNDS // ROUNDS_PER_GAP + 1
+    assert gaps.max() <= LONGEST_GAP + ROUNDS_PER_GAP
+    assert (gaps[-20:] == LONGEST_GAP).all()
 
 
 def test_a_test_between_refreshes_is_learned_at_once() -> None:

@@ -26,35 +26,27 @@ from causalarms.posterior.base import Draws, Posterior
 from causalarms.posterior.missing import PosteriorMixture
 from causalarms.sem.rewards import Arms, index_of, intervention_of, reward_tables
 
+# The measured differences between most of these values are within chance
+# (docs/research/what-was-tried.md#looking-ahead).
+EARLY_ROUNDS = 60  # every round is judged; with 20 of them regret was the same
+ORDERS = 6  # of the model; 8 orders, 7 points and 90 draws took twice the time for nothing
+POINTS = 6  # parent sets per mechanism and order
+EARLY_DRAWS = 48  # in which the outcome of a candidate is sampled
+FIRST_DRAWS = 16  # of them judge all candidates, the others only the finalists
+FINALISTS = 6
+CANDIDATES = 18  # a third each by mean, by upper value and by being the best of a draw
+DECISIONS = 40  # interventions that may be decided on after the outcome
+DECISIONS_BY_MEAN = 10  # of them: the best ones by mean
+LATE_DRAWS = 300  # contain a draw that disagrees with 95 %, if 1 % of all disagree
 LATE_TABLE_CELLS = 2**22  # draws times interventions that a late round compares: 32 MiB
-DECISIONS_BY_MEAN = 10  # the best ones by mean may always be decided on
-
-
-class KnowledgeGradientSettings(NamedTuple):
-    """How much is computed, and how much information counts.
-
-    The measured differences between most of these values are within chance
-    (docs/research/what-was-tried.md#looking-ahead).
-    """
-
-    early_rounds: int = 60  # every round is judged; with 20 of them regret was the same
-    orders: int = 6  # of the model; 8 orders, 7 points and 90 draws took twice the time for nothing
-    points: int = 6  # parent sets per mechanism and order
-    early_draws: int = 48  # in which the outcome of a candidate is sampled
-    first_draws: int = 16  # of them judge all candidates, the others only the finalists
-    finalists: int = 6
-    candidates: int = 18  # a third each by mean, by upper value and by being the best of a draw
-    decisions: int = 40  # interventions that may be decided on after the outcome
-    horizon: float = 1.0  # early rounds to come, as a multiple of those played; 2 was no better
-    late_draws: int = 300  # contain a draw that disagrees with 95 %, if 1 % of all disagree
-    disagreeing_draws: int = 20  # at most this many of those are used
-    tests: int = 10  # candidates of a late round
-    late_horizon: float = 5.0  # rounds to come per root of those played; t / 2 tested too much
-    repeats: tuple[int, ...] = (1, 6)  # plays of a test: one may be too few to change a decision
-    average_orders: int = 8  # for the expected rewards of a round that is not judged
-    negligible: float = 1e-3  # of the spread of rewards: a smaller gain is ignored
-    spacing: int = 15  # a judged round every age / spacing rounds
-    longest_gap: int = 30  # rounds between judged rounds, at most
+DISAGREEING_DRAWS = 20  # at most this many of those are used
+TESTS = 10  # candidates of a late round
+LATE_HORIZON = 5.0  # rounds to come per root of those played; t / 2 tested too much
+PLAYS_OF_A_TEST = (1, 6)  # one may be too few to change a decision
+AVERAGE_ORDERS = 8  # for the expected rewards of a round that is not judged
+NEGLIGIBLE_GAIN = 1e-3  # of the spread of rewards: a smaller gain is ignored
+ROUNDS_PER_GAP = 15  # a round is judged every age / this many rounds
+LONGEST_GAP = 30  # rounds between judged rounds, at most
 
 
 class Situation(NamedTuple):
@@ -100,16 +92,13 @@ class Compared(NamedTuple):
 
 
 def average_rewards(
-    posterior: PosteriorMixture,
-    rng: np.random.Generator,
-    reward: int,
-    settings: KnowledgeGradientSettings,
+    posterior: PosteriorMixture, rng: np.random.Generator, reward: int
 ) -> AverageRewards:
     """Expected rewards of all interventions, from a model of a few orders of every part."""
     models = []
     for part in posterior.parts:
-        orders = part.draw(rng, settings.average_orders).order
-        models.append(model_of(part, orders, rng, settings.points))
+        orders = part.draw(rng, AVERAGE_ORDERS).order
+        models.append(model_of(part, orders, rng, POINTS))
     rewards = [
         reward_tables(m.weights, m.intercept, m.orders, reward, m.regimes).mean(axis=0)
         for m in models
@@ -122,39 +111,38 @@ def early_round(
     rng: np.random.Generator,
     asked: Situation,
     quantile: float,
-    settings: KnowledgeGradientSettings,
 ) -> Chosen:
     """The best of expected reward - rounds to come * loss after it.
 
     All candidates are judged by a few draws, and the most promising of them by all.
     """
-    n = settings.early_draws
+    n = EARLY_DRAWS
     draws = posterior.draw(rng, n)
-    orders = posterior.draw(rng, settings.orders).order
-    model = model_of(posterior, orders, rng, settings.points)
+    orders = posterior.draw(rng, ORDERS).order
+    model = model_of(posterior, orders, rng, POINTS)
     rewards = _net_rewards(model.weights, model.intercept, model.orders, asked)
     compared = _compare(draws, rewards.mean(axis=0), asked)
     incumbent = int(compared.mean.argmax())
-    candidates = _candidates(compared, settings.candidates)
+    candidates = _candidates(compared, CANDIDATES)
     by_mean = np.argsort(-compared.mean, kind="stable")
     decided = _first_distinct(
-        settings.decisions, by_mean[:DECISIONS_BY_MEAN], _by_frequency(compared.best), by_mean
+        DECISIONS, by_mean[:DECISIONS_BY_MEAN], _by_frequency(compared.best), by_mean
     )
     decisions = _decisions(asked, decided)
     normals = rng.standard_normal((n, len(asked.pending) + 1, len(asked.regimes)))
-    rounds = settings.horizon * max(asked.age, 1)
+    rounds = max(asked.age, 1)  # to come, as many as were played; twice as many was no better
 
     def losses(arms: IntArray, rows: IntArray) -> FloatArray:
         drawn = _posterior_draws(draws, rows, compared, decided, normals[rows])
         return losses_after(model, drawn, asked.pending, _rows(asked, arms), 1.0, decisions)
 
-    first = np.arange(settings.first_draws)
+    first = np.arange(FIRST_DRAWS)
     loss = losses(candidates, first)
     value = compared.mean[candidates] - rounds * loss.mean(axis=0)
     # A few draws are enough to drop hopeless candidates; the most promising ones differ by less
     # than the error of a few draws, so they get all.
     # finalists stay in the order of the candidates: the best by mean comes first and wins a tie
-    left = np.sort(np.argsort(-value, kind="stable")[: settings.finalists])
+    left = np.sort(np.argsort(-value, kind="stable")[:FINALISTS])
     loss = np.vstack([loss[:, left], losses(candidates[left], np.arange(len(first), n))])
     lost = loss.mean(axis=0)
     finalists = candidates[left]
@@ -163,7 +151,7 @@ def early_round(
     now = compared.tables.max(axis=1) - compared.tables[:, incumbent]
     drawn = _posterior_draws(draws, np.arange(n), compared, decided, normals)
     saved = rounds * (_loss_so_far(model, drawn, asked, decisions, now) - float(lost[best]))
-    return _chosen(asked, compared, int(finalists[best]), incumbent, saved, int(rounds), quantile)
+    return _chosen(asked, compared, int(finalists[best]), incumbent, saved, rounds, quantile)
 
 
 def late_round(
@@ -172,7 +160,6 @@ def late_round(
     rng: np.random.Generator,
     asked: Situation,
     quantile: float,
-    settings: KnowledgeGradientSettings,
 ) -> Chosen:
     """The best on average, unless a test is worth more than it costs.
 
@@ -182,32 +169,30 @@ def late_round(
     # The averages are computed once per refresh, so that a round that is not judged costs almost
     # nothing.
     model, mean = average.model, average.net(asked)
-    incumbent = _incumbent(mean, asked, settings)
+    incumbent = _incumbent(mean, asked)
     row = _rows(asked, np.array([incumbent]))[0]
     tested = len(asked.recent) > 0 and not np.array_equal(asked.recent[-1], row)
-    if not tested and not is_judged(asked.age, settings):
+    if not tested and not is_judged(asked.age):
         return Chosen(row, asked.arms.worth.gross(float(mean[incumbent]), incumbent), float("nan"))
-    n_draws = int(
-        np.clip(LATE_TABLE_CELLS // len(mean), settings.disagreeing_draws, settings.late_draws)
-    )
+    n_draws = int(np.clip(LATE_TABLE_CELLS // len(mean), DISAGREEING_DRAWS, LATE_DRAWS))
     # With draws of this round's own: those of the average are shared by many rounds.
     draws = posterior.draw(rng, n_draws)
     compared = _compare(draws, mean, asked)
-    incumbent = _incumbent(compared.mean, asked, settings)
+    incumbent = _incumbent(compared.mean, asked)
     gain = compared.tables.max(axis=1) - compared.tables[:, incumbent]
     spread = max(float(compared.mean[incumbent] - compared.mean.mean()), 0.0)
-    disagree = np.flatnonzero(gain > settings.negligible * spread)
+    disagree = np.flatnonzero(gain > NEGLIGIBLE_GAIN * spread)
     hold = _chosen(asked, compared, incumbent, incumbent, 0.0, 0, quantile)
     if len(disagree) == 0 or len(mean) == 1:
         return hold
     fraction = len(disagree) / n_draws  # the other draws gain nothing from a test
-    rows = disagree[: settings.disagreeing_draws]
+    rows = disagree[:DISAGREEING_DRAWS]
     theirs = compared._replace(tables=compared.tables[rows], best=compared.best[rows])
-    candidates = _candidates(theirs, settings.tests)
+    candidates = _candidates(theirs, TESTS)
     candidates = candidates[candidates != incumbent]
     by_mean = np.argsort(-compared.mean, kind="stable")
     decided = _first_distinct(
-        settings.decisions,
+        DECISIONS,
         np.array([incumbent]),
         _by_frequency(theirs.best),
         by_mean[:DECISIONS_BY_MEAN],
@@ -218,12 +203,12 @@ def late_round(
     lost = _loss_so_far(model, drawn, asked, decisions, gain[rows])
     # With t / 2 rounds to come it paid for tests after round 300 that changed nothing; 3 sqrt(t)
     # stayed with an intervention that loses 2 %.
-    rounds = settings.late_horizon * math.sqrt(asked.age)
+    rounds = LATE_HORIZON * math.sqrt(asked.age)
     paid = compared.mean[incumbent] - compared.mean[candidates]
     best, top, saved = -1, 0.0, 0.0
     # One play may be too few to change a decision and so seem worth nothing, although several in a
     # row would pay: their price is counted with them.
-    for plays in settings.repeats:
+    for plays in PLAYS_OF_A_TEST:
         loss = losses_after(
             model, drawn, asked.pending, _rows(asked, candidates), float(plays), decisions
         ).mean(axis=0)
@@ -237,12 +222,12 @@ def late_round(
     return _chosen(asked, compared, int(candidates[best]), incumbent, saved, int(rounds), quantile)
 
 
-def is_judged(age: int, settings: KnowledgeGradientSettings) -> bool:
+def is_judged(age: int) -> bool:
     """Whether tests are looked for in this late round, by its number alone."""
-    return age % int(np.clip(age // settings.spacing, 1, settings.longest_gap)) == 0
+    return age % int(np.clip(age // ROUNDS_PER_GAP, 1, LONGEST_GAP)) == 0
 
 
-def _incumbent(mean: FloatArray, asked: Situation, settings: KnowledgeGradientSettings) -> int:
+def _incumbent(mean: FloatArray, asked: Situation) -> int:
     """The best on average, or the usual one if the difference is negligible."""
     best = int(mean.argmax())
     if len(asked.recent) == 0:
@@ -252,7 +237,7 @@ def _incumbent(mean: FloatArray, asked: Situation, settings: KnowledgeGradientSe
         return best
     # Two interventions that differ in a node with hardly any effect have rewards that differ by the
     # noise of the draws: without this the policy would flip between them.
-    least = mean[best] - settings.negligible * float(mean[best] - mean.mean())
+    least = mean[best] - NEGLIGIBLE_GAIN * float(mean[best] - mean.mean())
     return usual if mean[usual] >= least else best
 
 

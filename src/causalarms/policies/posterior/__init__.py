@@ -44,9 +44,9 @@ from causalarms.limits import MAX_RATIOS, MAX_TABLE_NODES
 from causalarms.models.belief import Belief, Recommendation, recommend
 from causalarms.models.draws import least_ratio, most_optimistic
 from causalarms.models.knowledge_gradient import (
+    EARLY_ROUNDS,
     AverageRewards,
     Chosen,
-    KnowledgeGradientSettings,
     Situation,
     average_rewards,
     early_round,
@@ -137,7 +137,7 @@ class PosteriorPolicy(Policy):
         self._use_detector(self.config.detector)
         self.learns_from_gaps = self.config.gaps == LEARN
         self._system = LearnedSystem(self.config, self.regimes, self._nodes)
-        self._looks_ahead = looks_ahead(self.config, self._system.method, self.regimes)
+        self._by_gradient = uses_knowledge_gradient(self.config, self._system.method, self.regimes)
         self._weighs_information = self.config.decide == INFORMATION_RATIO or (
             self.config.decide == AUTO and self.config.columns is not None
         )
@@ -178,7 +178,7 @@ class PosteriorPolicy(Policy):
     ) -> Suggestion:
         if self._probes_left or self._system.units is None:
             return self._random_round(rng, pending)
-        if self._looks_ahead and not context:
+        if self._by_gradient and not context:
             return self._by_knowledge_gradient(rng, pending)
         return self._by_draws(rng, pending, context or {})
 
@@ -248,7 +248,7 @@ class PosteriorPolicy(Policy):
     def _by_knowledge_gradient(
         self, rng: np.random.Generator, pending: Sequence[Intervention]
     ) -> Suggestion:
-        system, allowed, settings = self._system, self.constraints, KnowledgeGradientSettings()
+        system, allowed = self._system, self.constraints
         recent = system.rounds.recent
         if self.n_told + len(pending) < 2:
             played = [*recent.regimes(1), *pending]
@@ -268,11 +268,11 @@ class PosteriorPolicy(Policy):
             age=self.n_told - last_alarm + len(pending),
         )
         posterior, quantile = system.posterior, self.config.quantile
-        if asked.age < settings.early_rounds:
-            chosen = early_round(posterior.deciding, rng, asked, quantile, settings)
+        if asked.age < EARLY_ROUNDS:
+            chosen = early_round(posterior.deciding, rng, asked, quantile)
         else:
-            average = self._average_rewards(settings)
-            chosen = late_round(posterior, average, rng, asked, quantile, settings)
+            average = self._average_rewards()
+            chosen = late_round(posterior, average, rng, asked, quantile)
         return Suggestion(
             chosen.intervention,
             EXPLOIT if chosen.instead_of is None else EXPLORE,
@@ -281,14 +281,14 @@ class PosteriorPolicy(Policy):
             reason_of(chosen, scale),
         )
 
-    def _average_rewards(self, settings: KnowledgeGradientSettings) -> AverageRewards:
+    def _average_rewards(self) -> AverageRewards:
         """Computed once for all rounds in which the posterior is the same."""
         posterior, as_of = self._system.posterior, self._refreshed
         if self._average is None or self._average[0] is not posterior or self._average[1] != as_of:
             # A stream of its own: the result must not depend on which round asks first. Its name
             # is part of the random numbers and stays.
             rng = stream(0, "lookahead", as_of)
-            found = average_rewards(posterior, rng, self.reward, settings)
+            found = average_rewards(posterior, rng, self.reward)
             self._average = posterior, as_of, found
         return self._average[2]
 
@@ -321,7 +321,7 @@ class PosteriorPolicy(Policy):
         # it.
         alarms = [] if view is None else self._watch(a, x, view)
         # a test was played for its result, so the next decision must know it: refresh now
-        tested = self._looks_ahead and not np.array_equal(a, rounds.recent.last_regimes())
+        tested = self._by_gradient and not np.array_equal(a, rounds.recent.last_regimes())
         rounds.take_in(
             Round(self.n_told, a, x), self.made, stale,
             changed=bool(self.alarms), view=view, predictors=system.predictors,
@@ -351,7 +351,7 @@ class PosteriorPolicy(Policy):
         self._starts = starts_after(self.alarms, self.regimes)
 
 
-def looks_ahead(config: PosteriorConfig, method: str, regimes: Counts) -> bool:
+def uses_knowledge_gradient(config: PosteriorConfig, method: str, regimes: Counts) -> bool:
     """Whether a policy decides by the knowledge gradient; SettingError if it should and cannot."""
     obstacle, decide = "", config.decide
     if config.columns is not None:
