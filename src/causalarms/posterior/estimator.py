@@ -387,8 +387,8 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         # of mechanisms without data nothing is said
         acting = probability[:, n:, :n] * roots.padded(self.known_)[:, None, :n]
         # A graph has one mechanism per regime: of a node that may be free, it is the one that is
-        # shifted.
-        shifted = 1.0 - roots.free(self.posterior_)
+        # shifted, which has columns of pairs. Edges of factors are kept by the probability shown.
+        shifted = np.where(roots.is_pair[:, None], 1.0 - roots.free(self.posterior_), 1.0)
         self._adjacency[:, n:, :n] = acting > self.miss_probability_per_edge * shifted
         order = np.append(np.arange(n, len(self.nodes_)), kept.order)  # causes before effects
         self.adjacency_ = roots.shown(self._adjacency)

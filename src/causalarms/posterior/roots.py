@@ -120,6 +120,11 @@ class Roots:
         chances = np.where(required[n:, :n], 1.0, chances)
         return factor_columns(self.named, chances, pairs=pairs)
 
+    @property
+    def is_pair(self) -> BoolArray:
+        """Which columns stand for two factors, (C,)."""
+        return np.zeros(0, dtype=bool) if self.named is None else self.named.is_pair
+
     @cached_property
     def _kept(self) -> list[int]:
         """The nodes of the system that are shown: those measured, and one column per factor."""
@@ -138,8 +143,7 @@ class Roots:
 
     def alone(self, values: FloatArray) -> FloatArray:
         """Values (n, N + C) without columns of pairs of factors."""
-        pair = np.zeros(0, dtype=bool) if self.named is None else self.named.is_pair
-        return values[:, np.append(np.ones(self.n_measured, dtype=bool), ~pair)]
+        return values[:, np.append(np.ones(self.n_measured, dtype=bool), ~self.is_pair)]
 
     def shows_pairs(self, values: FloatArray) -> bool:
         """Whether rounds (n, N + C) tell effects of pairs of factors from those of each.
