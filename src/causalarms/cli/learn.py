@@ -200,9 +200,9 @@ def learn(
     levels of a factor, numbers or names, and it is learned which nodes the factor shifts. A row
     with an empty cell is refused by its number, or left out with --skip-incomplete.
     """
-    if method not in {*METHODS, *learner_names()} and ":" not in method:
-        known_names = ", ".join(dict.fromkeys([*METHODS, *learner_names()]))
-        raise SettingError(f"there is no method {method!r}; there are {known_names}")
+    if method not in METHODS and ":" not in method and method not in learner_names():
+        there = ", ".join(dict.fromkeys([*METHODS, *learner_names()]))
+        raise SettingError(f"there is no method {method!r}; there are {there}")
     inputs = [path for path in (data, interventions) if path is not None]
     # Before anything is learned: that may take an hour, and would be lost.
     for path in outputs:
@@ -405,12 +405,12 @@ def _far_values(found: TableRounds, *, leave_out: bool) -> tuple[TableRounds, li
         for at, seen in far[:MAX_FAR_VALUES]:
             others = np.arange(len(column)) != at
             alike = (column[others & (setting == setting[at])] for setting in settings)
-            few = len(far) <= MAX_FAR_VALUES
-            if leave_out and few and all(far_from(column[at], each) for each in alike):
+            # of a node whose values have a long tail more are far, and right
+            few = leave_out and len(far) <= MAX_FAR_VALUES
+            then = "edges may be wrong because of it; if it is a typing error, correct it"
+            if few and all(far_from(column[at], each) for each in alike):
                 keep[at] = False
                 then = f"left out as a probable typing error; --typing-errors {KEPT} learns from it"
-            else:
-                then = "edges may be wrong because of it; if it is a typing error, correct it"
             said.append(
                 f"row {found.rows[at]}: {node!r} is {column[at]:g}, far outside the {seen.low:g} "
                 f"to {seen.high:g} of the other rows: {then}"
@@ -432,9 +432,10 @@ def _near_levels(factors: FactorLevels) -> Iterator[str]:
     for (name, levels), column in zip(factors.levels.items(), factors.numbers.T, strict=True):
         n_rows = np.bincount(column, minlength=len(levels)).tolist()
         for level, few in zip(levels, n_rows, strict=True):
+            # in small letters, which slips of the shift key do not change
             usual = {
-                str(other).casefold(): other
-                for other, n in zip(levels, n_rows, strict=True)
+                str(o).casefold(): o
+                for o, n in zip(levels, n_rows, strict=True)
                 if n >= OFTEN * few > 0
             }
             for near in get_close_matches(str(level).casefold(), usual, 1, SAME_NAME):
