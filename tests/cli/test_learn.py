@@ -280,14 +280,40 @@ def test_the_posterior_of_many_nodes_says_how_well_its_chains_agree(tmp_path: Pa
     assert found["chains"]["converged"]
 
 
-def test_a_value_far_from_all_others_is_named(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    regimes = rng.integers(0, 2, (40, 2))
-    values = rng.normal(10, 1, (40, 2)) + regimes
-    values[16, 1] *= 1000
-    columns: dict[str, list[object]] = {"heat": list(values[:, 0]), "yield": list(values[:, 1])}
-    columns |= {f"do:{node}": list(regimes[:, i]) for i, node in enumerate(("heat", "yield"))}
-    told = run("learn", write(tmp_path / "data.csv", columns), "--json")
-    assert told.code == 0
-    (said,) = [words for words in json.loads(told.out)["warnings"] if "far outside" in words]
-    assert said.startswith("round 17: 'yield' is 1")
+def wild(n_rare: int, **wrong: float) -> dict[str, list[object]]:
+    """Forty rounds of two nodes, the last `n_rare` with an intervention; wrong values by row."""
+    values = np.random.default_rng(0).normal(10, 1, (40, 2))
+    for row, value in wrong.items():
+        values[int(row.removeprefix("row")) - 1, 1] = value
+    flags: list[object] = [int(row >= 40 - n_rare) for row in range(40)]
+    return {"heat": list(values[:, 0]), "yield": list(values[:, 1]), "do:yield": flags}
+
+
+def test_a_row_with_a_probable_typing_error_is_left_out(tmp_path: Path) -> None:
+    data = write(tmp_path / "data.csv", {**wild(20, row17=9000.0), "note": ["x"] * 40})
+    with_hole = data.read_text().replace("\n", "\n,1,0,x\n", 1)  # the row before is not counted
+    data.write_text(with_hole)
+    learn = ("learn", data, "--ignore", "note", "--skip-incomplete", "--json")
+    told = json.loads(run(*learn).out)
+    said = [words for words in told["warnings"] if "far outside" in words]
+    assert len(said) == 1
+    assert said[0].startswith("row 18: 'yield' is 9000, far outside the ")
+    assert "left out" in said[0]
+    assert told["n_rounds"] == 39
+    assert "1 of 40 rows left out for a probable typing error" in told["left_out"]
+    kept = json.loads(run(*learn, "--typing-errors", "kept").out)
+    assert kept["n_rounds"] == 40
+    assert any("edges may be wrong because of it" in words for words in kept["warnings"])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        wild(2, row39=50.0, row40=90.0),  # of an intervention that was hardly played
+        wild(20, row3=50.0, row9=90.0, row14=-80.0, row30=-150.0),  # a long tail
+    ],
+)
+def test_far_values_that_may_be_right_are_kept(tmp_path: Path, columns: Any) -> None:
+    told = json.loads(run("learn", write(tmp_path / "data.csv", columns), "--json").out)
+    assert told["n_rounds"] == 40
+    assert any("far outside" in words for words in told["warnings"])

@@ -127,6 +127,7 @@ REFUSED: dict[str, tuple[Columns, list[str], str]] = {
     "golem": (made(), ["--method", "golem"], "golem cannot learn what a factor acts on"),
     "rain": (made(), ["--context", "rain"], "context: there is no node 'rain'"),
     "into": (made(), ["--require-edge", "heat->load"], "load is a factor"),
+    "method": (made(), ["--method", "foo"], "there is no method 'foo'; there are posterior, csl, "),
     "mean": (made(), ["--noise-mean", "1"], "noise_mean cannot be used with factors"),
 }
 
@@ -145,3 +146,11 @@ def test_context_is_for_the_posterior(data: Path) -> None:
                   "--context", "weather")  # fmt: skip
     assert outcome.code != 0
     assert "--context" in outcome.err
+
+
+def test_a_level_that_is_written_differently_in_one_row_is_named(tmp_path: Path) -> None:
+    columns = made()
+    columns["do:kind"] = ["zn" if row == 5 else "Zn" if row % 2 else "none" for row in range(90)]
+    outcome = run("learn", write(tmp_path / "data.csv", columns))
+    assert outcome.code == 0
+    assert outcome.err == "warning: level 'zn' of kind is in one row; did you mean 'Zn'?\n"

@@ -114,7 +114,10 @@ def test_learn_takes_learners_of_others(own: str, tmp_path: Path) -> None:
     for method, message in (
         (f"{own}:Broken", "cannot learn from this: ValueError: gave up"),
         (f"{own}:NUMBER", "which makes nothing"),
-        ("cls", "unknown learner 'cls'; did you mean 'csl'"),
+        (
+            "cls",
+            "there is no method 'cls'; there are posterior, csl, csl-nw, csl-joint, golem, dagma",
+        ),
     ):
         outcome = run(*told, method)
         assert outcome.code == 1

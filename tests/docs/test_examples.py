@@ -29,9 +29,8 @@ NOT_BROUGHT = {"pandas": None, "polars": None, "pyarrow": None}
 )
 def test_examples_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    if document.name not in ("learn-a-graph.md",):  # it has a polars frame
-        for module in NOT_BROUGHT:
-            monkeypatch.setitem(sys.modules, module, None)
+    for module in NOT_BROUGHT:
+        monkeypatch.setitem(sys.modules, module, None)
     namespace: dict[str, Any] = {"__name__": "example"}
     printed = ""  # by the block just before
     for block in blocks(document):

@@ -392,3 +392,31 @@ def test_a_factor_that_changes_slopes_is_found_and_no_other() -> None:
         row = np.array(named.intervention({"kind": level}))
         assert draws.under(row).weights[:, 0, 0, 1].mean() == pytest.approx(slope, abs=5)
     assert _slopes(2.0, 2.0).posterior_.free_probability.max() < 0.05
+
+
+def test_the_graph_has_edges_of_factors_by_the_probability_that_it_shows() -> None:
+    """Also of a node to which another factor gives a mechanism per level: one wild value does."""
+    rng = np.random.default_rng(3)
+    factors = {
+        name: rng.choice(levels, 120) for name, levels in (("a", [1, 2, 4]), ("b", ["x", "z"]))
+    }
+    X = rng.normal(500.0 + 3.0 * factors["a"][:, None], 1.0, (120, 2))
+    X[7, 0] *= 1000
+    model = GraphPosterior().fit(X, factors=factors)
+    assert model.posterior_.free_probability.max() > 0.99
+    assert (model.adjacency_ == (model.edge_probability_ > 0.5)).all()
+
+
+@pytest.mark.filterwarnings("always::causalarms.errors.CausalArmsWarning")
+def test_factors_that_act_only_together_are_named(recwarn: pytest.WarningsRecorder) -> None:
+    """No edge says it: what each of them does by itself, over the levels of the other, is 0."""
+    rng = np.random.default_rng(3)
+    factors = {name: rng.integers(2, size=200) for name in ("one", "two", "three")}
+    noise = rng.normal(size=(200, 2))
+    X = noise + 3.0 * np.outer(factors["one"] == factors["two"], [0, 1])
+    GraphPosterior().fit(X, factors=factors)
+    (said,) = [str(warning.message) for warning in recwarn]
+    assert said.startswith("what 'one' and 'two' do to 'x1' together is more than the sum of both")
+    recwarn.clear()
+    GraphPosterior().fit(noise + np.outer(factors["one"], [0, 3]), factors=factors)
+    assert not recwarn.list

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,22 +36,24 @@ from causalarms.cli.options import (
 from causalarms.cli.terminal import collected_warnings, print_json, progress, say
 from causalarms.errors import (
     CausalArmsError,
+    CausalArmsWarning,
     DataError,
-    FarValueWarning,
     IdentifiabilityWarning,
+    SettingError,
 )
 from causalarms.files import refuse_output
 from causalarms.graphs.diagnostics import open_directions
 from causalarms.graphs.graph import MARKS, Graph
 from causalarms.graphs.inputs import Rounds, checked_rounds
-from causalarms.graphs.registry import make_learner
+from causalarms.graphs.registry import learner_names, make_learner
 from causalarms.limits import MAX_REGIMES
 from causalarms.posterior.estimator import GraphPosterior
 from causalarms.registry import part_of
 from causalarms.sem.factor import UNKNOWN
 from causalarms.sem.factors import PREFIX
 from causalarms.sem.regimes import Counts, as_interventions, topological_order
-from causalarms.study.far_values import far_from
+from causalarms.study.far_values import Seen, far_from
+from causalarms.tables.cells import SAME_NAME, FactorLevels
 from causalarms.tables.rounds import TableRounds, rounds_of
 
 if TYPE_CHECKING:
@@ -58,7 +61,9 @@ if TYPE_CHECKING:
 
 MADE_BY = "causalarms learn"
 PICTURES = (".png", ".pdf")
-MAX_FAR_VALUES = 3  # of a node, which are looked at for typing errors
+MAX_FAR_VALUES = 3  # of a node, which may be typing errors; more are a long tail
+OFTEN = 10  # times as many rows of a level make another that is written nearly so a slip
+LEFT_OUT, KEPT = "left-out", "kept"
 # The paper's CSL and CSL-nw, and CSL with one order for all regimes, which is ours.
 CSL_METHODS: dict[str, dict[str, Any]] = {
     "csl": {},
@@ -96,6 +101,12 @@ POSTERIOR_ONLY = (
     "--skip-incomplete",
     is_flag=True,
     help="Leave out rows with an empty cell, which are refused otherwise.",
+)
+@click.option(
+    "--typing-errors",
+    type=click.Choice([LEFT_OUT, KEPT]),
+    default=LEFT_OUT,
+    help="What happens to a row with a value far outside all others, probably a typing error.",
 )
 @click.option(
     "--noise-mean",
@@ -168,6 +179,7 @@ def learn(
     nodes: str | None,
     ignore: tuple[str, ...],
     skip_incomplete: bool,
+    typing_errors: str,
     noise_mean: str | None,
     exclude_edge: tuple[str, ...],
     require_edge: tuple[str, ...],
@@ -188,6 +200,9 @@ def learn(
     levels of a factor, numbers or names, and it is learned which nodes the factor shifts. A row
     with an empty cell is refused by its number, or left out with --skip-incomplete.
     """
+    if method not in METHODS and ":" not in method and method not in learner_names():
+        there = ", ".join(dict.fromkeys([*METHODS, *learner_names()]))
+        raise SettingError(f"there is no method {method!r}; there are {there}")
     inputs = [path for path in (data, interventions) if path is not None]
     # Before anything is learned: that may take an hour, and would be lost.
     for path in outputs:
@@ -201,6 +216,7 @@ def learn(
         ignore=ignore,
         incomplete="skip" if skip_incomplete else "refuse",
     )
+    found, remarks = _far_values(found, leave_out=typing_errors == LEFT_OUT)
     counts = found.shown_regimes(_told_regimes(regimes))
     rows = as_interventions(found.regimes, found.nodes, counts)
     rounds = checked_rounds(found.values, rows, found.nodes)
@@ -236,7 +252,10 @@ def learn(
     ):
         if found.factors is None:
             _warn_of_never_switched(rounds, counts)
-        _warn_of_far_values(rounds)
+        else:
+            remarks += _near_levels(found.factors)
+        for text in remarks:
+            warnings.warn(text, CausalArmsWarning, stacklevel=2)
         mean = _noise_mean(noise_mean)
         if method in CSL_METHODS:
             told["on_removal"] = on_removal
@@ -368,18 +387,60 @@ def _warn_of_never_switched(rounds: Rounds, counts: Counts) -> None:
         )
 
 
-def _warn_of_far_values(rounds: Rounds) -> None:
-    """One value of 1000 among values of ten makes edges that do not exist."""
-    for node, column in zip(rounds.nodes, rounds.values.T, strict=True):
-        for at in np.argsort(-np.abs(column - np.median(column)))[:MAX_FAR_VALUES].tolist():
-            seen = far_from(float(column[at]), np.delete(column, at))
-            if seen is not None:
-                warnings.warn(
-                    f"round {at + 1}: {node!r} is {column[at]:g}, far outside the {seen.low:g} to "
-                    f"{seen.high:g} of the other rounds; if it is a typing error, correct it",
-                    FarValueWarning,
-                    stacklevel=2,
-                )
+def _far_values(found: TableRounds, *, leave_out: bool) -> tuple[TableRounds, list[str]]:
+    """The rounds without probable typing errors, and what to say of values far from all others.
+
+    One value of 1000 among values of ten makes edges that do not exist. What a regime or level does
+    that was hardly played may be far without an error: the value must be far from all others of
+    every regime and level of its row, too.
+    """
+    levels = found.factors
+    settings = [*found.regimes.T, *(() if levels is None else levels.numbers.T)]
+    keep, said = np.ones(len(found.rows), dtype=bool), list[str]()
+    for node, column in zip(found.nodes, found.values.T, strict=True):
+        far = list[tuple[int, Seen]]()
+        for at in np.argsort(-np.abs(column - np.median(column)))[: MAX_FAR_VALUES + 1].tolist():
+            seen = far_from(column[at], np.delete(column, at))
+            far += [] if seen is None else [(at, seen)]
+        for at, seen in far[:MAX_FAR_VALUES]:
+            others = np.arange(len(column)) != at
+            alike = (column[others & (setting == setting[at])] for setting in settings)
+            # of a node whose values have a long tail more are far, and right
+            few = leave_out and len(far) <= MAX_FAR_VALUES
+            then = "edges may be wrong because of it; if it is a typing error, correct it"
+            if few and all(far_from(column[at], each) for each in alike):
+                keep[at] = False
+                then = f"left out as a probable typing error; --typing-errors {KEPT} learns from it"
+            said.append(
+                f"row {found.rows[at]}: {node!r} is {column[at]:g}, far outside the {seen.low:g} "
+                f"to {seen.high:g} of the other rows: {then}"
+            )
+    if not keep.all():
+        remark = f"{np.sum(~keep)} of {len(keep)} rows left out for a probable typing error"
+        found = found._replace(
+            values=found.values[keep],
+            regimes=found.regimes[keep],
+            rows=found.rows[keep],
+            left_out=(*found.left_out, remark),
+            factors=None if levels is None else levels._replace(numbers=levels.numbers[keep]),
+        )
+    return found, said
+
+
+def _near_levels(factors: FactorLevels) -> Iterator[str]:
+    """Levels of few rows that are written nearly as one of many, which is probably meant."""
+    for (name, levels), column in zip(factors.levels.items(), factors.numbers.T, strict=True):
+        n_rows = np.bincount(column, minlength=len(levels)).tolist()
+        for level, few in zip(levels, n_rows, strict=True):
+            # in small letters, which slips of the shift key do not change
+            usual = {
+                str(o).casefold(): o
+                for o, n in zip(levels, n_rows, strict=True)
+                if n >= OFTEN * few > 0
+            }
+            for near in get_close_matches(str(level).casefold(), usual, 1, SAME_NAME):
+                rows = "one row" if few == 1 else f"{few} rows"
+                yield f"level {level!r} of {name} is in {rows}; did you mean {usual[near]!r}?"
 
 
 def _noise_scale(text: str) -> float | str:

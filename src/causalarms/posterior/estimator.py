@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.checks import choice, fraction, integer, number, optional
-from causalarms.errors import DataError, MemoryLimitError, SettingError
+from causalarms.errors import CausalArmsWarning, DataError, MemoryLimitError, SettingError
 from causalarms.graphs.diagnostics import MechanismCheck, check_mechanisms, warn_of_constant_regimes
 from causalarms.graphs.graph import Graph
 from causalarms.graphs.inputs import (
@@ -233,7 +234,8 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
             )
         # In units of the noise from here on: the prior is said in them.
         data.append(z, system.regimes)
-        columns = roots.columns(allowed, required, pairs=roots.shows_pairs(system.values))
+        pairs = roots.shows_pairs(system.values)
+        columns = roots.columns(allowed, required, pairs=pairs)
         posterior = self._posterior(
             Moments.of(data),
             columns,
@@ -264,6 +266,8 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         kept = self._kept()
         self._keep(kept)
         warn_of_open_directions(kept, self.left_out_)
+        for text in roots.hidden_pairs(posterior.gram, self._adjacency) if pairs else ():
+            warnings.warn(text, CausalArmsWarning, stacklevel=3)
         self.diagnostics_ = posterior.diagnostics
         # The exact posterior has at most 20 nodes, along which values do not grow that far.
         if self.diagnostics_ is not None:
@@ -387,8 +391,8 @@ class GraphPosterior(BaseEstimator):  # type: ignore[misc]
         # of mechanisms without data nothing is said
         acting = probability[:, n:, :n] * roots.padded(self.known_)[:, None, :n]
         # A graph has one mechanism per regime: of a node that may be free, it is the one that is
-        # shifted.
-        shifted = 1.0 - roots.free(self.posterior_)
+        # shifted, which has columns of pairs. Edges of factors are kept by the probability shown.
+        shifted = np.where(roots.is_pair[:, None], 1.0 - roots.free(self.posterior_), 1.0)
         self._adjacency[:, n:, :n] = acting > self.miss_probability_per_edge * shifted
         order = np.append(np.arange(n, len(self.nodes_)), kept.order)  # causes before effects
         self.adjacency_ = roots.shown(self._adjacency)

@@ -6,8 +6,9 @@ root per factor; its weight is what the last level adds to a node, compared with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import product
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +21,9 @@ from causalarms.posterior.prior import FactorColumns
 from causalarms.sem.factors import NamedFactors, switches
 from causalarms.sem.regimes import Counts
 from causalarms.tables.cells import FactorLevels, refuse_names_of_nodes
+
+WORTH_TELLING = 6.0  # nats by which two factors must explain a node better than their sum does
+TINY = 1e-9  # squares of values in units of the noise, below which a fit is exact
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -120,6 +124,11 @@ class Roots:
         chances = np.where(required[n:, :n], 1.0, chances)
         return factor_columns(self.named, chances, pairs=pairs)
 
+    @property
+    def is_pair(self) -> BoolArray:
+        """Which columns stand for two factors, (C,)."""
+        return np.zeros(0, dtype=bool) if self.named is None else self.named.is_pair
+
     @cached_property
     def _kept(self) -> list[int]:
         """The nodes of the system that are shown: those measured, and one column per factor."""
@@ -138,8 +147,7 @@ class Roots:
 
     def alone(self, values: FloatArray) -> FloatArray:
         """Values (n, N + C) without columns of pairs of factors."""
-        pair = np.zeros(0, dtype=bool) if self.named is None else self.named.is_pair
-        return values[:, np.append(np.ones(self.n_measured, dtype=bool), ~pair)]
+        return values[:, np.append(np.ones(self.n_measured, dtype=bool), ~self.is_pair)]
 
     def shows_pairs(self, values: FloatArray) -> bool:
         """Whether rounds (n, N + C) tell effects of pairs of factors from those of each.
@@ -150,6 +158,38 @@ class Roots:
         columns = values[:, self.n_measured :]
         with_pairs = np.column_stack([np.ones(len(values)), columns])
         return bool(np.linalg.matrix_rank(with_pairs) == with_pairs.shape[1])
+
+    def hidden_pairs(self, gram: FloatArray, adjacency: BoolArray) -> Iterator[str]:
+        """What to say of two factors that act on a node beyond their sum, if an edge is missing.
+
+        By the BIC of the regression of the node on its parents and both factors; `gram` (R, M, ..)
+        and `adjacency` (R, M, M) are of the system. In the posterior all pairs act on a node if any
+        factor does: their probability does not say which of them matters.
+        """
+        if self.named is None:
+            return
+        n, bits = self.n_measured, self.named.bits
+        for pair, node in product(np.unique(bits[self.is_pair]).tolist(), range(n)):
+            has = np.asarray(adjacency[:, :, node].any(axis=0))
+            two = [f for f in range(self.n_roots) if pair >> f & 1]
+            if has[np.array(self.named.roots)[two]].all():
+                continue
+            has[n:] = (has[n:] & ~self.is_pair) | np.isin(bits, [1 << f for f in two])
+            alone = [-1, *np.flatnonzero(has)]
+            both = [*alone, *(n + np.flatnonzero(bits == pair))]
+            given = gram[:, node].sum(axis=0)
+            left = [
+                given[node, node] - given[kept, node] @ np.linalg.pinv(given[np.ix_(kept, kept)])
+                @ given[kept, node] for kept in (alone, both)
+            ]  # fmt: skip
+            rows, more = given[-1, -1], len(both) - len(alone)
+            gain = (rows - len(both)) * np.log(max(left[0], TINY) / max(left[1], TINY))
+            if gain - more * np.log(rows) > 2.0 * WORTH_TELLING:
+                one, other = (self.named.root_names[f] for f in two)
+                yield (
+                    f"what {one!r} and {other!r} do to {self.names[node]!r} together is more than "
+                    "the sum of both: an edge shows only what a factor does by itself"
+                )
 
     def edges(self, given: BoolArray) -> BoolArray:
         """Edges between nodes as the system has them; of columns, `columns` tells."""
