@@ -29,6 +29,7 @@ from causalarms.study.settings import Settings
 
 if TYPE_CHECKING:
     from causalarms.study.report import Beliefs
+from causalarms.limits import MIN_VALUES_TO_LEARN
 
 REMARK_PROBABILITY = 0.9  # above which a remark is made
 RANGE_QUANTILES = (0.975, 0.025)  # of a node's values: a typing error does not widen the range
@@ -266,7 +267,11 @@ def remarks(beliefs: Beliefs) -> list[Remark]:
     belief = beliefs.belief
     if belief is None or not belief.weighs_graphs:
         return []  # one learned graph has no doubts: its edges are no evidence
-    found = _untold_effects(belief, beliefs.settings.named)
+    found = [
+        Remark(node, "", 1.0, f"{node} {often}: nothing is learned of it")
+        for node, often in hardly_measured(beliefs)
+    ]
+    found += _untold_effects(belief, beliefs.settings.named)
     if len(beliefs.values) >= MIN_ROUNDS_OF_QUESTION:
         found += _maybe_context(belief, beliefs.settings)
     return found
@@ -307,6 +312,14 @@ def _maybe_context(belief: Belief, settings: Settings) -> list[Remark]:
         )
         for i in quiet
     ]
+
+
+def hardly_measured(beliefs: Beliefs) -> list[tuple[str, str]]:
+    """Nodes that lack values and have too few to learn from, and how often they were measured."""
+    counts = (~np.isnan(beliefs.values)).sum(axis=0)
+    few = counts < min(MIN_VALUES_TO_LEARN, len(beliefs.values))
+    words = ("was never measured", "was measured only once")
+    return [(beliefs.settings.nodes[i], words[counts[i]]) for i in np.flatnonzero(few).tolist()]
 
 
 def _moved(belief: Belief, named: NamedFactors) -> BoolArray:

@@ -26,7 +26,14 @@ from causalarms.policies.base import Policy
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
-from causalarms.study.effects import at_level, graph_with_roots, remarks, reward_effects, with_roots
+from causalarms.study.effects import (
+    at_level,
+    graph_with_roots,
+    hardly_measured,
+    remarks,
+    reward_effects,
+    with_roots,
+)
 from causalarms.study.far_values import far_values
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
@@ -110,6 +117,9 @@ class Beliefs:
         """How many of the rounds were of this intervention."""
         return int((self.regimes == row).all(axis=1).sum())
 
+        for node, often in hardly_measured(self):
+            if node == self.settings.reward:
+                return f"{node} {often}: it is too early to say what is best for it"
 
 def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beliefs:
     """What the policy believes; `first`: it has learned so many rounds of the ledger."""
