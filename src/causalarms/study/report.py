@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -52,6 +52,7 @@ from causalarms.tables.write import column_of
 
 
 @dataclass(frozen=True)
+    SuspectValue,
 class Beliefs:
     """The belief after some rounds; `belief` maximises, `known` has the user's sign."""
 
@@ -70,6 +71,7 @@ class Beliefs:
 
     @property
     def known(self) -> Belief:
+    left_out: frozenset[int] = frozenset()  # rounds that are not learned from, from 0
         """The belief, in the user's sign; TooEarlyError if there is none."""
         found = self._in_users_sign
         if found is None:
@@ -115,11 +117,11 @@ class Beliefs:
 
     def tried(self, row: Interventions) -> int:
         """How many of the rounds were of this intervention."""
-        return int((self.regimes == row).all(axis=1).sum())
-
         for node, often in hardly_measured(self):
             if node == self.settings.reward:
                 return f"{node} {often}: it is too early to say what is best for it"
+        return int((self.regimes == row).all(axis=1).sum())
+
 
 def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beliefs:
     """What the policy believes; `first`: it has learned so many rounds of the ledger."""
@@ -149,6 +151,7 @@ def graph(beliefs: Beliefs, intervention: Sequence[int] | None = None) -> Graph:
 
     With an `intervention` the graph has one regime: the mechanisms in force under it.
     """
+        frozenset(out.round - 1 for out in policy.left_out),
     rooted = with_roots(beliefs.known, beliefs.settings.named, intervention)
     found = graph_with_roots(rooted, beliefs.settings, intervention)
     effects = reward_effects(beliefs, found, found.weights)
@@ -225,7 +228,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         probability=found.probability,
         expected_loss=found.expected_loss,
         failing=math.nan if found.failing is None else found.failing,
-        basis=f"{len(beliefs.values)} rounds, {basis}",
+        basis=f"{len(beliefs.values) - len(beliefs.left_out)} rounds, {basis}",
         remarks=remarks(beliefs),
         taken_back=_taken_back(beliefs, beliefs.belief, found.intervention),
         **_next_to(beliefs, found.intervention, _rivals(beliefs, beliefs.belief, found)),
@@ -365,9 +368,12 @@ def _next_to(beliefs: Beliefs, best: Interventions, rivals: list[Rival]) -> dict
 # -- trials and alarms as tables -------------------------------------------------------------------
 
 
-def columns(ledger: Ledger) -> dict[str, list[Any]]:
-    """One entry per trial; values of a node are in `column_of` it, levels in `do:FACTOR`."""
-    settings = ledger.settings
+def columns(ledger: Ledger, left_out: Iterable[SuspectValue] = ()) -> dict[str, list[Any]]:
+    """One entry per trial; values of a node are in `column_of` it, levels in `do:FACTOR`.
+
+    The policy does not learn from trials with values that are `left_out`.
+    """
+    settings, out = ledger.settings, {value.trial for value in left_out}
     gaps, trials = learns_from_gaps(settings), ledger.trials
     table: dict[str, list[Any]] = {
         "trial": [r.number for r in trials],
@@ -375,7 +381,7 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
         "worker": [r.worker for r in trials],
         "reason": [str(r.asked.get("reason", "")) for r in trials],
         "predicted": [r.asked.get("mean") for r in trials],
-        "learned": [r.learnable(gaps) for r in trials],
+        "learned": [r.learnable(gaps) and r.number not in out for r in trials],
         "corrected": [r.corrected for r in trials],
     }
     levels = _levels(trials, settings.named)
@@ -418,9 +424,9 @@ def not_as_asked(record: Record, named: NamedFactors) -> list[str]:
     return [name for name in named.names if asked[name] != executed[name]]
 
 
-def frame(ledger: Ledger) -> Any:
+def frame(ledger: Ledger, left_out: Iterable[SuspectValue] = ()) -> Any:
     """A pandas frame if pandas is installed, else polars, else a `PlainTable`."""
-    table = columns(ledger)
+    table = columns(ledger, left_out)
     for library in ("pandas", "polars"):
         try:
             module = importlib.import_module(library)
