@@ -20,7 +20,15 @@ from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_RATIOS
-from causalarms.models.belief import Belief, Recommendation, Summary, recommend, summary, working
+from causalarms.models.belief import (
+    Belief,
+    Recommendation,
+    Summary,
+    as_good,
+    recommend,
+    summary,
+    working,
+)
 from causalarms.models.failures import MAX_RECOMMENDED_RISK
 from causalarms.policies.base import Policy
 from causalarms.search.constraints import Constraints
@@ -44,6 +52,7 @@ from causalarms.study.records import (
     MissingValues,
     Prediction,
     Rival,
+    SuspectValue,
     TakenBack,
 )
 from causalarms.study.settings import Settings
@@ -52,7 +61,6 @@ from causalarms.tables.write import column_of
 
 
 @dataclass(frozen=True)
-    SuspectValue,
 class Beliefs:
     """The belief after some rounds; `belief` maximises, `known` has the user's sign."""
 
@@ -63,6 +71,7 @@ class Beliefs:
     has_model: bool  # whether the policy ever has one
     at_risk: Constraints | None = None  # what is allowed, and how likely it fails
     contradiction: str = ""  # of what the policy learned, if it is why there is no belief
+    left_out: frozenset[int] = frozenset()  # rounds that are not learned from, from 0
 
     @property
     def allowed(self) -> Constraints:
@@ -71,7 +80,6 @@ class Beliefs:
 
     @property
     def known(self) -> Belief:
-    left_out: frozenset[int] = frozenset()  # rounds that are not learned from, from 0
         """The belief, in the user's sign; TooEarlyError if there is none."""
         found = self._in_users_sign
         if found is None:
@@ -109,6 +117,9 @@ class Beliefs:
             return "no round has been told yet: nothing is known"
         if self.contradiction:
             return self.contradiction
+        for node, often in hardly_measured(self):
+            if node == self.settings.reward:
+                return f"{node} {often}: it is too early to say what is best for it"
         return f"it is too early: after {n} round(s) policy {policy!r} has no model yet"
 
     def expected(self, rows: Interventions) -> Summary:
@@ -117,9 +128,6 @@ class Beliefs:
 
     def tried(self, row: Interventions) -> int:
         """How many of the rounds were of this intervention."""
-        for node, often in hardly_measured(self):
-            if node == self.settings.reward:
-                return f"{node} {often}: it is too early to say what is best for it"
         return int((self.regimes == row).all(axis=1).sum())
 
 
@@ -143,6 +151,7 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
         policy.has_model,
         policy.constraints if policy.failures.n_failed else None,
         contradiction,
+        frozenset(out.round - 1 for out in policy.left_out),
     )
 
 
@@ -151,7 +160,6 @@ def graph(beliefs: Beliefs, intervention: Sequence[int] | None = None) -> Graph:
 
     With an `intervention` the graph has one regime: the mechanisms in force under it.
     """
-        frozenset(out.round - 1 for out in policy.left_out),
     rooted = with_roots(beliefs.known, beliefs.settings.named, intervention)
     found = graph_with_roots(rooted, beliefs.settings, intervention)
     effects = reward_effects(beliefs, found, found.weights)
@@ -323,26 +331,28 @@ def _rivals(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Riva
     rows = working(rows[(rows != chosen).any(axis=1)], allowed)
     few = replace(belief, draws=belief.draws.first(DRAWS_OF_RIVALS))
 
-    def ahead(believed: Belief, rows: Interventions) -> FloatArray:
+    def net(believed: Belief, rows: Interventions) -> FloatArray:
         both = np.vstack([chosen[None], rows])
         # as the best was chosen: risks that hardly differ would make a rival better in every draw
         worth = allowed.worth(both).as_likely_to_fail(0)
-        net = worth.net(believed.rewards(both, reward))
-        return np.asarray(net[:, 1:] - net[:, :1])
+        return np.asarray(worth.net(believed.rewards(both, reward)))
 
-    rows = rows[_foremost(ahead(few, rows))[:COMPARED_RIVALS]]
-    gaps = ahead(belief, rows)
-    first = _foremost(gaps)[:RIVALS]
-    rows, chances = rows[first], (gaps[:, first] > 0).mean(axis=0)
+    rows = rows[_foremost(net(few, rows))[:COMPARED_RIVALS]]
+    found = net(belief, rows)
+    first = _foremost(found)[:RIVALS]
+    rows, equal = rows[first], as_good(found, 0)[1:][first]
+    chances = (found[:, 1:] > found[:, :1]).mean(axis=0)[first]
     means = beliefs.to_maximise(belief.rewards(rows, reward).mean(axis=0))
+    each = zip(rows, means.tolist(), chances.tolist(), equal.tolist(), strict=True)
     return [
-        Rival(settings.named.levels(row.tolist()), float(mean), float(better), beliefs.tried(row))
-        for row, mean, better in zip(rows, means, chances, strict=True)
+        Rival(settings.named.levels(row.tolist()), mean, better, beliefs.tried(row), same)
+        for row, mean, better, same in each
     ]
 
 
-def _foremost(gaps: FloatArray) -> IntArray:
-    """Those that are better in most draws first; of equals, the better on average."""
+def _foremost(net: FloatArray) -> IntArray:
+    """Those that are better than the first in most draws; of equals, the better on average."""
+    gaps = net[:, 1:] - net[:, :1]
     return np.lexsort((-gaps.mean(axis=0), -(gaps > 0).mean(axis=0)))
 
 
