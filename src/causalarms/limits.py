@@ -54,3 +54,4 @@ TABLE_BYTES = 2**29  # of a CSV file
 LOG_BYTES = 2**32  # of an exported study
 SYSTEM_BYTES = 2**26  # of a system.json
 STANDARD_INPUT_BYTES = 2**24  # of one result
+MIN_VALUES_TO_LEARN = 2  # of a node with missing values: one says nothing of how it varies

@@ -153,3 +153,28 @@ def test_only_those_who_can_take_gaps_and_nobody_takes_infinity() -> None:
     assert policy.n_told == 1
     with pytest.raises(SettingError, match="gaps must be one of learn, drop"):
         made("fill")
+
+
+@pytest.mark.parametrize("kind", ["nothing known", "units estimated", "chains"])
+@pytest.mark.parametrize("values", [0, 1])
+def test_a_node_without_values_has_no_influence(kind: str, values: int) -> None:
+    """One value does not say how the node varies; the second one lets it in."""
+    A, X = rounds(40, 0.0)
+    node = int(SEM.order[0])
+    X[values:, node] = np.nan
+    policy = made(**KINDS[kind])
+    for t, (a, x) in enumerate(zip(A, X, strict=True)):
+        policy.tell(a, x)
+        if t == 30:
+            state = policy.state()
+            policy = made(**KINDS[kind])
+            policy.restore(state)
+    probability = policy.edge_probability
+    assert not probability[:, node].any()
+    assert not probability[:, :, node].any()
+    arms = np.eye(4, dtype=np.uint8)
+    spread = policy.belief(stream(0, "draws")).rewards(arms, SEM.reward).std(axis=0)
+    assert spread.max() < 2.0  # hundreds if inventions count
+    for a, x in zip(*rounds(2, 0.0), strict=True):
+        policy.tell(a, x)
+    assert policy.edge_probability[:, node].any()

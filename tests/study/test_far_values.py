@@ -102,6 +102,18 @@ def test_the_warning_names_everything_and_the_value_is_kept() -> None:
     assert (far.trial, far.node, far.value) == (12, "yield", 1000.0)
 
 
+@pytest.mark.parametrize("before", [4, 5, 9, 15])
+def test_what_the_policy_leaves_out_is_said_when_it_is_told(before: int) -> None:
+    study = Study.create(None, ["t", "y"], "y", factors={"oven": {"levels": [1, 2]}}, seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(before):
+        study.tell(study.ask(), (70.0 + rng.normal(size=2)).tolist())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FarValueWarning)
+        said = study.tell(study.ask(), [70.0, 70000.0])
+    assert len(said) == len(study.left_out()) == (before > 4)
+
+
 def test_ordinary_rounds_are_told_without_a_warning() -> None:
     study = Study.create(None, **SETTINGS)
     with warnings.catch_warnings():

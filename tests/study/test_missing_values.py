@@ -13,7 +13,7 @@ from study_rounds import SETTINGS as CSL
 
 from causalarms import Study
 from causalarms.cli.study_commands import summary
-from causalarms.errors import LearningWarning
+from causalarms.errors import LearningWarning, TooEarlyError
 from causalarms.rng import stream
 from causalarms.service.report import page
 from causalarms.study.records import Trial
@@ -111,3 +111,46 @@ def test_policies_that_need_all_values_leave_such_rounds_out(settings: dict[str,
     assert not any(study.history()["learned"])
     assert summary(study)["missing"].as_dict() == {"values": 1, "trials": 1, "learned": 0}
     assert "1 of these trials are left out" in page(study, "gaps")
+
+
+OVEN: dict[str, Any] = {
+    "nodes": ["h", "w", "q"],
+    "reward": "q",
+    "factors": {"oven": {"levels": [440, 450, 460]}, "cat": {"levels": ["Zn", "Sn"]}},
+    "seed": 1,
+}
+
+
+def baked(n: int, **measured: int) -> Study:
+    """After n trials of an oven; of nodes in `measured` only so many first values are told."""
+    study, rng = Study.create(None, **OVEN), np.random.default_rng(0)
+    for i in range(n):
+        trial = study.ask()
+        h, w = 300 + 0.2 * (float(trial.levels["oven"]) - 440) + rng.normal(), 10 + rng.normal()
+        values = {"h": h, "w": w, "q": 50 + 0.5 * (h - 300) + rng.normal()}
+        kept = {node: x if i < measured.get(node, n) else None for node, x in values.items()}
+        study.tell(trial, kept)
+    return study
+
+
+def test_what_was_never_measured_ruins_nothing_and_is_said() -> None:
+    for often, words in [(0, "was never measured"), (1, "was measured only once")]:
+        study = baked(20, w=often)
+        best, expected = study.best(), study.predict([{"oven": 460}])[0]["expected"]
+        assert best.levels["oven"] == 460
+        assert 50 < best.low < 52 < best.high < 54
+        assert abs(expected["h"]["mean"] - 304) < 2
+        assert expected["h"]["low"] > 290
+        assert expected["w"]["high"] - expected["w"]["low"] > 2  # not narrower than its noise
+        assert [r.text for r in best.remarks] == [f"w {words}: nothing is learned of it"]
+
+
+def test_without_any_reward_nothing_is_said_of_it() -> None:
+    study = baked(12, q=0)
+    for call in (study.best, lambda: study.predict([{}])):
+        with pytest.raises(TooEarlyError, match=r"^q was never measured: it is too early"):
+            call()
+    trial = study.ask()
+    assert trial.predicted is None
+    assert "equally often" in trial.why
+    assert len(set(study.history()["do:oven"])) == 3

@@ -13,6 +13,7 @@ from causalarms import Study, random_sem
 from causalarms.errors import FarValueWarning
 from causalarms.policies.stopping import StopRule
 from causalarms.sem.rewards import all_interventions, index_of
+from causalarms.study.explain import model_checks
 
 SEM = random_sem(5, seed=3)
 UNITS = np.array([1000.0, 0.1, 5.0, 1.0, 20.0])
@@ -162,8 +163,15 @@ def test_a_typing_error_is_left_out_told_and_taken_back_when_corrected() -> None
     assert "trial 12: 'yield' = 1000 left out as a probable typing error" in out.message
     assert out.message in study.explain(18)["text"]
     assert "left out" not in study.explain(10)["text"]
+    # one answer everywhere, and no check of the model looks at it
+    assert [far.learned for far in study.far_values()] == [False]
+    assert not study.history()["learned"][12]
+    assert study.best().basis.startswith("19 rounds")
+    assert not any(check.doubtful for check in model_checks(study.beliefs()))
     study.correct(12, honest, "typing error")
     assert study.left_out() == []
+    assert study.history()["learned"][12]
+    assert study.best().basis.startswith("20 rounds")
 
 
 def test_new_studies_are_of_any_noise_and_leave_typing_errors_out() -> None:

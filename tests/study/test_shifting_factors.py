@@ -403,3 +403,29 @@ def test_a_change_is_found_although_nobody_knows_what_factors_act_on() -> None:
         values = {"weather": rng.normal(), "heat": heat, "yield": 3 * heat + kind + rng.normal()}
         study.tell(trial, values)
     assert "heat" in {alarm["node"] for alarm in study.alarms()}
+
+
+@pytest.mark.parametrize("kind", ["and", "cross", "xor"])
+def test_a_factor_acts_also_by_what_it_does_together_with_another(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    a, b, c = rng.integers(0, 2, (3, 80))
+    together = {"and": 6 * a * b, "cross": 3 * a * (2 * b - 1), "xor": 6 * (a == b)}[kind]
+    t, noise = rng.normal(size=(2, 80))
+    given = {name: {"levels": [f"{name}0", f"{name}1"]} for name in "ABC"}
+    study = Study.create(None, ["t", "y"], "y", factors=given, seed=1)
+    levels = {f"do:{n}": [f"{n}{x}" for x in v] for n, v in zip("ABC", (a, b, c), strict=True)}
+    study.import_rounds({"t": 300 + t, "y": 50 + 2 * t + together + noise, **levels})
+    found = {effect["factor"]: effect for effect in study.effects()}
+    arrows = {e["parent"]: e for e in study.graph().edges() if e["child"] == "y"}
+    for name in "AB":
+        assert found[name]["acts_on"]["y"] > 0.95
+        assert arrows[name]["probability"] == found[name]["acts_on"]["y"]
+        # both with the other factors at their first level
+        direct = found[name]["direct"][f"{name}1"]
+        assert abs(arrows[name]["weight"] - direct["mean"]) < 0.2
+    assert found["C"]["acts_on"]["y"] < 0.5
+    assert max(effect["acts_on"]["t"] for effect in found.values()) < 0.5
+    # in a setting, with the others as they are there
+    there = study.graph({"A": "A1", "B": "B1"}).edges()
+    (weight,) = [e["weight"] for e in there if (e["parent"], e["child"]) == ("A", "y")]
+    assert abs(weight - (3 if kind == "cross" else 6)) < 1

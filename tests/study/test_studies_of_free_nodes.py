@@ -125,7 +125,7 @@ def test_effects_are_those_of_regimes() -> None:
     assert pump.acts_on == told[0].acts_on == {"valve": 0.0, "flow": 1.0, "yield": 0.0}
     assert pump.free == {"valve": 0.0, "flow": 1.0, "yield": 0.0}
     assert load.free == {"valve": 0.0, "flow": 0.0, "yield": 0.0}
-    assert load.acts_on["flow"] == pytest.approx(1 / 3)  # in one level of three
+    assert load.acts_on["flow"] == 1.0  # in one level of three: it does act
     assert (told[0].free, told[1].free) == ({}, {})
 
 
@@ -134,7 +134,7 @@ def test_free_in_some_draws() -> None:
     pump, load = effects(made.beliefs)
     assert pump.acts_on["flow"] == 1.0  # the others are shifted
     assert pump.free["flow"] == pytest.approx(2 / 6)
-    assert load.acts_on["flow"] == pytest.approx(2 / 6 / 3)
+    assert load.acts_on["flow"] == pytest.approx(2 / 6)
     named, draws = made.settings.named, made.beliefs.known.draws
     only = case("shift", free=0)
     assert only.beliefs.known.draws.by is not None

@@ -77,6 +77,20 @@ def test_rivals_come_by_their_probability_and_those_never_tried_are_said_to_be()
         assert "0, 0 and 0" not in best.stayed
 
 
+def test_rivals_that_are_as_good_are_said_to_be() -> None:
+    """The number of a machine does nothing: the results cannot tell one from another."""
+    given: dict[str, Any] = {"oven": {"levels": [1, 2]}, "machine": {"levels": ["a", "b"]}}
+    study = Study.create(None, ["t", "y"], "y", factors=given, seed=1)
+    rng = np.random.default_rng(0)
+    oven, machine = np.arange(16) % 2, np.arange(16) // 2 % 2
+    y = 5.0 * oven + np.repeat(rng.normal(size=4), 4)  # exactly the same with both machines
+    levels = {"do:oven": oven + 1, "do:machine": np.array(["a", "b"])[machine]}
+    study.import_rounds({"t": rng.normal(size=16), "y": y, **levels})
+    best = study.best()
+    assert best.levels == {"oven": 2, "machine": "a"}
+    assert [r.levels for r in best.rivals if r.equal] == [{"oven": 2, "machine": "b"}]
+
+
 def test_what_hardly_narrows_is_said_to() -> None:
     text = coated().explain(59)["text"]
     assert "hardly narrow the uncertainty" in text

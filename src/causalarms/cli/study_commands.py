@@ -214,10 +214,13 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
                 shown_number(rival.reward, found.high - found.low),
                 shown_probability(rival.better),
                 str(rival.tried),
+                "as good, as far as the results tell" if rival.equal else "",
             ]
             for rival in found.rivals
         ]
-        print_table(["setting", settings.reward, "better with", "tried"], lines)
+        print_table(["setting", settings.reward, "better with", "tried", ""], lines)
+        if any(rival.equal for rival in found.rivals):
+            say("of settings that are as good, the one with the fewest changes is recommended")
 
 
 def _instead(levels: dict[str, Any], best: dict[str, Any]) -> str:

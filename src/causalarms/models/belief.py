@@ -121,13 +121,10 @@ class Belief:
         # level that does not matter, would look better in every draw.
         net = worth.as_likely_to_fail(int(np.argmax(worth.net(rewards.mean(axis=0))))).net(rewards)
         mean, changes = net.mean(axis=0), (rows != 0).sum(axis=1)
-        # Draws of the same posterior give interventions without a difference the same mean up to
-        # rounding, or a difference of either sign.
         tie = TIE * max(float(np.abs(mean).max()), TIE)
         row = int(np.argmax(mean))
         rivals = np.flatnonzero(changes <= changes[row])
-        doubt = (net[:, [row]] - net[:, rivals]).std(axis=0)
-        equals = rivals[mean[row] - mean[rivals] <= np.maximum(tie, INDIFFERENT * doubt)]
+        equals = rivals[as_good(net[:, rivals], int(np.searchsorted(rivals, row)))]
         # fewest changes: a person has less to do, and a change without effect would look like a
         # finding
         fewest = equals[changes[equals] == changes[equals].min()]
@@ -149,6 +146,17 @@ class Belief:
             noise_std=self.draws.noise_std * np.abs(factors),
         )
         return replace(self, draws=draws)
+
+
+def as_good(net: FloatArray, row: int) -> BoolArray:
+    """Of net rewards (n, rows), which the draws cannot tell from those of this row, (rows,).
+
+    Draws of the same posterior give interventions without a difference the same mean up to
+    rounding, or a difference of either sign.
+    """
+    mean, doubt = net.mean(axis=0), (net[:, [row]] - net).std(axis=0)
+    tie = TIE * max(float(np.abs(mean).max()), TIE)
+    return np.asarray(np.abs(mean - mean[row]) <= np.maximum(tie, INDIFFERENT * doubt))
 
 
 def recommend(

@@ -238,11 +238,15 @@ class Roots:
         return np.array([place[i] for i in order.tolist() if i in place], dtype=np.int64)
 
     def weights(self, weights: FloatArray) -> FloatArray:
-        """Weights (R, N + F, N + F): that of a root is what its last level adds to its first."""
+        """Weights (R, N + F, N + F): that of a root is what its last level adds to its first.
+
+        On average over the levels of all other factors: pairs are left out.
+        """
         found = self.shown(weights).copy()
         if self.named is not None:
-            n = self.n_measured
-            found[:, n:, :n] = self.named.root_steps() @ weights[: len(found), n:, :n]
+            n, alone = self.n_measured, ~self.named.is_pair
+            steps = self.named.root_steps()[:, alone]
+            found[:, n:, :n] = steps @ weights[: len(found), n:, :n][:, alone]
         return found
 
     def intercept(self, intercept: FloatArray, weights: FloatArray) -> FloatArray:

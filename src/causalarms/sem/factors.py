@@ -178,16 +178,18 @@ class NamedFactors:
         return [self.shown[at] for at in self.roots]
 
     def root_steps(self, levels: Sequence[int] | None = None) -> FloatArray:
-        """By how much every column moves from the first level of its factor to the last, (F, C).
+        """How far each column moves if one factor goes from its first level to its last, (F, C).
 
-        `levels`: to these instead, a number for every factor.
+        All other factors are at their first. `levels`, a number for every factor: they are at
+        these, and the one goes from its first level to its own of these.
         """
-        steps = np.zeros((len(self.shifting), len(self.columns)))
-        for root, at in enumerate(self.shifting):
-            codes = self.factors[at].codes
-            own = self.bits == 1 << root
-            steps[root, own] = codes[-1 if levels is None else levels[at]] - codes[0]
-        return steps
+        base = [0] * len(self.factors) if levels is None else list(levels)
+        rows = []
+        for at in self.shifting:
+            last = len(self.factors[at].levels) - 1 if levels is None else base[at]
+            rows += [[*base[:at], level, *base[at + 1 :]] for level in (0, last)]
+        set_to = self.values(self.numbers.interventions(rows)) if rows else self.codes[:0]
+        return np.asarray(set_to[1::2] - set_to[::2])
 
     @cached_property
     def is_pair(self) -> BoolArray:

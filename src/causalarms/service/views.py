@@ -20,7 +20,7 @@ from causalarms.service import records
 from causalarms.study import Study, report
 from causalarms.study.effects import Rooted, effects, graph_with_roots, reward_effects, with_roots
 from causalarms.study.explain import model_checks
-from causalarms.study.far_values import WINDOW, far_values
+from causalarms.study.far_values import WINDOW, as_learned, far_values
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.records import Alarm, Certainty, SuspectValue
 from causalarms.study.report import Beliefs
@@ -293,7 +293,9 @@ def study_summary(
         created=snapshot.first.at,
         now=now,
         caller=caller,
-        far_values=[far for found in views.far.values() for far in found],
+        far_values=as_learned(
+            (far for found in views.far.values() for far in found), views.left_out
+        ),
         missing=report.missing_values(ledger).words,
         version=VERSION,
     )

@@ -3,6 +3,14 @@
 A factor that shifts nodes stands behind them as columns (`sem/factors.py`). People see one root per
 factor, with the probability that it acts on each node.
 
+A factor acts on a node by its own columns or by those of its pairs with others: what it does may
+depend on the level of another. Own columns are there or not, but pairs are part of a mechanism
+whether they matter or not (on the reward always, `posterior/roots.py`). How likely a pair matters
+follows from the draws: 1 / (1 + n^(k/2) exp(-d^2/2)), where d is the distance of its k weights from
+zero in their standard deviations and n the number of rounds. This is Schwarz's approximation (BIC)
+of the posterior probability, if both are as likely before. Of the own columns of a factor and its
+pairs the likeliest counts.
+
 A draw in which a node has a mechanism per level of a factor (`Draws.by`) counts as one in which the
 factor acts on the node. What a level does there to the node itself is the difference of its
 expected values at this level and at the first, while its parents stay as they are expected to be in
@@ -11,6 +19,7 @@ that draw with all factors at their first level.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,8 +29,10 @@ import numpy as np
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Interventions
 from causalarms.files import shown_probability
 from causalarms.graphs.graph import Graph
+from causalarms.limits import MIN_VALUES_TO_LEARN
 from causalarms.models.belief import Belief, level_by_level, likely_graph, summary
 from causalarms.posterior.base import Draws
+from causalarms.posterior.dag import LIKELY
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import Counts
 from causalarms.study.records import Effect, Interval, Remark
@@ -41,9 +52,9 @@ def graph_with_roots(
 ) -> Graph:
     """The likely edges; factors that shift nodes are roots.
 
-    The weight of a root is what its last level adds to a node, compared with its first. With an
-    `intervention` the graph has one regime, the mechanisms in force under it, and the weight of a
-    root is what its level adds.
+    The weight of a root is what its last level adds to a node, compared with its first, while all
+    other factors are at their first. With an `intervention` the graph has one regime, the
+    mechanisms in force under it, and the weight of a root is what its level adds there.
     """
     named, names = settings.named, settings.named.root_names
     graph = likely_graph(rooted.belief, (*named.nodes, *names), rooted.regimes, rooted.parts)
@@ -93,14 +104,22 @@ def with_roots(
         probability = probability[at, :, own].T[None]
         counts, starts, regimes = counts[at, own][None], starts[at, own][None], np.ones_like(own)
     if belief.draws.by is not None:
-        for d, root, node, added in _free_effects(belief, named, levels):
+        for d, root, node, added, acts in _free_effects(belief, named, levels):
             copies = np.arange(len(draws.order)).reshape(-1, belief.n_draws)[:, d]
-            adjacency[copies, 0, n + root, node], weights[copies, 0, n + root, node] = True, added
+            adjacency[copies, 0, n + root, node] |= acts
+            weights[copies, 0, n + root, node] = added
         # The posterior has the average over levels of edges between nodes: the rest is counted.
         changed = np.flatnonzero((belief.draws.by != np.arange(len(named.regimes))).any(axis=0))
         often = _often(adjacency[:, 0], None if parts is None else parts[:, kept], belief.n_draws)
         counted = np.arange(n if intervention is None else 0, len(kept))[:, None]
         probability[0, counted, changed] = often[counted, changed]
+    for pair, acting, chance in _pairs(belief, named):
+        if intervention is not None:
+            chance = chance[list(intervention[:n]), np.arange(n)][None]
+        probability[:, acting, :n] = np.maximum(probability[:, acting, :n], chance[:r, None])
+        there = draws.adjacency[:, :r, pair, :n] & (chance[:r] > LIKELY)
+        adjacency[:, :, acting, :n] |= there[:, :, None]
+    weights[:, :, n:, :n] *= adjacency[:, :, n:, :n]
     order = np.array([[kept.index(i) for i in row if i in kept] for row in draws.order.tolist()])
     mean, std = draws.intercept[:, :r, kept], draws.noise_std[:, :r, kept]
     return Rooted(
@@ -114,6 +133,28 @@ def with_roots(
         regimes,
         None if parts is None else parts[:, kept],
     )
+
+
+def _pairs(belief: Belief, named: NamedFactors) -> list[tuple[int, list[int], FloatArray]]:
+    """Of every pair of factors its first column, both roots, and how likely it matters, (R, N)."""
+    n, draws, found = named.n_measured, belief.draws, []
+    for bits in np.unique(named.bits[named.is_pair]).tolist():
+        own = n + np.flatnonzero(named.bits == bits)
+        chance = np.zeros(belief.counts[:, :n].shape)
+        for regime, node in np.argwhere(belief.counts[:, :n] > 0).tolist():
+            there = draws.adjacency[:, regime, own[0], node]
+            if draws.by is not None:
+                there = there & (draws.by[:, node] == node)
+            if there.sum() <= len(own):
+                continue
+            drawn = draws.weights[there, regime][:, own, node]
+            mean, spread = drawn.mean(axis=0), np.atleast_2d(np.cov(drawn.T))
+            squared = float(mean @ np.linalg.pinv(spread) @ mean)
+            against = 0.5 * (len(own) * math.log(belief.counts[regime, node]) - squared)
+            chance[regime, node] = there.mean() / (1.0 + math.exp(min(against, 700.0)))
+        roots = [n + root for root in range(len(named.shifting)) if bits >> root & 1]
+        found.append((int(own[0]), roots, chance))
+    return found
 
 
 def reward_effects(beliefs: Beliefs, graph: Graph, weights: FloatArray) -> FloatArray:
@@ -140,33 +181,33 @@ def reward_effects(beliefs: Beliefs, graph: Graph, weights: FloatArray) -> Float
 
 
 def _often(adjacency: BoolArray, parts: FloatArray | None, n_draws: int) -> FloatArray:
-    """How often an edge is there, averaged over the parts of each draw and then over draws."""
+    """In which fraction of the draws an edge is there, in any part of it."""
     if parts is None:
         return np.asarray(adjacency.mean(axis=0))
     there = (parts > 0).reshape(-1, n_draws, 1, parts.shape[1])
-    # a sum of thirds is not one: they are counted, and divided in the end
-    found = (adjacency.reshape(-1, n_draws, *adjacency.shape[1:]) & there).sum(axis=0)
-    return np.asarray((found / there.sum(axis=0)).mean(axis=0))
+    found = adjacency.reshape(-1, n_draws, *adjacency.shape[1:]) & there
+    return np.asarray(found.any(axis=0).mean(axis=0))
 
 
 def _free_effects(
     belief: Belief, named: NamedFactors, levels: Sequence[int] | None
-) -> list[tuple[IntArray, int, int, FloatArray]]:
-    """The draws in which a root gives a node its mechanisms, and what its level adds there.
+) -> list[tuple[IntArray, int, int, FloatArray, BoolArray]]:
+    """The draws in which roots give a node its mechanisms, and what the level of a root adds there.
 
-    Of every such root and node; `levels` as in `NamedFactors.root_steps`.
+    Of every root and such a node, and whether it is this root that gives them; `levels` as in
+    `NamedFactors.root_steps`.
     """
     assert belief.draws.by is not None
     n, found = named.n_measured, []
-    base = [0] * len(named.factors)
+    base = [0] * len(named.factors) if levels is None else levels
+    free = belief.draws.by[:, :n] != np.arange(n)
     for root, (at, column) in enumerate(zip(named.shifting, named.roots, strict=True)):
-        free = belief.draws.by[:, :n] == column
         level = len(named.factors[at].levels) - 1 if levels is None else levels[at]
-        rows = named.numbers.interventions([base, at_level(base, at, level)])
+        rows = named.numbers.interventions([at_level(base, at, x) for x in (0, level)])
         for node in np.flatnonzero(free.any(axis=0)).tolist():
             d = np.flatnonzero(free[:, node])
             added = _direct(belief, rows.astype(np.uint8), node, n)[d, 0]
-            found.append((d, root, node, added))
+            found.append((d, root, node, added, belief.draws.by[d, node] == column))
     return found
 
 
@@ -234,10 +275,7 @@ def _direct(belief: Belief, rows: Interventions, node: int, n_measured: int) -> 
 def _acts_on(belief: Belief, named: NamedFactors) -> list[dict[str, float]]:
     """By factor, the probability that it acts on each node; a mechanism per level is told."""
     n = named.n_measured
-    if belief.draws.by is None:
-        chance = belief.edge_probability.max(axis=0)[named.roots, :n]
-    else:
-        chance = with_roots(belief, named).belief.edge_probability.max(axis=0)[n:, :n]
+    chance = with_roots(belief, named).belief.edge_probability.max(axis=0)[n:, :n]
     rows = dict(zip(named.shifting, chance.tolist(), strict=True))
     return [
         dict(zip(named.nodes, rows[at], strict=True))
@@ -262,14 +300,26 @@ def _changes_answers(belief: Belief, named: NamedFactors) -> list[dict[str, floa
 
 
 def remarks(beliefs: Beliefs) -> list[Remark]:
-    """Factors that also act on nodes nobody told, and nodes that may be context."""
+    """Nodes without values, factors that act on more than was told, nodes that may be context."""
     belief = beliefs.belief
     if belief is None or not belief.weighs_graphs:
         return []  # one learned graph has no doubts: its edges are no evidence
-    found = _untold_effects(belief, beliefs.settings.named)
+    found = [
+        Remark(node, "", 1.0, f"{node} {often}: nothing is learned of it")
+        for node, often in hardly_measured(beliefs)
+    ]
+    found += _untold_effects(belief, beliefs.settings.named)
     if len(beliefs.values) >= MIN_ROUNDS_OF_QUESTION:
         found += _maybe_context(belief, beliefs.settings)
     return found
+
+
+def hardly_measured(beliefs: Beliefs) -> list[tuple[str, str]]:
+    """Nodes that lack values and have too few to learn from, and how often they were measured."""
+    counts = (~np.isnan(beliefs.values)).sum(axis=0)
+    few = counts < min(MIN_VALUES_TO_LEARN, len(beliefs.values))
+    words = ("was never measured", "was measured only once")
+    return [(beliefs.settings.nodes[i], words[counts[i]]) for i in np.flatnonzero(few).tolist()]
 
 
 def _untold_effects(belief: Belief, named: NamedFactors) -> list[Remark]:
@@ -363,6 +413,6 @@ def _added(
     acts = np.array([(weights[:, :, own] != 0).any(axis=2) for own in each])
     if free:
         levels = named.numbers_of(intervention.tolist())
-        for d, root, node, more in _free_effects(belief, named, levels):
-            added[root, node, d], acts[root, node, d] = more, True
+        for d, root, node, more, own in _free_effects(belief, named, levels):
+            added[root, node, d[own]], acts[root, node, d[own]] = more[own], True
     return added, acts

@@ -291,7 +291,7 @@ def _fitted(belief: Belief, named: NamedFactors) -> _Fitted:
 
 
 def model_checks(beliefs: Beliefs) -> list[Check]:
-    """One per mechanism with complete rounds since its last change."""
+    """One per mechanism with complete rounds since its last change that are learned from."""
     starts, named = beliefs.known.starts, beliefs.settings.named
     by, adjacency, weights, known = _fitted(beliefs.known, named)
     values = np.array(
@@ -300,12 +300,14 @@ def model_checks(beliefs: Beliefs) -> list[Check]:
             for x, row in zip(beliefs.values, beliefs.regimes, strict=True)
         ]
     )
+    usable = np.asarray(~np.isnan(beliefs.values).any(axis=1))
+    usable[list(beliefs.left_out)] = False
     found = []
     for regime, node in np.argwhere(known[:, : named.n_measured]).tolist():
         only = np.zeros_like(known)
         only[regime, node] = True
         start = int(starts[regime if by[node] == node else 0, node])
-        rounds = start + np.flatnonzero(~np.isnan(beliefs.values[start:]).any(axis=1))
+        rounds = start + np.flatnonzero(usable[start:])
         regimes = beliefs.regimes[rounds][:, by]
         if not (regimes[:, node] == regime).any():
             continue  # a switch that this study never moves, or nothing complete

@@ -26,7 +26,9 @@ from causalarms.study.records import SuspectValue
 
 FAR_SPREADS = 5.0  # benchmarks/bad_values.py far: with tails of t_3 one honest value in 1500 is far
 SPREAD_QUANTILE = 0.9  # of values whose distance from the median makes the spread
-MIN_OTHERS = 10  # other values, below which nothing can be said
+MIN_OTHERS = 5  # other values, below which nothing can be said
+FEW_OTHERS = 10  # other values that show the spread to a factor of two
+EARLY_OTHERS = 30  # up to which policies judge early rounds, and the limit is not above theirs
 NEAR_SPREADS = 2.0  # within which another value is near
 MIN_NEIGHBOURS = 3  # so many others near it make a value ordinary
 ROUNDING = 1e-9  # of the median: a spread below is none
@@ -67,12 +69,22 @@ def suspect(trial: int, node: str, value: float, seen: Seen, *, learned: bool) -
 
 def suspects(ledger: Ledger, left_out: Iterable[SuspectValue]) -> list[SuspectValue]:
     """Every value to be looked at, by trial: far outside the others, or left out by the policy."""
-    found = {(far.trial, far.node): far for far in far_values(ledger)}
-    for out in left_out:
+    not_learned = list(left_out)
+    found = {(far.trial, far.node): far for far in as_learned(far_values(ledger), not_learned)}
+    for out in not_learned:
         known = found.get((out.trial, out.node), out)
         seen = Seen(known.low, known.high)
         found[out.trial, out.node] = suspect(out.trial, out.node, out.value, seen, learned=False)
     return [found[key] for key in sorted(found)]
+
+
+def as_learned(found: Iterable[SuspectValue], out: Iterable[SuspectValue]) -> list[SuspectValue]:
+    """The same values, of which those of trials that are left `out` are not learned from."""
+    trials = {value.trial for value in out}
+    return [
+        suspect(f.trial, f.node, f.value, Seen(f.low, f.high), learned=f.trial not in trials)
+        for f in found
+    ]
 
 
 def left_out(ledger: Ledger, policy: Policy) -> list[SuspectValue]:
@@ -103,7 +115,7 @@ def far_values(ledger: Ledger, numbers: Iterable[int] | None = None) -> list[Sus
             if seen is not None:
                 settings = _settings(ledger, place)[known]
                 few = _balanced(column[known], settings)
-                rare = len(few) >= MIN_OTHERS and (settings == 0).sum() < PER_SETTING
+                rare = len(few) >= FEW_OTHERS and (settings == 0).sum() < PER_SETTING
                 balanced = far_from(value, few)
                 if balanced is not None:
                     seen = Seen(min(seen.low, balanced.low), max(seen.high, balanced.high))
@@ -136,8 +148,10 @@ def far_from(value: float, others: Sequence[float] | FloatArray) -> Seen | None:
     middle = float(seen[len(seen) // 2])
     distance = np.abs(seen - middle)
     spread = _spread(np.sort(distance), middle)
-    # Few values say little of the spread: the limit is up to twice as wide for them.
-    limit = FAR_SPREADS * spread * (1.0 + MIN_OTHERS / len(seen))
+    # Few values say little of the spread: the limit is wider for them. What `OutlierFilter` leaves
+    # out early is far here, too: nobody would be told of it otherwise.
+    early, late = (FEW_OTHERS / (len(seen) + 1)) ** 2, FEW_OTHERS / len(seen)
+    limit = FAR_SPREADS * spread * (1.0 + (early if len(seen) < EARLY_OTHERS else late))
     if not abs(value - middle) > limit > 0.0:
         return None
     # A change of the system gives several such values: then it is not a typing error.

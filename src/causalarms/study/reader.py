@@ -15,9 +15,9 @@ from causalarms.policies.stopping import StopRule
 from causalarms.study import cache, exchange, repair, report
 from causalarms.study.effects import effects
 from causalarms.study.explain import explain, rounds_known
-from causalarms.study.far_values import far_values, left_out, suspects
+from causalarms.study.far_values import as_learned, far_values, left_out, suspects
 from causalarms.study.inputs import as_context, as_intervention, as_interventions
-from causalarms.study.learner import StudyPolicy, policy_of, watches
+from causalarms.study.learner import MissingPolicyError, StudyPolicy, policy_of, watches
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Clock, Log, now
 from causalarms.study.records import Alarm, Best, SuspectValue, Trial
@@ -87,11 +87,12 @@ class Reader:
 
     def history(self) -> Any:
         """One row per trial: a pandas or polars frame if installed, else a `PlainTable`."""
-        return report.frame(self.ledger())
+        return report.frame(self.ledger(), self._left_out())
 
     def far_values(self) -> list[SuspectValue]:
         """Values far outside all others of their node, which may be typing errors."""
-        return far_values(self.ledger())
+        found = far_values(self.ledger())
+        return as_learned(found, self._left_out()) if found else found
 
     def event_of(self, key: str) -> int:
         """The event that the request with this `key` wrote; 0 if there is none."""
@@ -125,7 +126,10 @@ class Reader:
 
         Without `force` only an earlier export is replaced; a study never is.
         """
-        return exchange.export(self.store, report.columns(self.ledger()), path, force=force)
+        # the log is what was told; what is learned from is a column of tables only
+        out = [] if str(path).endswith(".json") else self._left_out()
+        table = report.columns(self.ledger(), out)
+        return exchange.export(self.store, table, path, force=force)
 
     # -- what the policy believes ------------------------------------------------------------------
 
@@ -238,6 +242,13 @@ class Reader:
         with self.learning():
             snapshot = self._snapshot_now()
             return left_out(snapshot.ledger, self._follow(snapshot).policy)
+
+    def _left_out(self) -> list[SuspectValue]:
+        """The same for what works without the policy, too."""
+        try:
+            return self.left_out()
+        except MissingPolicyError:
+            return []
 
     def explain(self, trial: Trial | int) -> dict[str, Any]:
         """Why this `trial` was asked: what was predicted, what it teaches, what matters."""

@@ -155,6 +155,7 @@ class Rival(Numbers, frozen=True):
     reward: Number  # expected, before costs
     better: Number  # probability that it is better than the best, net of costs
     tried: int  # rounds so far
+    equal: bool = False  # the results cannot tell it from the best
 
 
 class Certainty(StudyRecord, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,13 +20,28 @@ from causalarms.arrays import FloatArray, IntArray, Intervention, Interventions
 from causalarms.errors import ModelError, TooEarlyError
 from causalarms.graphs.graph import Graph
 from causalarms.limits import MAX_RATIOS
-from causalarms.models.belief import Belief, Recommendation, Summary, recommend, summary, working
+from causalarms.models.belief import (
+    Belief,
+    Recommendation,
+    Summary,
+    as_good,
+    recommend,
+    summary,
+    working,
+)
 from causalarms.models.failures import MAX_RECOMMENDED_RISK
 from causalarms.policies.base import Policy
 from causalarms.search.constraints import Constraints
 from causalarms.sem.factors import PREFIX, NamedFactors
 from causalarms.sem.regimes import regime_names
-from causalarms.study.effects import at_level, graph_with_roots, remarks, reward_effects, with_roots
+from causalarms.study.effects import (
+    at_level,
+    graph_with_roots,
+    hardly_measured,
+    remarks,
+    reward_effects,
+    with_roots,
+)
 from causalarms.study.far_values import far_values
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
@@ -37,6 +52,7 @@ from causalarms.study.records import (
     MissingValues,
     Prediction,
     Rival,
+    SuspectValue,
     TakenBack,
 )
 from causalarms.study.settings import Settings
@@ -55,6 +71,7 @@ class Beliefs:
     has_model: bool  # whether the policy ever has one
     at_risk: Constraints | None = None  # what is allowed, and how likely it fails
     contradiction: str = ""  # of what the policy learned, if it is why there is no belief
+    left_out: frozenset[int] = frozenset()  # rounds that are not learned from, from 0
 
     @property
     def allowed(self) -> Constraints:
@@ -100,6 +117,9 @@ class Beliefs:
             return "no round has been told yet: nothing is known"
         if self.contradiction:
             return self.contradiction
+        for node, often in hardly_measured(self):
+            if node == self.settings.reward:
+                return f"{node} {often}: it is too early to say what is best for it"
         return f"it is too early: after {n} round(s) policy {policy!r} has no model yet"
 
     def expected(self, rows: Interventions) -> Summary:
@@ -131,6 +151,7 @@ def believe(ledger: Ledger, policy: Policy, *, first: int | None = None) -> Beli
         policy.has_model,
         policy.constraints if policy.failures.n_failed else None,
         contradiction,
+        frozenset(out.round - 1 for out in policy.left_out),
     )
 
 
@@ -215,7 +236,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         probability=found.probability,
         expected_loss=found.expected_loss,
         failing=math.nan if found.failing is None else found.failing,
-        basis=f"{len(beliefs.values)} rounds, {basis}",
+        basis=f"{len(beliefs.values) - len(beliefs.left_out)} rounds, {basis}",
         remarks=remarks(beliefs),
         taken_back=_taken_back(beliefs, beliefs.belief, found.intervention),
         **_next_to(beliefs, found.intervention, _rivals(beliefs, beliefs.belief, found)),
@@ -310,26 +331,28 @@ def _rivals(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Riva
     rows = working(rows[(rows != chosen).any(axis=1)], allowed)
     few = replace(belief, draws=belief.draws.first(DRAWS_OF_RIVALS))
 
-    def ahead(believed: Belief, rows: Interventions) -> FloatArray:
+    def net(believed: Belief, rows: Interventions) -> FloatArray:
         both = np.vstack([chosen[None], rows])
         # as the best was chosen: risks that hardly differ would make a rival better in every draw
         worth = allowed.worth(both).as_likely_to_fail(0)
-        net = worth.net(believed.rewards(both, reward))
-        return np.asarray(net[:, 1:] - net[:, :1])
+        return np.asarray(worth.net(believed.rewards(both, reward)))
 
-    rows = rows[_foremost(ahead(few, rows))[:COMPARED_RIVALS]]
-    gaps = ahead(belief, rows)
-    first = _foremost(gaps)[:RIVALS]
-    rows, chances = rows[first], (gaps[:, first] > 0).mean(axis=0)
+    rows = rows[_foremost(net(few, rows))[:COMPARED_RIVALS]]
+    found = net(belief, rows)
+    first = _foremost(found)[:RIVALS]
+    rows, equal = rows[first], as_good(found, 0)[1:][first]
+    chances = (found[:, 1:] > found[:, :1]).mean(axis=0)[first]
     means = beliefs.to_maximise(belief.rewards(rows, reward).mean(axis=0))
+    each = zip(rows, means.tolist(), chances.tolist(), equal.tolist(), strict=True)
     return [
-        Rival(settings.named.levels(row.tolist()), float(mean), float(better), beliefs.tried(row))
-        for row, mean, better in zip(rows, means, chances, strict=True)
+        Rival(settings.named.levels(row.tolist()), mean, better, beliefs.tried(row), same)
+        for row, mean, better, same in each
     ]
 
 
-def _foremost(gaps: FloatArray) -> IntArray:
-    """Those that are better in most draws first; of equals, the better on average."""
+def _foremost(net: FloatArray) -> IntArray:
+    """Those that are better than the first in most draws; of equals, the better on average."""
+    gaps = net[:, 1:] - net[:, :1]
     return np.lexsort((-gaps.mean(axis=0), -(gaps > 0).mean(axis=0)))
 
 
@@ -355,9 +378,12 @@ def _next_to(beliefs: Beliefs, best: Interventions, rivals: list[Rival]) -> dict
 # -- trials and alarms as tables -------------------------------------------------------------------
 
 
-def columns(ledger: Ledger) -> dict[str, list[Any]]:
-    """One entry per trial; values of a node are in `column_of` it, levels in `do:FACTOR`."""
-    settings = ledger.settings
+def columns(ledger: Ledger, left_out: Iterable[SuspectValue] = ()) -> dict[str, list[Any]]:
+    """One entry per trial; values of a node are in `column_of` it, levels in `do:FACTOR`.
+
+    The policy does not learn from trials with values that are `left_out`.
+    """
+    settings, out = ledger.settings, {value.trial for value in left_out}
     gaps, trials = learns_from_gaps(settings), ledger.trials
     table: dict[str, list[Any]] = {
         "trial": [r.number for r in trials],
@@ -365,7 +391,7 @@ def columns(ledger: Ledger) -> dict[str, list[Any]]:
         "worker": [r.worker for r in trials],
         "reason": [str(r.asked.get("reason", "")) for r in trials],
         "predicted": [r.asked.get("mean") for r in trials],
-        "learned": [r.learnable(gaps) for r in trials],
+        "learned": [r.learnable(gaps) and r.number not in out for r in trials],
         "corrected": [r.corrected for r in trials],
     }
     levels = _levels(trials, settings.named)
@@ -408,9 +434,9 @@ def not_as_asked(record: Record, named: NamedFactors) -> list[str]:
     return [name for name in named.names if asked[name] != executed[name]]
 
 
-def frame(ledger: Ledger) -> Any:
+def frame(ledger: Ledger, left_out: Iterable[SuspectValue] = ()) -> Any:
     """A pandas frame if pandas is installed, else polars, else a `PlainTable`."""
-    table = columns(ledger)
+    table = columns(ledger, left_out)
     for library in ("pandas", "polars"):
         try:
             module = importlib.import_module(library)

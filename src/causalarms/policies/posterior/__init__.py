@@ -157,6 +157,8 @@ class PosteriorPolicy(Policy):
         return self._probes_left
 
     def make_belief(self, rng: np.random.Generator, draws: int) -> Belief | None:
+        if not self._system.knows(self.reward):
+            return None
         return self._system.belief(rng, draws, self._starts.copy())
 
     @property
@@ -176,7 +178,7 @@ class PosteriorPolicy(Policy):
         pending: Sequence[Intervention] = (),
         context: Mapping[int, float] | None = None,
     ) -> Suggestion:
-        if self._probes_left or self._system.units is None:
+        if self._probes_left or not self._system.knows(self.reward):
             return self._random_round(rng, pending)
         if self._by_gradient and not context:
             return self._by_knowledge_gradient(rng, pending)
@@ -188,7 +190,7 @@ class PosteriorPolicy(Policy):
         """A probe while some are left, else one of the first rounds."""
         left = self._probes_left
         if not left:
-            why = Reason("balanced", rounds=DESIGNED_ROUNDS)
+            why = Reason("balanced", rounds=max(DESIGNED_ROUNDS, self.n_told + 1))
             return Suggestion(self._least_played(rng, pending), EXPLORE, why=why)
         if (left + len(pending)) % max(*self.constraints.regimes, 2) == 0:
             arm = random_intervention(rng, self.constraints)

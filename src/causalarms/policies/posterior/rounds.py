@@ -15,6 +15,7 @@ import numpy as np
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray, Intervention
 from causalarms.changes.detector import View
+from causalarms.limits import MIN_VALUES_TO_LEARN
 from causalarms.policies.base import LeftOut
 from causalarms.posterior.base import Draws
 from causalarms.posterior.missing import add_rounds, complete_rounds
@@ -104,7 +105,8 @@ class ToldRounds(HasState):
 
         This is where chains start: far apart, since the values fit no system.
         """
-        self.gaps.begin(n)
+        if len(self.gaps.gram) != n:
+            self.gaps.begin(n)
         for m in range(n):
             rng = stream(0, "guesses", number, m)
             self.gaps.guess(m, self.recent.values(number), self.origin, rng)
@@ -118,9 +120,16 @@ class ToldRounds(HasState):
         self.gaps.complete(m, draws, rng, self.origin, bounds)
         self._sum_up(m)
 
+    @property
+    def known(self) -> BoolArray:
+        """Nodes with values to learn from, (N,); others would be filled in with inventions."""
+        if not len(self.gaps):
+            return np.ones(self.n_nodes, dtype=bool)
+        often = self.counts.sum(axis=0) >= MIN_VALUES_TO_LEARN
+        return np.asarray(often | (self.range[0] < self.range[1]))
+
     def _sum_up(self, m: int) -> None:
-        # a node that was never measured has no values to learn its mechanism from
-        self.gaps.sum_up(m, self.origin, np.isfinite(self.range[0]))
+        self.gaps.sum_up(m, self.origin, self.known)
 
     def judges_by_prediction(self, number: int) -> bool:
         """Whether round `number` is judged by its prediction, and not by its distance alone."""

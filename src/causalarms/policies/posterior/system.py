@@ -174,7 +174,8 @@ def n_draws(value: object) -> int:
     return integer("draws", value, minimum=1, maximum=MAX_DRAWS)
 
 
-UNITS: Declared = {"units": Units | None}
+# what a posterior is made with
+MADE_WITH: Declared = {"units": Units | None, **arrays("known")}
 
 
 class LearnedSystem(HasState):
@@ -187,7 +188,7 @@ class LearnedSystem(HasState):
 
     learned: ClassVar[Declared] = {
         **arrays("predictors", "tested"),
-        **UNITS,
+        **MADE_WITH,
         "rounds": ToldRounds,
         "posterior": PosteriorMixture,
     }
@@ -224,6 +225,7 @@ class LearnedSystem(HasState):
         # none before the posterior is judged for the first time
         self.predictors: BoolArray = np.zeros((n, n), dtype=bool)
         self.tested: BoolArray = np.zeros(n, dtype=bool)
+        self.known: BoolArray = np.ones(n, dtype=bool)  # nodes with values to learn from
         self._use(units)
 
     def _use(self, units: Units | None) -> None:
@@ -233,9 +235,11 @@ class LearnedSystem(HasState):
 
     def _fresh_posterior(self, units: Units | None) -> Posterior:
         n_nodes, scale = len(self.regimes), 1.0 if units is None else units.scale
+        # What nobody measured causes nothing and has no causes: its values would be inventions.
+        both = self.known[:, None] & self.known
         told: dict[str, Any] = {
-            "allowed": self._edges.allowed,
-            "required": self._edges.required,
+            "allowed": self._edges.allowed & both,
+            "required": self._edges.required & both,
             "noise_mean": None if self._noise_mean is None else self._noise_mean / scale,
             "noise_std": None if self._noise_std is None else self._noise_std / scale,
             "regimes": self.regimes,
@@ -284,21 +288,26 @@ class LearnedSystem(HasState):
 
     def refresh(self, n_told: int) -> None:
         """The posterior learns all rounds."""
+        known = self.rounds.known
+        appeared = not np.array_equal(known, self.known)
+        if appeared:
+            self.known = known
+            self._use(self.units)
         if len(self.rounds.gaps):
-            self._complete_rounds(n_told)
+            self._complete_rounds(n_told, begins=appeared)
             return
         if self.config.columns is not None:
             self.units = self._spreads()
         self.posterior.split(1)
         self._see(self.posterior.deciding, self.rounds.moments)
 
-    def _complete_rounds(self, n_told: int) -> None:
+    def _complete_rounds(self, n_told: int, *, begins: bool = False) -> None:
         """Draw missing values and systems in turns, in every completion or in one of them."""
         rounds, mixture = self.rounds, self.posterior
         n_parts, n_sweeps, in_turn = self._augmentation()
         mixture.turn = n_told
         # in the first rounds the origin moves, which all sums are relative to
-        begins = len(rounds.gaps.gram) != n_parts or n_told <= DESIGNED_ROUNDS
+        begins |= len(rounds.gaps.gram) != n_parts or n_told <= DESIGNED_ROUNDS
         if begins:
             rounds.guess_gaps(n_parts, n_told)
         if self.config.columns is not None:
@@ -335,6 +344,10 @@ class LearnedSystem(HasState):
         if self.units is None:
             return drawn
         return drawn.in_units_of_data(self.units, self.regimes)
+
+    def knows(self, node: int) -> bool:
+        """Whether there are units, and values of the node to learn from."""
+        return self.units is not None and bool(self.known[node])
 
     def belief(self, rng: np.random.Generator, draws: int, starts: IntArray) -> Belief | None:
         if self.units is None:
@@ -401,8 +414,8 @@ class LearnedSystem(HasState):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Into a system made with the same settings that knows nothing yet."""
-        # Units first: they are those of the posterior, which is made before it is restored.
-        restore_state(self, UNITS, state)
+        # First what the posterior is made with, before it is restored.
+        restore_state(self, MADE_WITH, state)
         self._use(self.units)
         super().restore(state)
 

@@ -150,6 +150,9 @@ function rivals({ found: { levels }, rivals: list, tried, stayed, low, high }, s
         <caption class="hint">
           This setting was tried ${count(tried, "time")}. Other settings, by what differs from it. Costs
           count in the probability only.
+          ${list.some((rival) => rival.equal)
+            ? "Of settings that are as good, the one with the fewest changes is recommended."
+            : nothing}
         </caption>
         <thead>
           <tr>
@@ -167,6 +170,7 @@ function rivals({ found: { levels }, rivals: list, tried, stayed, low, high }, s
                   (f, i) => html`${i ? ", " : ""}${name(f.name)} ${name(levels[f.name])} →
                   ${name(rival.levels[f.name])}`,
                 )}
+                ${rival.equal ? html`<small>as good, as far as the results tell</small>` : nothing}
               </th>
               <td class="number">${shown(rival.reward, span)}</td>
               <td class="number">${percent(rival.better)}</td>
