@@ -115,8 +115,10 @@ def test_results_come_in_many_forms_and_wrong_ones_are_refused(make: Place) -> N
 def test_what_was_played_otherwise(make: Place) -> None:
     study = make()
     trial = study.ask()
-    study.tell(trial, VALUES, executed={"heat": "on"})
-    assert study.ledger().trials[0].intervention == (1, 0, 0)
+    asked = trial.intervention
+    study.tell(trial, VALUES, executed={"heat": 1 - asked["heat"]})
+    others = (asked["stir"], asked["yield"])  # as asked
+    assert study.ledger().trials[0].intervention == (1 - asked["heat"], *others)
     with pytest.raises(StudyError, match="no factor 'heta'"):
         study.correct(0, VALUES, executed={"heta": "on"})
     study.correct(0, VALUES, executed=["stir"])

@@ -91,11 +91,13 @@ def test_what_was_really_set_is_said_in_levels() -> None:
     study = create()
     trial = study.ask()
     study.tell(trial, [1.0, 2.0, 3.0, 4.0], {"catalyst": "none"})
-    assert study.ledger().trials[0].intervention == (2, 2, 0, 0)
+    heat = trial.intervention["heat"]  # as asked
+    assert study.ledger().trials[0].intervention == (2, 2, heat, 0)
     with pytest.raises(StudyError, match="'catalyst' is not just on: say which level"):
         study.correct(trial, [1.0, 2.0, 3.0, 4.0], executed=["catalyst"])
     study.correct(trial, [1.0, 2.0, 3.0, 4.0], executed=["heat"])
-    assert study.ledger().trials[0].intervention == (0, 0, 1, 0)
+    asked = study.settings.named.intervention(trial.levels | {"heat": "on"})
+    assert study.ledger().trials[0].intervention == asked
     with pytest.raises(StudyError, match="no levels of the factors give the regimes"):
         study.predict([[1, 0, 0, 0]])
     with pytest.raises(StudyError, match="node 'rate' has no switch of its own: factor 'catalyst'"):

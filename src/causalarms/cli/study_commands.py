@@ -34,7 +34,7 @@ REASON = click.option("--reason", default="", show_default=False, help="Why, in 
 EXECUTED = click.option(
     "--executed",
     metavar="A,B=LEVEL,...",
-    help="Factors that were really on, or their levels ('' for none), if other than asked for.",
+    help="Factors that were really on, or their levels, if other than asked for.",
 )
 
 

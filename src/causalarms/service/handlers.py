@@ -30,9 +30,11 @@ from causalarms.study.inputs import (
     Ending,
     Import,
     as_context,
+    as_executed,
     as_intervention,
     as_values,
     checked_rounds,
+    executed_row,
     prepare_import,
     remarks,
 )
@@ -412,8 +414,9 @@ def _is_the_same_result(snapshot: LogSnapshot, number: int, result: records.Resu
     if result.state != log.TOLD:
         return record.reason == result.reason
     executed = record.asked_intervention
-    if result.executed is not None:
-        executed = tuple(as_intervention(result.executed, snapshot.settings.named))
+    named = snapshot.settings.named
+    if (levels := as_executed(result.executed, named)) is not None:
+        executed = executed_row(record, levels, named)
     values = tuple(as_values(result.values, snapshot.settings.nodes))
     return values == record.values and executed == record.intervention
 

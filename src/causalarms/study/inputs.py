@@ -28,7 +28,7 @@ from causalarms.errors import (
     StudyError,
     shown,
 )
-from causalarms.sem.factor import ON
+from causalarms.sem.factor import ON, Level
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import why_no_regime
 from causalarms.study.far_values import far_values, in_words
@@ -41,6 +41,7 @@ from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import rounds_of
 
 Values = list[float | None]
+Levels = dict[str, Level]
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -143,6 +144,21 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
     raise StudyError(f"{shown(given)} is not an intervention: say the level of each factor to set")
 
 
+def as_executed(given: Any, named: NamedFactors) -> Levels | None:
+    """The levels that are said to have been set, as far as they are named; None if nothing is said.
+
+    A list names every switch that was on: the others were off.
+    """
+    if given is None:
+        return None
+    levels = named.levels(as_intervention(given, named))
+    if isinstance(given, Mapping) and not _are_regimes(given, named):
+        return {name: levels[name] for name in given}
+    if all(isinstance(name, str) for name in given):
+        return {f.name: levels[f.name] for f in named.factors if f.is_switch}
+    return levels
+
+
 def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:
     """The regimes of several interventions, or of one; None: all factors at their first level."""
     if given is None:
@@ -224,9 +240,8 @@ class Ending(NamedTuple):
     def checked(self, settings: Settings) -> Ending:
         """The ending with plain values, or refused: an invalid event must never reach the log."""
         if self.kind == TOLD:
-            values, given = as_values(self.values, settings.nodes), self.executed
-            executed = None if given is None else as_intervention(given, settings.named)
-            return Ending(TOLD, self.trial, values, executed)
+            values = as_values(self.values, settings.nodes)
+            return Ending(TOLD, self.trial, values, as_executed(self.executed, settings.named))
         if self.kind not in (FAILED, ABANDONED):
             raise StudyError(f"a trial ends told, failed or abandoned, not {shown(self.kind)}")
         if self.values is not None or self.executed is not None:
@@ -234,11 +249,12 @@ class Ending(NamedTuple):
         as_text(self.reason, "the reason", empty=True)
         return self
 
-    def data(self, record: Record) -> dict[str, Any]:
+    def data(self, record: Record, named: NamedFactors) -> dict[str, Any]:
         """What its event says."""
         if self.values is None:
             return {"trial": self.trial, "reason": self.reason}
-        return {"trial": self.trial, "values": self.values} | deviation(record, self.executed)
+        told = {"trial": self.trial, "values": self.values}
+        return told | deviation(record, self.executed, named)
 
     def keep(self, store: Store, settings: Settings) -> str:
         """Write a result that the study cannot take to FILE-untold.jsonl; say where it is."""
@@ -247,7 +263,7 @@ class Ending(NamedTuple):
         told = dict(zip(settings.nodes, self.values, strict=True))
         record: dict[str, Any] = {"trial": self.trial, "values": told}
         if self.executed is not None:
-            record["executed"] = settings.named.levels(self.executed)
+            record["executed"] = self.executed
         result = json.dumps(record, ensure_ascii=False)
         path: Path | None = getattr(store, "path", None)
         if path is None:
@@ -264,10 +280,17 @@ class Ending(NamedTuple):
         return f"The result of trial {self.trial} is kept in {kept}"
 
 
-def deviation(record: Record, executed: list[int] | None) -> dict[str, Any]:
+def deviation(record: Record, executed: Levels | None, named: NamedFactors) -> dict[str, Any]:
     """What an event says of what was executed: nothing if that is known already."""
-    known = executed is None or tuple(executed) == record.intervention
-    return {} if known else {"executed": executed}
+    if executed is None:
+        return {}
+    row = executed_row(record, executed, named)
+    return {} if row == record.intervention else {"executed": list(row)}
+
+
+def executed_row(record: Record, executed: Levels, named: NamedFactors) -> tuple[int, ...]:
+    """The regime of every node; factors that are not named were as asked."""
+    return named.intervention(named.levels(record.asked_intervention) | executed)
 
 
 class Import(NamedTuple):
@@ -318,14 +341,14 @@ def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
 
 def prepare_correction(
     settings: Settings, number: int, values: Any, executed: Any, reason: str
-) -> tuple[dict[str, Any], list[int] | None]:
-    """What a correction of this trial writes, and the intervention that is said to be executed."""
+) -> tuple[dict[str, Any], Levels | None]:
+    """What a correction of this trial writes, and the levels that are said to be executed."""
     plain = None if values is None else as_values(values, settings.nodes)
     if plain is None and executed is not None:
         raise StudyError("executed goes with values: a withdrawn result has neither")
-    bits = None if executed is None else as_intervention(executed, settings.named)
+    levels = as_executed(executed, settings.named)
     why = as_text(reason, "the reason", empty=True)
-    return {"trial": number, "values": plain, "reason": why}, bits
+    return {"trial": number, "values": plain, "reason": why}, levels
 
 
 def warn_the_caller(message: str, kind: type[Warning]) -> None:

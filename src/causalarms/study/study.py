@@ -126,7 +126,8 @@ class Study(Reader):
 
         `changes`: mechanisms may change while you experiment; they are watched, and one that
         changed is learned again. `knowledge` is what is known of edges: "tiers" (lists of nodes,
-        earliest first; no edge goes back), "excluded" and "required" (pairs of parent and child).
+        earliest first; no edge goes back), "excluded" and "required" (pairs of parent and child). A
+        parent may be a factor that shifts nodes.
         `context` are nodes that no factor moves and that nothing else causes, such as the weather.
         `failure_reward` is what a trial that fails is worth, in units of the reward; untold, as
         little as the worst result so far. `clock` gives the time that events carry.
@@ -225,9 +226,9 @@ class Study(Reader):
         """The result of a pending `trial` (or its number); what to know of it, warned of as well.
 
         `values` is a dict, Series, row or sequence with every node; None is a value that was not
-        measured. `executed` says what was set if that is not what was asked: factor -> level, or
-        names of the factors that were on (those not named: at their first level). The policy learns
-        from it.
+        measured. `executed` says what was set if that is not what was asked: {factor: level}
+        (factors that are not named: as asked), or a list of all switches that were on (other
+        switches: off). The policy learns from it.
         """
         return self._finish(Ending(log.TOLD, trial_number(trial), values, executed))
 
@@ -257,7 +258,7 @@ class Study(Reader):
                         found.append(error)
                         continue
                     found.append(None)
-                    self._log.write(ending.kind, ending.data(record))
+                    self._log.write(ending.kind, ending.data(record, self.settings.named))
         except StudyFileError as error:
             # The file is not what it was. What was measured must not be lost with it.
             found = []
@@ -329,8 +330,8 @@ class Study(Reader):
         its `key` is not done again.
         """
         number = trial_number(trial)
-        data, bits = prepare_correction(self.settings, number, values, executed, reason)
-        data |= key_entry(key, data | {"executed": bits})
+        data, levels = prepare_correction(self.settings, number, values, executed, reason)
+        data |= key_entry(key, data | {"executed": levels})
         with self._lock, self._log.writing():
             if already_done(self._ledger.keys, data):
                 return []
@@ -341,7 +342,7 @@ class Study(Reader):
                     number,
                     record.state,
                 )
-            self._log.write(log.CORRECTED, data | deviation(record, bits))
+            self._log.write(log.CORRECTED, data | deviation(record, levels, self.settings.named))
         return self._warn_of(number)
 
     def change_settings(
