@@ -114,7 +114,7 @@ def test_empty_cells_are_not_measured(file: Path, tmp_path: Path) -> None:
     [
         ({"date": ["monday"] * 60}, "column 'date' is not a node"),
         ({"temperature": [1.0] * 60}, "column 'temperature' is not a node"),
-        ({"do:heat": [2] * 60}, "row 1 of node 'heat': regime 2 is neither 0"),
+        ({"do:heat": [2] * 60}, "factor 'heat' has no level '2'; it has off, on"),
         ({"do:heat": [""] * 60}, "row 1 of column 'do:heat' is empty"),
         ({"feed": [1e101] * 60}, "row 1 of column 'feed' is 1e+101: too large"),
         ({"intervened": ["hat"] * 60}, "row 1 of column 'intervened' names 'hat'"),
