@@ -136,7 +136,7 @@ def test_closed_and_unknown_trials(make: Place) -> None:
             with pytest.raises(ClosedTrialError, match=f"it was {state} already") as refused:
                 act(number)
             assert (refused.value.trial, refused.value.state) == (number, state)
-    with pytest.raises(UnknownTrialError, match="there is no trial 4; the study has 4"):
+    with pytest.raises(UnknownTrialError, match="there is no trial 4; the last is trial 3"):
         study.tell(4, VALUES)
     with pytest.raises(StudyError, match="is not a trial"):
         study.tell("3", VALUES)  # type: ignore[arg-type]

@@ -164,7 +164,8 @@ def test_a_required_edge_is_there_against_all_data(policy: str) -> None:
 
 
 def test_factors_are_parents_in_it() -> None:
-    nodes, factors = ["heat", "yield"], {"load": {"levels": [1, 2, 3]}, "heat": {"effect": "shift"}}
+    nodes = ["heat", "yield"]
+    factors: dict[str, Any] = {"load": {"levels": [1, 2, 3]}, "heat": {"effect": "shift"}}
     known = {"excluded": [["load", "yield"]], "required": [["do:heat", "heat"]]}
     study = Study.create(None, nodes, "yield", factors=factors, knowledge=known, seed=1)
     assert study.settings.knowledge == known

@@ -35,6 +35,7 @@ from causalarms.study.inputs import (
     as_values,
     checked_rounds,
     executed_row,
+    far_context,
     prepare_import,
     remarks,
 )
@@ -62,7 +63,9 @@ async def get_best(service: Service, call: Call) -> Answer:
     if not known:
         return Answer(views.best)
     work = service.threads.predict(lambda: best_view(views.beliefs.given(known), views.as_of))
-    return Answer(await while_connected(call.request.receive, work))
+    view = await while_connected(call.request.receive, work)
+    more = far_context(service.snapshot.ledger, known)
+    return Answer(msgspec.structs.replace(view, remarks=[*view.remarks, *more]))
 
 
 async def get_graph(service: Service, call: Call) -> Answer:

@@ -101,6 +101,7 @@ class RemoteStudy(Study):
             found = self._wire.send("POST", "/trials", _Asked, wanted).body
         trials = found.trials
         self._warn_of_alarms(found.alarms)
+        self._warn_of_context(known or {}, trials)
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -132,7 +133,7 @@ class RemoteStudy(Study):
         key: str | None = None,
     ) -> list[str]:
         number = _checked(trial_number(trial))
-        data, levels = prepare_correction(self.settings, number, values, executed, reason)
+        data, levels = prepare_correction(self.ledger(), number, values, executed, reason)
         body = records.CorrectionRequest(self._by_name(data["values"]), reason, levels)
         path = f"/trials/{number}/corrections"
         return self._warn_if(self._wire.send("POST", path, records.Done, body, key=_key(key)).body)
@@ -150,7 +151,7 @@ class RemoteStudy(Study):
         self._wire.send("PUT", path, records.Done, records.AcknowledgementRequest(note))
 
     def best(self, *, context: Mapping[str, float] | None = None) -> Best:
-        today = as_context(context or {}, self.settings)
+        today = self._today(context)
         answer = self._fresh(_with_query("/best", context=today), records.Best)
         if answer.found is None:
             raise TooEarlyError(answer.why)
@@ -172,7 +173,7 @@ class RemoteStudy(Study):
         if not levels:
             return []
         self._fresh("/best", records.Best)
-        body = records.PredictionRequest(levels, as_context(context or {}, self.settings) or None)
+        body = records.PredictionRequest(levels, self._today(context) or None)
         found = self._wire.send("POST", "/predictions", records.Predictions, body).body
         return [prediction.as_dict() for prediction in found.predictions]
 

@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,10 +31,11 @@ from causalarms.errors import (
 from causalarms.sem.factor import ON, Level
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import why_no_regime
-from causalarms.study.far_values import far_values, in_words
+from causalarms.study.far_values import far_from, far_values, in_words
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import ABANDONED, FAILED, TOLD, as_text, canonical_rows, key_entry
+from causalarms.study.records import Remark, Trial
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
 from causalarms.tables.read import as_frame
@@ -51,10 +52,11 @@ class PastRounds(NamedTuple):
     left_out: tuple[str, ...] = ()  # remarks on rows that are not here
 
 
-def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
+def as_values(given: Any, nodes: tuple[str, ...], told: Sequence[float | None] = ()) -> Values:
     """One value per node from a dict, a Series, a row of a frame or a sequence in node order.
 
-    None is a value that was not measured; a node that is not mentioned is an error.
+    None is a value that was not measured; a node that is not mentioned stays as it was `told`, or
+    is an error.
     """
     is_row = isinstance(given, list | tuple) or type(given) is np.ndarray
     mapping = None if is_row else _mapping(given)
@@ -66,6 +68,7 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
             raise StudyError(f"{len(given)} values for {len(nodes)} nodes ({', '.join(nodes)})")
         row = given.tolist() if isinstance(given, np.ndarray) else given
         mapping = dict(zip(nodes, row, strict=True))
+    mapping = dict(zip(nodes, told, strict=False)) | mapping
     if len(mapping) == len(nodes):
         plain = [mapping.get(node) for node in nodes]
         if all(type(x) is float and -LARGEST <= x <= LARGEST for x in plain):
@@ -121,6 +124,34 @@ def as_context(given: Any, settings: Settings) -> dict[str, float]:
         if number is not None:
             found[str(name)] = number
     return found
+
+
+def far_context(ledger: Ledger, known: Mapping[str, float]) -> list[Remark]:
+    """What to say of values of the context that are far outside all that was measured."""
+    found = []
+    for node, value in known.items():
+        at = ledger.settings.nodes.index(node)
+        values = [record.values[at] for record in ledger.with_values() if record.values]
+        seen = far_from(value, [x for x in values if x is not None])
+        if seen is not None:
+            text = f"far outside the {seen.low:g} to {seen.high:g} of the results"
+            text = f"context {node!r} is said to be {value:g}, {text}: is it a typing error?"
+            found.append(Remark(node, "", 1.0, text))
+    return found
+
+
+def about_context(
+    ledger: Ledger, known: Mapping[str, float], trials: Iterable[Trial] = ()
+) -> list[str]:
+    """The same, and which of the `trials` were asked with another context, in words."""
+    said = [remark.text for remark in far_context(ledger, known)]
+    for trial in trials if known else ():
+        asked = ledger.trial(trial.number).asked.get("context", {})
+        if asked != known:
+            words = ", ".join(f"{node} {value:g}" for node, value in asked.items())
+            with_ = f"with {words}" if words else "without context"
+            said.append(f"trial {trial.number} was pending: it was asked {with_}, and is as it was")
+    return said
 
 
 def as_intervention(given: Any, named: NamedFactors) -> list[int]:
@@ -340,10 +371,11 @@ def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
 
 
 def prepare_correction(
-    settings: Settings, number: int, values: Any, executed: Any, reason: str
+    ledger: Ledger, number: int, values: Any, executed: Any, reason: str
 ) -> tuple[dict[str, Any], Levels | None]:
     """What a correction of this trial writes, and the levels that are said to be executed."""
-    plain = None if values is None else as_values(values, settings.nodes)
+    settings, told = ledger.settings, ledger.trial(number).values or ()
+    plain = None if values is None else as_values(values, settings.nodes, told)
     if plain is None and executed is not None:
         raise StudyError("executed goes with values: a withdrawn result has neither")
     levels = as_executed(executed, settings.named)
@@ -386,5 +418,9 @@ def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[W
             missing = (ledger.trials[first].values or ()).index(None)
             node = ledger.settings.nodes[missing]
             text = f"trial {first} is kept and left out of learning: {node!r} not measured"
+        found.append((text, LearningWarning))
+    known = {(r.intervention, r.values) for r in ledger.trials[:first]} if n_rounds > 1 else set()
+    if known and all((r.intervention, r.values) in known for r in ledger.trials[first:][:n_rounds]):
+        text = f"all {n_rounds} rows are in the study already: imported twice, they count twice"
         found.append((text, LearningWarning))
     return found + [(text, FarValueWarning) for text in in_words(far_values(ledger, numbers))]

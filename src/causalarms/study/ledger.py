@@ -160,9 +160,10 @@ class Ledger:
 
     def trial(self, number: int) -> Record:
         if not 0 <= number < len(self.trials):
-            raise UnknownTrialError(
-                f"there is no trial {shown(number)}; the study has {len(self.trials)}", number
+            known = (
+                f"the last is trial {len(self.trials) - 1}" if self.trials else "nothing was asked"
             )
+            raise UnknownTrialError(f"there is no trial {shown(number)}; {known}", number)
         return self.trials[number]
 
     def counts(self) -> dict[str, int]:

@@ -202,6 +202,7 @@ class Study(Reader):
         """
         given = {} if context is None else as_context(context, self.settings)
         trials = self._ask([TrialRequest(worker, n, given)])[0]
+        self._warn_of_context(given, trials)
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -325,12 +326,13 @@ class Study(Reader):
     ) -> list[str]:
         """Replace the result of a told or imported `trial`; both stay in the log. As `tell`.
 
-        `values` as in `tell`; None withdraws the result. The `reason` is kept with it. `executed`
+        `values` as in `tell`, but nodes that are not named stay as they were told; None withdraws
+        the result. The `reason` is kept with it. `executed`
         as in `tell`; without it, what was set stays as it was told. A request that is repeated with
         its `key` is not done again.
         """
         number = trial_number(trial)
-        data, levels = prepare_correction(self.settings, number, values, executed, reason)
+        data, levels = prepare_correction(self.ledger(), number, values, executed, reason)
         data |= key_entry(key, data | {"executed": levels})
         with self._lock, self._log.writing():
             if already_done(self._ledger.keys, data):
@@ -457,7 +459,11 @@ class Study(Reader):
         self._collisions = max(self._collisions - 1, 0)
 
     def _finish(self, ending: Ending) -> list[str]:
-        (refused,) = self.finish([ending])
+        try:
+            (refused,) = self.finish([ending])
+        except StudyError:
+            self.ledger().check_open(ending.trial)  # that it is closed comes first
+            raise
         if refused is not None:
             raise refused from refused.__cause__
         return self._warn_of(ending.trial) if ending.kind == log.TOLD else []
