@@ -221,7 +221,7 @@ def test_corrections_notes_and_limits(file: Path, tmp_path: Path) -> None:
     assert run("study", "correct", file, 0, "feed=2", "heat=1", "yield=1").code == 0
     assert as_json("history", file)[0]["feed"] == 2.0
     assert run("study", "correct", file, 0, "--withdraw", "--reason", "wrong tube").code == 0
-    assert as_json("history", file)[0]["state"] == "failed"
+    assert as_json("history", file)[0]["state"] == "withdrawn"
     assert run("study", "note", file, "hello").code == 0
     assert run("study", "acknowledge", file, 0).code == 1
     limited = tmp_path / "limited.db"

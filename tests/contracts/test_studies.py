@@ -164,7 +164,7 @@ def test_corrections_notes_and_keys(make: Place) -> None:
     )  # fmt: skip
     assert [note.trial for note in study.ledger().notes] == [0, None]
     study.correct(0, None, "wrong sample")
-    assert study.ledger().trials[0].state == "failed"
+    assert study.ledger().trials[0].state == "withdrawn"
     with pytest.raises(StudyError, match="executed goes with values"):
         study.correct(0, None, executed={})
 

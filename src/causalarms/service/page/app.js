@@ -169,7 +169,7 @@ const SECTIONS = [
   ["checks", "Model checks"],
 ];
 const STATES = { asked: "pending" };
-const ORDER = ["told", "imported", "asked", "failed", "abandoned", "lost"];
+const ORDER = ["told", "imported", "asked", "failed", "abandoned", "withdrawn", "lost"];
 
 function head() {
   const { study, frozen } = state;
