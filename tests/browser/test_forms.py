@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -312,3 +313,38 @@ def test_a_trial_of_somebody_else_is_never_in_the_form_unless_it_is_chosen(
     page.get_by_role("button", name="Ask for the next trial").wait_for()
     assert study.ledger().trials[int(others)].state == "told"
     assert len(rows(study)) == others.number + 1
+
+
+def test_a_comma_before_three_digits_is_asked_about(
+    server: PageServer, study: Study, open_page: Any
+) -> None:
+    trial = study.ask(worker="bench")
+    page = open_page(server.address)
+    page.get_by_label("then ask for the next").uncheck()
+    fill(page, heat="101,500", flow="0,125", **{"yield": "1234,567"})
+    page.get_by_role("button", name="Tell the result").click()
+    page.get_by_text("“101,500” may be two numbers: write 101500 or 101.5: heat.").wait_for()
+    assert study.ledger().trials[trial.number].state == "asked"
+    fill(page, heat="101,50")
+    page.get_by_role("button", name="Tell the result").click()
+    page.get_by_role("button", name="Ask for the next trial").wait_for()
+    assert rows(study)[trial.number].values == (101.5, 0.125, 1234.567)
+
+
+def test_a_remark_on_a_result_is_in_view_on_a_phone(tmp_path: Path, open_page: Any) -> None:
+    with Study.create(tmp_path / "s.db", NODES, "yield", factors=FACTORS, policy="random") as own:
+        for past in own.ask(12, worker="others"):
+            own.tell(past, [10.0 + past.number % 5, 9.0 + past.number % 3, 10.0])
+        own.ask(worker="bench")
+    with PageServer(tmp_path / "s.db") as server:
+        page = open_page(server.address, viewport={"width": 360, "height": 500})
+        page.get_by_text("live", exact=True).wait_for()
+        fill(page, heat="10000", flow="10", **{"yield": "10"})
+        page.get_by_role("button", name="Tell the result").click()
+        notice = page.locator(".notice")
+        notice.get_by_text("Is it a typing error? Then correct the trial.").wait_for()
+        open_page.wait_for_focus(page.locator("[name=tell-0]"))
+        top = notice.bounding_box()["y"]
+        assert 0 <= top < 500
+        assert "study.correct" not in notice.inner_text()
+        page.close()

@@ -114,7 +114,7 @@ def test_empty_cells_are_not_measured(file: Path, tmp_path: Path) -> None:
     [
         ({"date": ["monday"] * 60}, "column 'date' is not a node"),
         ({"temperature": [1.0] * 60}, "column 'temperature' is not a node"),
-        ({"do:heat": [2] * 60}, "row 1 of node 'heat': regime 2 is neither 0"),
+        ({"do:heat": [2] * 60}, "factor 'heat' has no level '2'; it has off, on"),
         ({"do:heat": [""] * 60}, "row 1 of column 'do:heat' is empty"),
         ({"feed": [1e101] * 60}, "row 1 of column 'feed' is 1e+101: too large"),
         ({"intervened": ["hat"] * 60}, "row 1 of column 'intervened' names 'hat'"),
@@ -189,3 +189,20 @@ def test_learn_names_the_row_of_a_regime_that_is_not_there(tmp_path: Path) -> No
     assert outcome.code == 1
     assert "row 5 of node 'heat': regime 2 is neither 0" in outcome.err
     assert "unknown, for lack of data: heat (regime 1)" in run("learn", table).out
+
+
+def test_a_table_of_a_spreadsheet_with_decimal_commas(file: Path, tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text('feed;heat;yield;intervened\n1,5;-2,25e1;3;"heat;feed"\n1;2;,5;\n')
+    assert run("study", "import", file, table).code == 0
+    assert stored(file) == [([1, 1, 0], (1.5, -22.5, 3.0)), ([0, 0, 0], (1.0, 2.0, 0.5))]
+
+
+def test_a_file_that_is_imported_twice_is_remarked_on(file: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", SAMPLES | DO)
+    assert "twice" not in run("study", "import", file, table).err
+    again = run("study", "import", file, table)
+    assert again.code == 0
+    assert "all 60 rows are in the study already: imported twice, they count twice" in again.err
+    other = write(tmp_path / "u.csv", SAMPLES | DO | {"feed": [0.5, *SAMPLES["feed"][1:]]})
+    assert "twice" not in run("study", "import", file, other).err

@@ -70,6 +70,7 @@ def test_ask_and_tell(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("feed=1", "heat=2"), 1, "node 'yield' is missing"),
         (("feed=1", "heat=2", "yield=x"), 1, "'x', not a number"),
+        (("feed=None", "heat=null", "yield="), 1, "no value is given: say `fail` or `abandon`"),
         (("feed=1", "heat=2", "yield=nan"), 1, "not finite"),
         (("feed=1", "heat=2", "yield=1", "yield=2"), 1, "given twice"),
         (("feed=1", "heat=2", "yeild=1"), 1, "did you mean 'yield'"),
@@ -220,7 +221,7 @@ def test_corrections_notes_and_limits(file: Path, tmp_path: Path) -> None:
     assert run("study", "correct", file, 0, "feed=2", "heat=1", "yield=1").code == 0
     assert as_json("history", file)[0]["feed"] == 2.0
     assert run("study", "correct", file, 0, "--withdraw", "--reason", "wrong tube").code == 0
-    assert as_json("history", file)[0]["state"] == "failed"
+    assert as_json("history", file)[0]["state"] == "withdrawn"
     assert run("study", "note", file, "hello").code == 0
     assert run("study", "acknowledge", file, 0).code == 1
     limited = tmp_path / "limited.db"
@@ -278,7 +279,8 @@ def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
     asked = as_json("ask", file)["switch"]
     executed = [node for node in NODES.split(",") if node not in asked]
     values = [f"{node}=1.5" for node in NODES.split(",")]
-    assert run("study", "tell", file, 0, *values, "--executed", ",".join(executed)).code == 0
+    really = ",".join(executed + [f"{node}=off" for node in asked])
+    assert run("study", "tell", file, 0, *values, "--executed", really).code == 0
     with Study.open(file) as study:
         record = study.ledger().trials[0]
         assert [
@@ -291,7 +293,8 @@ def test_what_was_really_played(file: Path, tmp_path: Path) -> None:
     assert "It was executed otherwise" in run("study", "explain", file, 0).out
     assert run("study", "correct", file, 0, *values, "--executed", "").code == 0
     with Study.open(file) as study:
-        assert not any(study.ledger().trials[0].intervention)
+        record = study.ledger().trials[0]
+        assert record.intervention == record.asked_intervention
     assert run("study", "correct", file, 0, "--withdraw", "--executed", "heat").code == 2
     outcome = run("study", "correct", file, 0, *values, "--executed", "het")
     assert (outcome.code, "there is no factor 'het'" in outcome.err) == (1, True)
@@ -338,3 +341,33 @@ def test_no_table_shows_a_zero_for_what_is_small(tmp_path: Path) -> None:
     assert 0 < error < 1e-6
     assert row[5:7] == [">", "0.99"]
     assert float(row[7]) > 5
+
+
+def test_a_correction_names_what_was_wrong(file: Path) -> None:
+    run("study", "ask", file)
+    assert run("study", "tell", file, 0, "feed=1", "heat=None", "yield=30").code == 0
+    assert run("study", "correct", file, 0, "yield=3").code == 0
+    assert as_json("history", file)[0]["yield"] == 3.0
+    assert run("study", "correct", file, 0, "heat=2").code == 0
+    row = as_json("history", file)[0]
+    assert [row[node] for node in NODES.split(",")] == [1.0, 2.0, 3.0]
+    closed = run("study", "tell", file, 0, "heat=2")
+    assert "trial 0 is not pending: it was told already" in closed.err
+    assert "the last is trial 0" in run("study", "tell", file, 7, "heat=2").err
+
+
+def test_hints_name_the_file_and_folders_are_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "my line.db"
+    made = run("study", "create", path, "--nodes", "a,y", "--reward", "y", "--policy", "random")
+    assert made.code == 0
+    with Study.open(path) as study:
+        for trial in study.ask(20):
+            study.tell(trial, [float(trial.number % 5), 1.0 + trial.number % 3])
+    run("study", "ask", path)
+    told = run("study", "tell", path, 20, "a=1", "y=10000")
+    assert f"causalarms study correct '{path}' 20 NODE=VALUE" in told.err
+    assert f"causalarms study correct '{path}' 20 NODE=VALUE" in run("study", "show", path).out
+    below = tmp_path / "no" / "x.db"
+    wrong = run("study", "create", below, "--nodes", "a,y", "--reward", "y")
+    assert f"there is no folder {tmp_path / 'no'}" in wrong.err
+    assert not below.parent.exists()

@@ -11,6 +11,7 @@ import pytest
 from command import run
 
 from causalarms import Study
+from causalarms.errors import FarValueWarning
 from causalarms.study.records import Effect, Interval
 
 NODES = ("rate", "selectivity", "heat", "yield")
@@ -113,10 +114,11 @@ def test_wrong_words(tmp_path: Path) -> None:
         (("--cost", "-"), 2, "'-' is not of the form factor=cost or factor:level=cost"),
         (("--factor", "z@c"), 1, "there is no node 'c'"),
         (("--forbid", "a=on,a=off"), 1, "factor 'a' is given twice"),
-        (("--factor", "z=0..1"), 1, "factor 'z': range [0, 1] with step '' has no levels"),
+        (("--factor", "z=0..1"), 1, "--factor z=0..1: add the step, z=0..1/STEP"),
         (("--factor", "z=0..1/0.3"), 1, "factor 'z': steps of 0.3 from 0 do not end at 1"),
         (("--factor", "z@unknown:free"), 1, "factor 'z' has a mechanism per level: say which"),
-        (("--factor", "z@b:odd"), 1, "there is no node 'b:odd'"),
+        (("--factor", "z@b:odd"), 1, "the effect 'odd' is not shift or free"),
+        (("--factor", "z=440,45O,460"), 1, "factor 'z': level '45O' is not a number, and others"),
         (("--factor", "z", "--sets", "z=on"), 1, "factor 'z' sets nodes: say which nodes it acts"),
     ):
         outcome = run("study", *common, *more)
@@ -259,7 +261,7 @@ def test_an_alarm_is_a_line_until_it_is_acknowledged(alarmed: Path, tmp_path: Pa
         (line,) = [line for line in done(*command).splitlines() if line.startswith("ALARM 0: ")]
         assert "flow seems to have changed after trial" in line
         assert words in line
-        assert "causalarms study acknowledge FILE 0" in line
+        assert f"causalarms study acknowledge {path} 0" in line
     asked = json.loads(done("ask", path, "--worker", "bench", "--json"))
     told = json.loads(done("tell", path, asked["trial"], "flow=3", "yield=3", "--json"))
     assert [alarm["alarm"] for alarm in told["alarms"]] == [0]
@@ -306,3 +308,42 @@ def test_best_says_what_each_factor_is_worth_and_how_often_its_rivals_were_tried
     assert chances == sorted(chances, reverse=True)
     assert f"tried   {best.tried} times; its leading rivals:" in done("show", path)
     assert f"remark  {best.stayed}" in done("show", path)
+
+
+def test_context_that_may_be_a_typing_error_is_remarked_on(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    done("create", path, "--nodes", "rain,heat,yield", "--reward", "yield",
+         "--factor", "load=1,2,3", "--context", "rain")  # fmt: skip
+    rng = np.random.default_rng(0)
+    with Study.open(path) as study:
+        for trial in study.ask(30):
+            rain, noise = 45 + rng.normal(), rng.normal(size=2)
+            study.tell(trial, [rain, noise[0], rain + trial.levels["load"] + noise[1]])
+    far = "context 'rain' is said to be 45000, far outside the 4"
+    assert (
+        "far" not in (asked := run("study", "ask", path, "--context", "rain=45.2")).err + asked.out
+    )
+    again = run("study", "ask", path, "--context", "rain=45000")
+    assert far in again.err
+    assert "trial 30 was pending: it was asked with rain 45.2, and is as it was" in again.err
+    assert far in run("study", "predict", path, "--context", "rain=45000").err
+    assert far in done("best", path, "--context", "rain=45000")
+    assert "is said to be" not in done("best", path, "--context", "rain=45")
+    with Study.open(path) as study:
+        for call in (study.ask, study.best, study.predict):
+            with pytest.warns(FarValueWarning) as said:
+                call(context={"rain": 45000.0})
+            assert far in str(said[0].message)
+
+
+def test_what_is_not_allowed_is_marked_in_best(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    done("create", path, "--nodes", "heat,yield", "--reward", "yield", "--factor", "load=1,2,3",
+         "--factor", "pump", "--forbid", "load=1,pump=on")  # fmt: skip
+    with Study.open(path) as study:
+        for trial in study.ask(30):
+            gain = trial.levels["load"] + 9 * (trial.levels["pump"] == "on")
+            study.tell(trial, [1.0 + trial.number % 3, gain + 0.1 * (trial.number % 5)])
+    out = done("best", path)
+    assert "load 3 -> 1 (not allowed)" in out
+    assert "pump on -> off (not" not in out

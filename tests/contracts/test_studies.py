@@ -115,8 +115,10 @@ def test_results_come_in_many_forms_and_wrong_ones_are_refused(make: Place) -> N
 def test_what_was_played_otherwise(make: Place) -> None:
     study = make()
     trial = study.ask()
-    study.tell(trial, VALUES, executed={"heat": "on"})
-    assert study.ledger().trials[0].intervention == (1, 0, 0)
+    asked = trial.intervention
+    study.tell(trial, VALUES, executed={"heat": 1 - asked["heat"]})
+    others = (asked["stir"], asked["yield"])  # as asked
+    assert study.ledger().trials[0].intervention == (1 - asked["heat"], *others)
     with pytest.raises(StudyError, match="no factor 'heta'"):
         study.correct(0, VALUES, executed={"heta": "on"})
     study.correct(0, VALUES, executed=["stir"])
@@ -134,7 +136,7 @@ def test_closed_and_unknown_trials(make: Place) -> None:
             with pytest.raises(ClosedTrialError, match=f"it was {state} already") as refused:
                 act(number)
             assert (refused.value.trial, refused.value.state) == (number, state)
-    with pytest.raises(UnknownTrialError, match="there is no trial 4; the study has 4"):
+    with pytest.raises(UnknownTrialError, match="there is no trial 4; the last is trial 3"):
         study.tell(4, VALUES)
     with pytest.raises(StudyError, match="is not a trial"):
         study.tell("3", VALUES)  # type: ignore[arg-type]
@@ -162,7 +164,7 @@ def test_corrections_notes_and_keys(make: Place) -> None:
     )  # fmt: skip
     assert [note.trial for note in study.ledger().notes] == [0, None]
     study.correct(0, None, "wrong sample")
-    assert study.ledger().trials[0].state == "failed"
+    assert study.ledger().trials[0].state == "withdrawn"
     with pytest.raises(StudyError, match="executed goes with values"):
         study.correct(0, None, executed={})
 

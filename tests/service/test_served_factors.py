@@ -116,6 +116,19 @@ def test_wrong_words_in_the_address(site: Served, path: str, words: str) -> None
     assert words in answer.json["detail"]
 
 
+@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")
+def test_context_that_may_be_a_typing_error_is_remarked_on(
+    site: Served, remote: RemoteStudy
+) -> None:
+    far = {"weather": 98000.0}
+    with Study.open(site.service.path, read_only=True) as study:
+        here = study.best(context=far).remarks
+    assert "'weather' is said to be 98000, far outside" in here[-1].text
+    answer = site("GET", "best?context=" + quote(json.dumps(far))).json
+    assert [remark["text"] for remark in answer["remarks"]] == [remark.text for remark in here]
+    assert remote.best(context=far).remarks == here
+
+
 def test_effects(site: Served, remote: RemoteStudy) -> None:
     with Study.open(site.service.path, read_only=True) as study:
         assert remote.effects() == study.effects()

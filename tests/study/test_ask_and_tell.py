@@ -147,7 +147,7 @@ def test_empty_cells_of_past_rounds_are_not_measured() -> None:
         ({"heat": [1.0], "stir": [1.0]}, "no column for node 'yield'"),
         ({"heat": [1.0], "stir": [1.0], "yield": [1.0], "x": [0]}, "'x' is not a node"),
         ({"heat": [1.0], "stir": [1.0], "yield": [float("inf")]}, "row 0 of column 'yield' is inf"),
-        ({"heat": [1.0], "stir": [1.0], "yield": [1.0], "do:heat": [2]}, "neither 0"),
+        ({"heat": [1.0], "stir": [1.0], "yield": [1.0], "do:heat": [2]}, "no level 2"),
         ({"heat": [], "stir": [], "yield": []}, "no rows"),
         ({"heat": [1.0], "stir": [1.0, 2.0], "yield": [1.0]}, "differ in length"),
     ],
@@ -174,7 +174,7 @@ def test_corrections_are_events_and_change_what_was_learned() -> None:
     ]
     assert any("99.0" in entry.text for entry in wrong.store.entries())
     wrong.correct(7, None)
-    assert wrong.ledger().trials[7].state == "failed"
+    assert wrong.ledger().trials[7].state == "withdrawn"
     assert wrong.policy.n_told == 59
     with pytest.raises(StudyError, match="no result to correct"):
         wrong.correct(7, [1, 2, 3])

@@ -37,7 +37,7 @@ def other(asked: dict[str, int]) -> dict[str, int]:
     ("executed", "bits"),
     [
         ({"heat": 1, "yield": 0}, (1, 0, 0)),
-        ({}, (0, 0, 0)),
+        ({}, (1, 0, 1)),  # as asked
         ([], (0, 0, 0)),
         (["yield", "stir"], (0, 1, 1)),
         ({"yield"}, (0, 0, 1)),
@@ -45,7 +45,7 @@ def other(asked: dict[str, int]) -> dict[str, int]:
         (np.array([0, 1, 0]), (0, 1, 0)),
     ],
 )
-def test_executed_is_said_as_in_predict(executed: Any, bits: tuple[int, ...]) -> None:
+def test_executed_is_said_by_name_or_by_node(executed: Any, bits: tuple[int, ...]) -> None:
     study = Study.create(None, **SETTINGS)
     trial = study.ask()
     study.tell(trial, VALUES, executed)
@@ -181,11 +181,29 @@ def test_a_result_that_cannot_be_told_is_kept_with_it(tmp_path: Path) -> None:
     with pytest.raises(ChangedStudyError, match="is kept in"):
         study.tell(trial, VALUES, {"stir": 1})
     kept = json.loads((tmp_path / "s.db-untold.jsonl").read_text())
-    assert (kept["trial"], kept["executed"]) == (
-        0,
-        {"heat": "off", "stir": "on", "yield": "off"},
-    )
+    assert (kept["trial"], kept["executed"]) == (0, {"stir": "on"})
 
 
 def test_a_record_that_nobody_asked_for_was_asked_as_executed() -> None:
     assert Record(0, "imported", (1, 0)).asked_intervention == (1, 0)
+
+
+def test_factors_that_are_not_named_were_as_asked() -> None:
+    factors = {"oven": {"levels": [1, 2, 3]}, "stir": {}, "heat": {}}
+    study = Study.create(None, ["heat", "yield"], "yield", factors=factors, seed=2)
+    trials = study.ask(30)
+    trial = next(t for t in trials if t.levels["oven"] == 2 and t.levels["stir"] == "on")
+    levels = study.settings.named.levels
+
+    def recorded() -> dict[str, Any]:
+        return levels(study.ledger().trials[trial.number].intervention)
+
+    study.tell(trial, [1.0, 2.0], executed={"heat": "on"})
+    assert recorded() == {**trial.levels, "heat": "on"}
+    study.correct(trial, [1.0, 2.0], executed={"oven": 3})
+    assert recorded() == {**trial.levels, "oven": 3}
+    # a list names all that was on, of what is just on or off
+    study.correct(trial, [1.0, 2.0], executed=["heat"])
+    assert recorded() == {"oven": 2, "stir": "off", "heat": "on"}
+    study.correct(trial, [1.0, 2.0], executed={})
+    assert recorded() == trial.levels

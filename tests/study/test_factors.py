@@ -91,11 +91,13 @@ def test_what_was_really_set_is_said_in_levels() -> None:
     study = create()
     trial = study.ask()
     study.tell(trial, [1.0, 2.0, 3.0, 4.0], {"catalyst": "none"})
-    assert study.ledger().trials[0].intervention == (2, 2, 0, 0)
+    heat = trial.intervention["heat"]  # as asked
+    assert study.ledger().trials[0].intervention == (2, 2, heat, 0)
     with pytest.raises(StudyError, match="'catalyst' is not just on: say which level"):
         study.correct(trial, [1.0, 2.0, 3.0, 4.0], executed=["catalyst"])
     study.correct(trial, [1.0, 2.0, 3.0, 4.0], executed=["heat"])
-    assert study.ledger().trials[0].intervention == (0, 0, 1, 0)
+    asked = study.settings.named.intervention(trial.levels | {"heat": "on"})
+    assert study.ledger().trials[0].intervention == asked
     with pytest.raises(StudyError, match="no levels of the factors give the regimes"):
         study.predict([[1, 0, 0, 0]])
     with pytest.raises(StudyError, match="node 'rate' has no switch of its own: factor 'catalyst'"):
@@ -205,9 +207,16 @@ def test_past_rounds_in_levels(tmp_path: Path) -> None:
     for column, message in (
         ({"do:catalyst": ["new", "", "old"]}, "row 1 of column 'do:catalyst' is empty"),
         ({"do:catalyst": ["new", 1, "old"]}, "row 1 of column 'do:catalyst': factor 'catalyst'"),
-        ({"do:heat": [0, 2, 0]}, "row 1 of node 'heat': regime 2 is neither"),
+        (
+            {"do:heat": [0, 2, 0]},
+            "row 1 of column 'do:heat': factor 'heat' has no level 2; it has off, on",
+        ),
+        ({"do:heat": [0, "yes", 0]}, "factor 'heat' has no level 'yes'; it has off, on"),
         ({"do:rate": [0, 1, 0]}, "node 'rate' has no switch in this study"),
-        ({"intervened": ["catalyst", "", ""]}, "use a column do:catalyst of levels"),
+        (
+            {"intervened": ["catalyst", "", ""]},
+            "has more than two levels: use a column do:catalyst",
+        ),
         ({"intervened": ["rate", "", ""]}, "which is not a node that is switched"),
     ):
         with pytest.raises(StudyError, match=message):
@@ -215,6 +224,9 @@ def test_past_rounds_in_levels(tmp_path: Path) -> None:
     named = create()
     named.import_rounds(values | {"intervened": ["heat", "", "heat"]})
     assert [r.intervention for r in named.ledger().trials] == [(0, 0, 1, 0), (0,) * 4, (0, 0, 1, 0)]
+    two = Study.create(None, ["a", "b"], "b", factors={"pump": {"levels": ["normal", "high"]}})
+    two.import_rounds({"a": [1.0, 2.0], "b": [1.0, 2.0], "intervention_targets": ["", "pump"]})
+    assert two.history()["do:pump"].tolist() == ["normal", "high"]
 
 
 def test_levels_in_an_alarm(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_neither_abandoned_nor_withdrawn_trials_have_failed() -> None:
         else:
             study.tell(trial, values(trial))
     study.correct(4, None, "the sensor was off")
-    assert study.ledger().trials[4].state == "failed"
+    assert study.ledger().trials[4].state == "withdrawn"
     assert study.policy.failures.n_failed == 0
     assert math.isnan(study.best().failing)
 

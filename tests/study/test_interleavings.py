@@ -89,6 +89,7 @@ def take(study: Study, path: Path, step: str, number: object) -> Study:
 
 
 @pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")
+@pytest.mark.filterwarnings("ignore:all .* rows are in the study:causalarms.errors.LearningWarning")
 @settings(max_examples=30)
 @given(STEPS)
 def test_state_is_the_replay_of_the_log(steps: list[tuple[str, object]]) -> None:

@@ -161,3 +161,24 @@ def test_a_required_edge_is_there_against_all_data(policy: str) -> None:
         assert made.adjacency is not None
         assert made.adjacency[:, parent, child].all()
         assert not made.adjacency[:, child, parent].any()
+
+
+def test_factors_are_parents_in_it() -> None:
+    nodes = ["heat", "yield"]
+    factors: dict[str, Any] = {"load": {"levels": [1, 2, 3]}, "heat": {"effect": "shift"}}
+    known = {"excluded": [["load", "yield"]], "required": [["do:heat", "heat"]]}
+    study = Study.create(None, nodes, "yield", factors=factors, knowledge=known, seed=1)
+    assert study.settings.knowledge == known
+    rng = np.random.default_rng(0)
+    for trial in study.ask(20):
+        load, noise = trial.levels["load"], rng.normal(size=2)
+        study.tell(trial, [load + 0.3 * noise[0], load + 0.3 * noise[1]])
+    load, heat = study.effects()
+    assert load["acts_on"]["yield"] == 0.0
+    assert heat["acts_on"]["heat"] == 1.0
+    for wrong, message in (
+        ({"required": [["heat", "load"]]}, "load is a factor: nothing that is measured causes it"),
+        ({"excluded": [["lod", "yield"]]}, "no node 'lod'; did you mean 'load'"),
+    ):
+        with pytest.raises(StudyError, match=message):
+            Study.create(None, nodes, "yield", factors=factors, knowledge=wrong)

@@ -34,7 +34,7 @@ REASON = click.option("--reason", default="", show_default=False, help="Why, in 
 EXECUTED = click.option(
     "--executed",
     metavar="A,B=LEVEL,...",
-    help="Factors that were really on, or their levels ('' for none), if other than asked for.",
+    help="Factors that were really on, or their levels, if other than asked for.",
 )
 
 
@@ -57,9 +57,11 @@ def ask(
 ) -> None:
     """Ask for the next intervention; a worker with a pending trial gets that one again."""
     with open_study(file) as study:
-        given = study.ask(count, worker_of(study, file, worker), context=_today(context))
+        today = _today(context)
+        given = study.ask(count, worker_of(study, file, worker), context=today)
+        trials: list[Trial] = given if isinstance(given, list) else [given]
+        _say_of_context(study, today, trials)
         found = [] if as_json else new_alarms(study)
-    trials: list[Trial] = given if isinstance(given, list) else [given]
     if as_json:
         # As the library returns it: one trial for one, a list for several.
         print_json(given)
@@ -74,6 +76,14 @@ def _today(context: tuple[str, ...]) -> dict[str, Any] | None:
     return numbers("context", "node=value", context) if context else None
 
 
+def _say_of_context(study: Study, today: dict[str, Any] | None, trials: list[Trial]) -> None:
+    from causalarms.study.inputs import about_context, as_context
+
+    known = as_context(today or {}, study.settings)
+    for text in about_context(study.ledger(), known, trials) if known else ():
+        say(f"warning: {text}", err=True)
+
+
 @study_command
 @click.argument("trial", type=int)
 @click.argument("values", nargs=-1, metavar="NODE=VALUE...|-")
@@ -83,6 +93,10 @@ def tell(
 ) -> None:
     """Tell the result of a TRIAL: a value for every node, or `-` for JSON on standard input."""
     given = pairs_or_json(values)
+    if set(given.values()) == {None}:
+        raise StudyError(
+            f"no value is given: say `fail` or `abandon` if trial {trial} has no result"
+        )
     with open_study(file) as study:
         messages = study.tell(trial, given, levels(executed))
         # Said before anything is learned from it: the result is safe, whatever comes now.
@@ -109,7 +123,7 @@ def correct(
     executed: str | None,
     as_json: bool,
 ) -> None:
-    """Replace the result of a TRIAL, or withdraw it."""
+    """Replace the result of a TRIAL, or withdraw it; nodes that are not named stay as told."""
     if withdraw and (values or executed is not None):
         raise click.UsageError("--withdraw takes no values and no --executed")
     given = None if withdraw else pairs_or_json(values)
@@ -199,12 +213,15 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
         say()
         say("what is lost per round if one factor is taken back, costs included:")
         rows = [
-            [f"{b.factor} {b.level} -> {b.first}", *_interval(b.lost, b.low, b.high)]
+            [
+                f"{b.factor} {b.level} -> {b.first}{'' if b.allowed else ' (not allowed)'}",
+                *_interval(b.lost, b.low, b.high),
+            ]
             for b in found.taken_back
         ]
         print_table(["factor", "lost", "low", "high"], rows)
     if found.rivals:
-        often = f"{found.tried} time{'' if found.tried == 1 else 's'}"
+        often = _times(found.tried)
         before = f"{settings.reward} is before costs; " if settings.costs else ""
         say()
         say(f"leading rivals; {before}the best was tried {often}:")
@@ -221,6 +238,10 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
         print_table(["setting", settings.reward, "better with", "tried", ""], lines)
         if any(rival.equal for rival in found.rivals):
             say("of settings that are as good, the one with the fewest changes is recommended")
+
+
+def _times(n: int) -> str:
+    return f"{n} time{'' if n == 1 else 's'}"
 
 
 def _instead(levels: dict[str, Any], best: dict[str, Any]) -> str:
@@ -240,7 +261,9 @@ def _instead(levels: dict[str, Any], best: dict[str, Any]) -> str:
 def predict(file: StudyPlace, switch: str, context: tuple[str, ...], as_json: bool) -> None:
     """Show the expected value of every node with its 95 % interval."""
     with open_study(file, read_only=True) as study:
-        found = study.predict([levels(switch) or {}], context=_today(context))[0]
+        today = _today(context)
+        found = study.predict([levels(switch) or {}], context=today)[0]
+        _say_of_context(study, today, [])
     if as_json:
         print_json(found)
         return
@@ -441,7 +464,7 @@ def _print_screen(record: dict[str, Any]) -> None:
             say(f"remark  {remark.text}")
         if best.rivals:
             rivals = [f"{_instead(r.levels, best.levels)}: {r.tried}" for r in best.rivals]
-            say(f"tried   {best.tried} times; its leading rivals: {'; '.join(rivals)}")
+            say(f"tried   {_times(best.tried)}; its leading rivals: {'; '.join(rivals)}")
         if best.stayed:
             say(f"remark  {best.stayed}")
     for edge in record["edges"][:SHOWN_EDGES]:

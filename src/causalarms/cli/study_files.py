@@ -112,7 +112,7 @@ def create(
         reward=reward,
         direction="minimize" if given["minimize"] else "maximize",
         constraints={name: said.pop(name) for name in CONSTRAINTS if name in said},
-        factors=with_set_levels(factors(given["factor"]), given["sets"]),
+        factors=with_set_levels(factors(given["factor"], names(nodes) or []), given["sets"]),
         noise_mean=given["noise_mean"],
         knowledge=knowledge(given["tier"], given["exclude_edge"], given["require_edge"]),
         seed=seed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,7 +172,7 @@ def pairs_or_json(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 
 def numbers(kind: str, form: str, pairs: Iterable[str]) -> dict[str, Any]:
-    """Numbers by name; nothing or `null` is one that is not known.
+    """Numbers by name; nothing, `null` or `None` is one that is not known.
 
     The `kind` of thing that has the number and the `form` of a pair are for messages.
     """
@@ -182,7 +182,7 @@ def numbers(kind: str, form: str, pairs: Iterable[str]) -> dict[str, Any]:
         name, equals, value = text.rpartition("=")
         if not equals or not name:
             raise click.UsageError(f"{text!r} is not of the form {form}")
-        if value.strip() in ("", "null"):
+        if value.strip().lower() in ("", "null", "none"):
             return name, None
         try:
             return name, float(value)
@@ -252,10 +252,10 @@ def _once(kind: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def factors(given: tuple[str, ...]) -> dict[str, Any] | None:
+def factors(given: tuple[str, ...], known: Collection[str] = ()) -> dict[str, Any] | None:
     """`NAME[=LEVEL,LEVEL...][@NODE,NODE...[:EFFECT]]` each; None if there are none.
 
-    Levels may be LOW..HIGH/STEP, and nodes `unknown`.
+    Levels may be LOW..HIGH/STEP, and nodes those that are `known`, or `unknown`.
     """
     from causalarms.sem.factor import EFFECTS, UNKNOWN
 
@@ -264,7 +264,9 @@ def factors(given: tuple[str, ...]) -> dict[str, Any] | None:
         name, equals, level_names = head.partition("=")
         entry: dict[str, Any] = {}
         if equals and ".." in level_names and "," not in level_names:
-            ends, _, step = level_names.partition("/")
+            ends, slash, step = level_names.partition("/")
+            if not slash:
+                raise StudyError(f"--factor {text}: add the step, {name}={ends}/STEP")
             entry["range"] = [_level(end) for end in ends.split("..")]
             entry["step"] = _level(step)
         elif equals:
@@ -273,6 +275,9 @@ def factors(given: tuple[str, ...]) -> dict[str, Any] | None:
             listed, _, effect = nodes.rpartition(":")
             if effect.strip() in EFFECTS and listed:
                 nodes, entry["effect"] = listed, effect.strip()
+            elif listed and not set(names(nodes) or []) <= set(known):
+                words = " or ".join(EFFECTS[::-1])
+                raise StudyError(f"--factor {text}: the effect {effect!r} is not {words}")
             entry["acts_on"] = UNKNOWN if nodes.strip() == UNKNOWN else names(nodes) or []
         return name, entry
 

@@ -7,6 +7,8 @@ sooner than it is imported.
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import sys
 import time
@@ -35,8 +37,13 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 def say(line: object = "", *, err: bool = False) -> None:
-    """One line, on standard output or standard error."""
-    click.echo(printable(line), err=err)
+    """One line, on standard output or standard error; FILE in a command is that of this one."""
+    context = click.get_current_context(silent=True)
+    file = shlex.quote(str(context.params.get("file", "FILE"))) if context else "FILE"
+    text = re.sub(
+        r"(causalarms study [a-z]+) FILE\b", lambda found: f"{found[1]} {file}", str(line)
+    )
+    click.echo(printable(text), err=err)
 
 
 def print_data(text: str) -> None:

@@ -228,6 +228,12 @@ def _levels(name: str, given: object) -> tuple[Level, ...]:
             as_name(f"factor {shown(name)}: a level", level)
         elif not usable(np.array(as_float(level))):
             raise ModelError(f"factor {name!r}: level {shown(level)} is not finite or too large")
+    texts = [level for level in levels if isinstance(level, str)]
+    if 0 < len(texts) < len(levels) / 2:  # one name would make names of all numbers
+        raise ModelError(
+            f"factor {shown(name)}: level {shown(texts[0])} is not a number, and others are: make "
+            "all of them numbers, or all names"
+        )
     if len(levels) < 2:
         raise ModelError(f"factor {shown(name)} needs at least two levels to choose from")
     for at, level in enumerate(levels):

@@ -30,9 +30,12 @@ from causalarms.study.inputs import (
     Ending,
     Import,
     as_context,
+    as_executed,
     as_intervention,
     as_values,
     checked_rounds,
+    executed_row,
+    far_context,
     prepare_import,
     remarks,
 )
@@ -60,7 +63,9 @@ async def get_best(service: Service, call: Call) -> Answer:
     if not known:
         return Answer(views.best)
     work = service.threads.predict(lambda: best_view(views.beliefs.given(known), views.as_of))
-    return Answer(await while_connected(call.request.receive, work))
+    view = await while_connected(call.request.receive, work)
+    more = far_context(service.snapshot.ledger, known)
+    return Answer(msgspec.structs.replace(view, remarks=[*view.remarks, *more]))
 
 
 async def get_graph(service: Service, call: Call) -> Answer:
@@ -412,8 +417,9 @@ def _is_the_same_result(snapshot: LogSnapshot, number: int, result: records.Resu
     if result.state != log.TOLD:
         return record.reason == result.reason
     executed = record.asked_intervention
-    if result.executed is not None:
-        executed = tuple(as_intervention(result.executed, snapshot.settings.named))
+    named = snapshot.settings.named
+    if (levels := as_executed(result.executed, named)) is not None:
+        executed = executed_row(record, levels, named)
     values = tuple(as_values(result.values, snapshot.settings.nodes))
     return values == record.values and executed == record.intervention
 

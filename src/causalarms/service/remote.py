@@ -21,7 +21,6 @@ from causalarms.errors import (
 )
 from causalarms.graphs.graph import Graph
 from causalarms.policies.stopping import StopRule
-from causalarms.sem.factor import Level
 from causalarms.service import records
 from causalarms.service.wire import Wire
 from causalarms.study.explain import rounds_known
@@ -102,6 +101,7 @@ class RemoteStudy(Study):
             found = self._wire.send("POST", "/trials", _Asked, wanted).body
         trials = found.trials
         self._warn_of_alarms(found.alarms)
+        self._warn_of_context(known or {}, trials)
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -133,9 +133,8 @@ class RemoteStudy(Study):
         key: str | None = None,
     ) -> list[str]:
         number = _checked(trial_number(trial))
-        data, bits = prepare_correction(self.settings, number, values, executed, reason)
-        named, levels = self._by_name(data["values"], bits)
-        body = records.CorrectionRequest(named, reason, levels)
+        data, levels = prepare_correction(self.ledger(), number, values, executed, reason)
+        body = records.CorrectionRequest(self._by_name(data["values"]), reason, levels)
         path = f"/trials/{number}/corrections"
         return self._warn_if(self._wire.send("POST", path, records.Done, body, key=_key(key)).body)
 
@@ -152,7 +151,7 @@ class RemoteStudy(Study):
         self._wire.send("PUT", path, records.Done, records.AcknowledgementRequest(note))
 
     def best(self, *, context: Mapping[str, float] | None = None) -> Best:
-        today = as_context(context or {}, self.settings)
+        today = self._today(context)
         answer = self._fresh(_with_query("/best", context=today), records.Best)
         if answer.found is None:
             raise TooEarlyError(answer.why)
@@ -174,7 +173,7 @@ class RemoteStudy(Study):
         if not levels:
             return []
         self._fresh("/best", records.Best)
-        body = records.PredictionRequest(levels, as_context(context or {}, self.settings) or None)
+        body = records.PredictionRequest(levels, self._today(context) or None)
         found = self._wire.send("POST", "/predictions", records.Predictions, body).body
         return [prediction.as_dict() for prediction in found.predictions]
 
@@ -225,8 +224,8 @@ class RemoteStudy(Study):
 
     def _finish(self, ending: Ending) -> list[str]:
         ending = ending.checked(self.settings)
-        values, executed = self._by_name(ending.values, ending.executed)
-        body = records.Result(ending.kind, values, ending.reason, executed)  # type: ignore[arg-type]
+        values = self._by_name(ending.values)
+        body = records.Result(ending.kind, values, ending.reason, ending.executed)  # type: ignore[arg-type]
         return self._warn_if(self._put(ending.trial, body))
 
     def _warn_if(self, done: records.Done) -> list[str]:
@@ -246,12 +245,9 @@ class RemoteStudy(Study):
             )
         return reply.body
 
-    def _by_name(
-        self, values: Values | None, executed: list[int] | None
-    ) -> tuple[records.Values | None, dict[str, Level] | None]:
-        """A checked result as the API takes it: node -> value, factor -> level."""
-        told = None if values is None else dict(zip(self.nodes, values, strict=True))
-        return told, None if executed is None else self.settings.named.levels(executed)
+    def _by_name(self, values: Values | None) -> records.Values | None:
+        """Checked values as the API takes them: node -> value."""
+        return None if values is None else dict(zip(self.nodes, values, strict=True))
 
     def _fresh(self, path: str, answer: type[View]) -> View:
         """An answer that includes everything told so far; the service computes it."""

@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -28,19 +28,21 @@ from causalarms.errors import (
     StudyError,
     shown,
 )
-from causalarms.sem.factor import ON
+from causalarms.sem.factor import ON, Level
 from causalarms.sem.factors import NamedFactors
 from causalarms.sem.regimes import why_no_regime
-from causalarms.study.far_values import far_values, in_words
+from causalarms.study.far_values import far_from, far_values, in_words
 from causalarms.study.learner import learns_from_gaps
 from causalarms.study.ledger import Ledger, Record
 from causalarms.study.log import ABANDONED, FAILED, TOLD, as_text, canonical_rows, key_entry
+from causalarms.study.records import Remark, Trial
 from causalarms.study.settings import Settings
 from causalarms.study.store import Store
 from causalarms.tables.read import as_frame
 from causalarms.tables.rounds import rounds_of
 
 Values = list[float | None]
+Levels = dict[str, Level]
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -50,10 +52,11 @@ class PastRounds(NamedTuple):
     left_out: tuple[str, ...] = ()  # remarks on rows that are not here
 
 
-def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
+def as_values(given: Any, nodes: tuple[str, ...], told: Sequence[float | None] = ()) -> Values:
     """One value per node from a dict, a Series, a row of a frame or a sequence in node order.
 
-    None is a value that was not measured; a node that is not mentioned is an error.
+    None is a value that was not measured; a node that is not mentioned stays as it was `told`, or
+    is an error.
     """
     is_row = isinstance(given, list | tuple) or type(given) is np.ndarray
     mapping = None if is_row else _mapping(given)
@@ -65,6 +68,7 @@ def as_values(given: Any, nodes: tuple[str, ...]) -> Values:
             raise StudyError(f"{len(given)} values for {len(nodes)} nodes ({', '.join(nodes)})")
         row = given.tolist() if isinstance(given, np.ndarray) else given
         mapping = dict(zip(nodes, row, strict=True))
+    mapping = dict(zip(nodes, told, strict=False)) | mapping
     if len(mapping) == len(nodes):
         plain = [mapping.get(node) for node in nodes]
         if all(type(x) is float and -LARGEST <= x <= LARGEST for x in plain):
@@ -122,6 +126,34 @@ def as_context(given: Any, settings: Settings) -> dict[str, float]:
     return found
 
 
+def far_context(ledger: Ledger, known: Mapping[str, float]) -> list[Remark]:
+    """What to say of values of the context that are far outside all that was measured."""
+    found = []
+    for node, value in known.items():
+        at = ledger.settings.nodes.index(node)
+        values = [record.values[at] for record in ledger.with_values() if record.values]
+        seen = far_from(value, [x for x in values if x is not None])
+        if seen is not None:
+            text = f"far outside the {seen.low:g} to {seen.high:g} of the results"
+            text = f"context {node!r} is said to be {value:g}, {text}: is it a typing error?"
+            found.append(Remark(node, "", 1.0, text))
+    return found
+
+
+def about_context(
+    ledger: Ledger, known: Mapping[str, float], trials: Iterable[Trial] = ()
+) -> list[str]:
+    """The same, and which of the `trials` were asked with another context, in words."""
+    said = [remark.text for remark in far_context(ledger, known)]
+    for trial in trials if known else ():
+        asked = ledger.trial(trial.number).asked.get("context", {})
+        if asked != known:
+            words = ", ".join(f"{node} {value:g}" for node, value in asked.items())
+            with_ = f"with {words}" if words else "without context"
+            said.append(f"trial {trial.number} was pending: it was asked {with_}, and is as it was")
+    return said
+
+
 def as_intervention(given: Any, named: NamedFactors) -> list[int]:
     """The regime of every node from levels, from names of factors that are on, or from regimes.
 
@@ -141,6 +173,21 @@ def as_intervention(given: Any, named: NamedFactors) -> list[int]:
     except ModelError as error:
         raise StudyError(str(error)) from None
     raise StudyError(f"{shown(given)} is not an intervention: say the level of each factor to set")
+
+
+def as_executed(given: Any, named: NamedFactors) -> Levels | None:
+    """The levels that are said to have been set, as far as they are named; None if nothing is said.
+
+    A list names every switch that was on: the others were off.
+    """
+    if given is None:
+        return None
+    levels = named.levels(as_intervention(given, named))
+    if isinstance(given, Mapping) and not _are_regimes(given, named):
+        return {name: levels[name] for name in given}
+    if all(isinstance(name, str) for name in given):
+        return {f.name: levels[f.name] for f in named.factors if f.is_switch}
+    return levels
 
 
 def as_interventions(given: Any, named: NamedFactors) -> list[list[int]]:
@@ -224,9 +271,8 @@ class Ending(NamedTuple):
     def checked(self, settings: Settings) -> Ending:
         """The ending with plain values, or refused: an invalid event must never reach the log."""
         if self.kind == TOLD:
-            values, given = as_values(self.values, settings.nodes), self.executed
-            executed = None if given is None else as_intervention(given, settings.named)
-            return Ending(TOLD, self.trial, values, executed)
+            values = as_values(self.values, settings.nodes)
+            return Ending(TOLD, self.trial, values, as_executed(self.executed, settings.named))
         if self.kind not in (FAILED, ABANDONED):
             raise StudyError(f"a trial ends told, failed or abandoned, not {shown(self.kind)}")
         if self.values is not None or self.executed is not None:
@@ -234,11 +280,12 @@ class Ending(NamedTuple):
         as_text(self.reason, "the reason", empty=True)
         return self
 
-    def data(self, record: Record) -> dict[str, Any]:
+    def data(self, record: Record, named: NamedFactors) -> dict[str, Any]:
         """What its event says."""
         if self.values is None:
             return {"trial": self.trial, "reason": self.reason}
-        return {"trial": self.trial, "values": self.values} | deviation(record, self.executed)
+        told = {"trial": self.trial, "values": self.values}
+        return told | deviation(record, self.executed, named)
 
     def keep(self, store: Store, settings: Settings) -> str:
         """Write a result that the study cannot take to FILE-untold.jsonl; say where it is."""
@@ -247,7 +294,7 @@ class Ending(NamedTuple):
         told = dict(zip(settings.nodes, self.values, strict=True))
         record: dict[str, Any] = {"trial": self.trial, "values": told}
         if self.executed is not None:
-            record["executed"] = settings.named.levels(self.executed)
+            record["executed"] = self.executed
         result = json.dumps(record, ensure_ascii=False)
         path: Path | None = getattr(store, "path", None)
         if path is None:
@@ -264,10 +311,17 @@ class Ending(NamedTuple):
         return f"The result of trial {self.trial} is kept in {kept}"
 
 
-def deviation(record: Record, executed: list[int] | None) -> dict[str, Any]:
+def deviation(record: Record, executed: Levels | None, named: NamedFactors) -> dict[str, Any]:
     """What an event says of what was executed: nothing if that is known already."""
-    known = executed is None or tuple(executed) == record.intervention
-    return {} if known else {"executed": executed}
+    if executed is None:
+        return {}
+    row = executed_row(record, executed, named)
+    return {} if row == record.intervention else {"executed": list(row)}
+
+
+def executed_row(record: Record, executed: Levels, named: NamedFactors) -> tuple[int, ...]:
+    """The regime of every node; factors that are not named were as asked."""
+    return named.intervention(named.levels(record.asked_intervention) | executed)
 
 
 class Import(NamedTuple):
@@ -317,15 +371,16 @@ def prepare_import(rounds: PastRounds, source: str, key: str | None) -> Import:
 
 
 def prepare_correction(
-    settings: Settings, number: int, values: Any, executed: Any, reason: str
-) -> tuple[dict[str, Any], list[int] | None]:
-    """What a correction of this trial writes, and the intervention that is said to be executed."""
-    plain = None if values is None else as_values(values, settings.nodes)
+    ledger: Ledger, number: int, values: Any, executed: Any, reason: str
+) -> tuple[dict[str, Any], Levels | None]:
+    """What a correction of this trial writes, and the levels that are said to be executed."""
+    settings, told = ledger.settings, ledger.trial(number).values or ()
+    plain = None if values is None else as_values(values, settings.nodes, told)
     if plain is None and executed is not None:
         raise StudyError("executed goes with values: a withdrawn result has neither")
-    bits = None if executed is None else as_intervention(executed, settings.named)
+    levels = as_executed(executed, settings.named)
     why = as_text(reason, "the reason", empty=True)
-    return {"trial": number, "values": plain, "reason": why}, bits
+    return {"trial": number, "values": plain, "reason": why}, levels
 
 
 def warn_the_caller(message: str, kind: type[Warning]) -> None:
@@ -363,5 +418,9 @@ def remarks(ledger: Ledger, first: int, n_rounds: int) -> list[tuple[str, type[W
             missing = (ledger.trials[first].values or ()).index(None)
             node = ledger.settings.nodes[missing]
             text = f"trial {first} is kept and left out of learning: {node!r} not measured"
+        found.append((text, LearningWarning))
+    known = {(r.intervention, r.values) for r in ledger.trials[:first]} if n_rounds > 1 else set()
+    if known and all((r.intervention, r.values) in known for r in ledger.trials[first:][:n_rounds]):
+        text = f"all {n_rounds} rows are in the study already: imported twice, they count twice"
         found.append((text, LearningWarning))
     return found + [(text, FarValueWarning) for text in in_words(far_values(ledger, numbers))]

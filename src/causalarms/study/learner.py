@@ -390,7 +390,8 @@ def _untaught(settings: Settings) -> Policy:
                 f"noise_mean and factors that shift nodes ({names}) do not go together: leave it "
                 "out, it is learned"
             )
-        chances = chances_of(named, settings.context)
+        may, must = settings.known_actions
+        chances = np.where(must, 1.0, np.where(may, chances_of(named, settings.context), 0.0))
         columns = {"columns": factor_columns(named, chances, reward=settings.reward_index)}
     if settings.context and _accepts(settings.policy, "context"):
         columns["context"] = [settings.nodes.index(node) for node in settings.context]

@@ -30,7 +30,7 @@ from causalarms.study.log import Event, Keys, as_text, record_key
 from causalarms.study.records import Before, Note, Trial
 from causalarms.study.settings import FORMAT, Settings
 
-PENDING = kinds.ASKED
+PENDING, WITHDRAWN = kinds.ASKED, "withdrawn"
 WITH_VALUES = (kinds.TOLD, kinds.IMPORTED)
 
 Values = tuple[float | None, ...]
@@ -47,7 +47,7 @@ class Record:
     """
 
     number: int
-    state: str  # asked | told | failed | abandoned | imported | lost
+    state: str  # asked | told | failed | abandoned | imported | withdrawn | lost
     intervention: Bits  # what was executed; until there is a result, what was asked
     worker: str = ""
     values: Values | None = None
@@ -80,7 +80,7 @@ class Record:
     @property
     def failed(self) -> bool:
         """Whether it was carried out and gave no result; one that was withdrawn had given one."""
-        return self.state == kinds.FAILED and not self.corrected
+        return self.state == kinds.FAILED
 
     def learnable(self, gaps: bool) -> bool:
         """Whether a policy can learn from it; `gaps`: it can if some values are missing."""
@@ -160,9 +160,10 @@ class Ledger:
 
     def trial(self, number: int) -> Record:
         if not 0 <= number < len(self.trials):
-            raise UnknownTrialError(
-                f"there is no trial {shown(number)}; the study has {len(self.trials)}", number
+            known = (
+                f"the last is trial {len(self.trials) - 1}" if self.trials else "nothing was asked"
             )
+            raise UnknownTrialError(f"there is no trial {shown(number)}; {known}", number)
         return self.trials[number]
 
     def counts(self) -> dict[str, int]:
@@ -301,7 +302,7 @@ class Ledger:
         given = event.data["values"]
         self.trials[record.number] = replace(
             self._executed(record, event),
-            state=kinds.FAILED if given is None else record.state,
+            state=WITHDRAWN if given is None else record.state,
             values=None if given is None else self._values(given),
             corrected=True,
             reason=str(event.data.get("reason", "")),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from causalarms.errors import StudyError, shown
+import msgspec
+
+from causalarms.errors import FarValueWarning, StudyError, shown
 from causalarms.graphs.graph import Graph
 from causalarms.policies.base import Policy
 from causalarms.policies.stopping import StopRule
@@ -16,7 +18,14 @@ from causalarms.study import cache, exchange, repair, report
 from causalarms.study.effects import effects
 from causalarms.study.explain import explain, rounds_known
 from causalarms.study.far_values import as_learned, far_values, left_out, suspects
-from causalarms.study.inputs import as_context, as_intervention, as_interventions
+from causalarms.study.inputs import (
+    about_context,
+    as_context,
+    as_intervention,
+    as_interventions,
+    far_context,
+    warn_the_caller,
+)
 from causalarms.study.learner import MissingPolicyError, StudyPolicy, policy_of, watches
 from causalarms.study.ledger import Ledger
 from causalarms.study.log import Clock, Log, now
@@ -167,9 +176,11 @@ class Reader:
 
         `context` as in `ask`: what is best may depend on it.
         """
-        known = {} if context is None else as_context(context, self.settings)
+        known = self._today(context)
         with self.learning():
-            return report.best(self.beliefs().given(known))
+            found = report.best(self.beliefs().given(known))
+        more = far_context(self.ledger(), known) if known else []
+        return msgspec.structs.replace(found, remarks=[*found.remarks, *more])
 
     def should_stop(self, rule: StopRule) -> bool:
         """Whether settling on `best()` now is good enough by the `rule`, net of costs."""
@@ -186,9 +197,19 @@ class Reader:
         their first level. None: all factors at their first level. `context` as in `ask`.
         """
         bits = as_interventions(interventions, self.settings.named)
-        known = {} if context is None else as_context(context, self.settings)
+        known = self._today(context)
         with self.learning():
             return [found.as_dict() for found in report.predict(self.beliefs().given(known), bits)]
+
+    def _today(self, context: Mapping[str, float] | None) -> dict[str, float]:
+        """Checked values of the context."""
+        known = {} if context is None else as_context(context, self.settings)
+        self._warn_of_context(known)
+        return known
+
+    def _warn_of_context(self, known: Mapping[str, float], trials: Iterable[Trial] = ()) -> None:
+        for text in about_context(self.ledger(), known, trials) if known else ():
+            warn_the_caller(text, FarValueWarning)
 
     def effects(self) -> list[dict[str, Any]]:
         """Of every factor the nodes it acts on (probability), and what its levels do to the reward.

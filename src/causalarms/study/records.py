@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     State = str
 else:
     Number = float | None
-    State = Literal["asked", "told", "failed", "abandoned", "imported", "lost"]
+    State = Literal["asked", "told", "failed", "abandoned", "imported", "withdrawn", "lost"]
 
 
 class StudyRecord(Struct, frozen=True):

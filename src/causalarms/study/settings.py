@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from causalarms.arrays import BoolArray
 from causalarms.checks import as_mapping, as_sequence, choice, integer, number, optional
 from causalarms.errors import CausalArmsError, ModelError, StudyError, shown
 from causalarms.graphs.inputs import as_noise_mean, edge_constraints
@@ -133,12 +134,25 @@ class Settings:
             return {}
         n, every = self.n_nodes, len(named.system_nodes)
         allowed, required = (np.zeros((every, every), dtype=bool) for _ in MASKS)
-        known = edge_constraints(self.nodes, context=self.context, **self.knowledge)
-        allowed[:n, :n], required[:n, :n] = known
-        # how likely factors act, `NamedFactors.chances` say; none moves context
+        allowed[:n, :n], required[:n, :n] = (mask[:n, :n] for mask in self._known)
+        # how likely factors act, chances say (`known_actions`); none moves context
         allowed[n:, :n] = [node not in self.context for node in self.nodes]
         free = ~set_nodes[:, None, :]
         return dict(zip(MASKS, (mask & free for mask in (allowed, required)), strict=True))
+
+    @property
+    def known_actions(self) -> list[BoolArray]:
+        """Whether each factor that shifts nodes may act on each node, and must, (F, N) each."""
+        n = self.n_nodes
+        return [mask[n:, :n] for mask in self._known]
+
+    @cached_property
+    def _known(self) -> tuple[BoolArray, BoolArray]:
+        """Which edges between nodes, and behind them the factors, may be, and which must be."""
+        roots = self.named.root_names
+        return edge_constraints(
+            (*self.nodes, *roots), context=self.context, n_roots=len(roots), **self.knowledge
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -257,7 +271,7 @@ def _checked(given: Settings) -> Settings:
         factors=named.as_list(),
         **vars(_limits(given).checked(named)),
         noise_mean=None if mean is None else mean.tolist(),
-        knowledge=_checked_knowledge(given.knowledge, nodes),
+        knowledge=_checked_knowledge(given.knowledge, nodes, named.root_names),
         context=_checked_context(given.context, nodes, reward, named),
         failure_reward=optional(number, "failure_reward", given.failure_reward),
     )
@@ -294,9 +308,15 @@ def _checked_context(
     return tuple(node for node in nodes if node in chosen)
 
 
-def _checked_knowledge(given: Any, nodes: tuple[str, ...]) -> dict[str, list[list[str]]]:
+def _checked_knowledge(
+    given: Any, nodes: tuple[str, ...], roots: Sequence[str]
+) -> dict[str, list[list[str]]]:
     """By name and without empty entries; `Settings.known_edges` sees contradictions."""
-    kinds = ", ".join(KNOWLEDGE_KINDS)
+    kinds, names = ", ".join(KNOWLEDGE_KINDS), (*nodes, *roots)
+
+    def named(node: Any) -> str:
+        return names[node_index(node, names if isinstance(node, str) else nodes)]
+
     for kind in as_mapping("knowledge", given, f"{kinds} with lists of nodes"):
         if kind not in KNOWLEDGE_KINDS:
             raise StudyError(f"there is no knowledge {shown(kind)}; there are {kinds}")
@@ -309,7 +329,7 @@ def _checked_knowledge(given: Any, nodes: tuple[str, ...]) -> dict[str, list[lis
             if len(members) != 2 and kind != "tiers":
                 raise StudyError(f"an edge is a pair [parent, child], not {shown(group)}")
         if groups:
-            plain[kind] = [[nodes[node_index(node, nodes)] for node in group] for group in groups]
+            plain[kind] = [[named(node) for node in group] for group in groups]
     return plain
 
 

@@ -269,8 +269,9 @@ def new_file(path: str | Path) -> Iterator[sqlite3.Connection]:
     it, and a kill would leave two names.
     """
     path = free_path(path)
+    if not path.parent.is_dir():  # a typing error would make folders
+        raise StudyFileError(f"cannot create {path}: there is no folder {path.parent}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         locks = FileLocks(path, "x+b")
     except OSError as error:
         raise StudyFileError(f"cannot create {path}: {error.strerror}") from error

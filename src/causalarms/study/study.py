@@ -126,7 +126,8 @@ class Study(Reader):
 
         `changes`: mechanisms may change while you experiment; they are watched, and one that
         changed is learned again. `knowledge` is what is known of edges: "tiers" (lists of nodes,
-        earliest first; no edge goes back), "excluded" and "required" (pairs of parent and child).
+        earliest first; no edge goes back), "excluded" and "required" (pairs of parent and child). A
+        parent may be a factor that shifts nodes.
         `context` are nodes that no factor moves and that nothing else causes, such as the weather.
         `failure_reward` is what a trial that fails is worth, in units of the reward; untold, as
         little as the worst result so far. `clock` gives the time that events carry.
@@ -201,6 +202,7 @@ class Study(Reader):
         """
         given = {} if context is None else as_context(context, self.settings)
         trials = self._ask([TrialRequest(worker, n, given)])[0]
+        self._warn_of_context(given, trials)
         return trials[0] if n == 1 else trials
 
     def ask_for(self, wanted: Mapping[str, int]) -> dict[str, list[Trial]]:
@@ -225,9 +227,9 @@ class Study(Reader):
         """The result of a pending `trial` (or its number); what to know of it, warned of as well.
 
         `values` is a dict, Series, row or sequence with every node; None is a value that was not
-        measured. `executed` says what was set if that is not what was asked: factor -> level, or
-        names of the factors that were on (those not named: at their first level). The policy learns
-        from it.
+        measured. `executed` says what was set if that is not what was asked: {factor: level}
+        (factors that are not named: as asked), or a list of all switches that were on (other
+        switches: off). The policy learns from it.
         """
         return self._finish(Ending(log.TOLD, trial_number(trial), values, executed))
 
@@ -257,7 +259,7 @@ class Study(Reader):
                         found.append(error)
                         continue
                     found.append(None)
-                    self._log.write(ending.kind, ending.data(record))
+                    self._log.write(ending.kind, ending.data(record, self.settings.named))
         except StudyFileError as error:
             # The file is not what it was. What was measured must not be lost with it.
             found = []
@@ -324,13 +326,14 @@ class Study(Reader):
     ) -> list[str]:
         """Replace the result of a told or imported `trial`; both stay in the log. As `tell`.
 
-        `values` as in `tell`; None withdraws the result. The `reason` is kept with it. `executed`
+        `values` as in `tell`, but nodes that are not named stay as they were told; None withdraws
+        the result. The `reason` is kept with it. `executed`
         as in `tell`; without it, what was set stays as it was told. A request that is repeated with
         its `key` is not done again.
         """
         number = trial_number(trial)
-        data, bits = prepare_correction(self.settings, number, values, executed, reason)
-        data |= key_entry(key, data | {"executed": bits})
+        data, levels = prepare_correction(self.ledger(), number, values, executed, reason)
+        data |= key_entry(key, data | {"executed": levels})
         with self._lock, self._log.writing():
             if already_done(self._ledger.keys, data):
                 return []
@@ -341,7 +344,7 @@ class Study(Reader):
                     number,
                     record.state,
                 )
-            self._log.write(log.CORRECTED, data | deviation(record, bits))
+            self._log.write(log.CORRECTED, data | deviation(record, levels, self.settings.named))
         return self._warn_of(number)
 
     def change_settings(
@@ -456,7 +459,11 @@ class Study(Reader):
         self._collisions = max(self._collisions - 1, 0)
 
     def _finish(self, ending: Ending) -> list[str]:
-        (refused,) = self.finish([ending])
+        try:
+            (refused,) = self.finish([ending])
+        except StudyError:
+            self.ledger().check_open(ending.trial)  # that it is closed comes first
+            raise
         if refused is not None:
             raise refused from refused.__cause__
         return self._warn_of(ending.trial) if ending.kind == log.TOLD else []

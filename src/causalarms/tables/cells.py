@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from causalarms.checks import usable, why_unusable
 from causalarms.errors import DataError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.sem.factor import OFF_ON, Factor, Level
-from causalarms.sem.regimes import checked_name, why_no_regime
+from causalarms.sem.regimes import checked_name
 from causalarms.tables.read import NumberColumn
 
 NOT_MEASURED = ("", "nan", "na", "null", "none")  # cells, in small letters
@@ -129,14 +130,11 @@ class Cells(NamedTuple):
         return levels
 
     def _level(self, cell: Any, row: int, column: str, factor: Factor) -> int:
-        if factor.is_switch and cell not in OFF_ON:
-            regime = self.regime(cell, row, column)  # as for nodes: 0, 1, true, false, ...
-            if regime > 1:
-                raise DataError(
-                    f"row {row + self.first_row} of node {factor.name!r}: "
-                    f"regime {regime} {why_no_regime(2)}"
-                )
-            return regime
+        if factor.is_switch:
+            with suppress(DataError):  # of a regime: this is a level
+                regime = self.regime(cell, row, column)  # as for nodes: 0, 1, true, false, ...
+                if regime < len(OFF_ON):
+                    return regime
         if is_empty(cell):
             raise DataError(f"{self.at(row, column)} is empty: say the level")
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Columns = Mapping[str, Sequence[str]]
 
 NUMBER_BYTES = b"0123456789+-.eE, \n"
+DECIMAL_COMMA = re.compile(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # as spreadsheets write it
 SHOWN_ROWS = 10
 SHOWN_LETTERS = 24
@@ -104,8 +106,11 @@ def _csv_columns(path: Path, content: bytes) -> dict[str, list[str]]:
     text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
     rows: list[list[str]] = []
     cells = 0
+    # Spreadsheets write so where people write numbers with a decimal comma.
+    first = content.splitlines()[0] if content else b""
+    semicolons = b";" in first and b"," not in first
     try:
-        for row in csv.reader(text):
+        for row in csv.reader(text, delimiter=";" if semicolons else ","):
             # The header is checked before the rest is read: a wrong file may be a large one.
             rows.append(row if rows else _header(path, row))
             cells += max(1, len(row))  # an empty line takes memory as well
@@ -119,6 +124,8 @@ def _csv_columns(path: Path, content: bytes) -> dict[str, list[str]]:
     body = [row for row in rows[1:] if row]
     if not body:
         raise DataError(f"{path} has a header and no rows")
+    if semicolons:
+        body = [[DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in row] for row in body]
     return {name: [plain(row[i].strip()) for row in body] for i, name in enumerate(header)}
 
 

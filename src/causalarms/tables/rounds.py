@@ -332,10 +332,10 @@ def _from_names(
                     f"{table.at(row, column)} names {target!r}, which is not a {kind}; separate "
                     f"names by {SEPARATOR!r}"
                 )
-            if factors is not None and not factors.factors[place[target]].is_switch:
+            if factors is not None and len(factors.factors[place[target]].levels) > 2:
                 raise DataError(
-                    f"{table.at(row, column)} names {target!r}, which has more than one level to "
-                    f"set: use a column {PREFIX}{target} of levels"
+                    f"{table.at(row, column)} names {target!r}, which has more than two levels: "
+                    f"use a column {PREFIX}{target} of levels"
                 )
             found[row, place[target]] = 1
     return _as_regimes(found, factors)

@@ -3,7 +3,7 @@
 
 import { contextToday, refresh } from "./refresh.js";
 import { change, get, randomHex, remember, say, state, write } from "./store.js";
-import { entryOf, typed } from "./words.js";
+import { AMBIGUOUS, entryOf, typed } from "./words.js";
 
 const EMPTY = { values: {}, executed: null, reason: "", problem: "", wrong: [], asks: false };
 
@@ -53,12 +53,20 @@ export const wrongContext = () =>
     Number.isNaN(typed(entryOf(state.choice.context, node) ?? "")),
   );
 
+function notNumber(text, nodes) {
+  const [whole, comma] = [text.trim().replace(",", ""), text.trim().replace(",", ".")];
+  const why = AMBIGUOUS.test(text.trim())
+    ? `may be two numbers: write ${whole} or ${Number(comma)}`
+    : "is not a number";
+  return `“${text}” ${why}: ${nodes.join(", ")}.`;
+}
+
 // The values of a draft as the API wants them, or what is wrong with them.
 export function readValues(texts, nodes) {
   const values = Object.fromEntries(nodes.map((node) => [node, typed(entryOf(texts, node) ?? "")]));
   const wrong = nodes.filter((node) => Number.isNaN(values[node]));
   if (wrong.length) {
-    return { wrong, problem: `“${texts[wrong[0]]}” is not a number: ${wrong.join(", ")}.` };
+    return { wrong, problem: notNumber(texts[wrong[0]], wrong) };
   }
   if (nodes.every((node) => values[node] === null)) {
     return { wrong: [], problem: "Type at least one value. No result at all? Say so below." };
@@ -70,7 +78,7 @@ export async function ask() {
   if (state.asking) return;
   const [wrong] = wrongContext();
   if (wrong !== undefined) {
-    change({ askProblem: `“${state.choice.context[wrong]}” is not a number: ${wrong}.` });
+    change({ askProblem: notNumber(state.choice.context[wrong], [wrong]) });
     return;
   }
   change({ asking: true, askProblem: "" });
@@ -136,6 +144,8 @@ function notice({ trial, warnings }) {
   if (!warnings.length) return;
   const news = { trial, warnings, id: randomHex(4) };
   change({ notices: [news, ...state.notices.filter((n) => n.trial !== trial)].slice(0, 3) });
+  // On a phone the form is far below it.
+  requestAnimationFrame(() => document.querySelector(".notice")?.scrollIntoView({ block: "center" }));
 }
 
 export function dismiss(id) {

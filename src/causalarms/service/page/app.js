@@ -80,11 +80,19 @@ function notices() {
   );
 }
 
-// Far values in the page's own words; all other warnings in the server's.
+// Far values in the page's own words, without those for programs; all other warnings in the server's.
 function remarks({ trial, warnings }) {
   const far = state.study.far_values.filter((value) => value.trial === trial);
-  if (far.length !== warnings.length) return warnings.map((text) => html`<p><bdi>${text}</bdi></p>`);
-  return far.map((value) => html`<p>${farSentence(value)} Is it a typing error?</p>`);
+  const isFar = (text) => text.includes("study.correct(");
+  const said = far.length
+    ? far.map(farSentence)
+    : warnings.some(isFar)
+      ? [`Trial ${trial}: a value is far outside the others.`]
+      : [];
+  return [
+    ...said.map((words) => html`<p>${words} Is it a typing error? Then correct the trial.</p>`),
+    ...warnings.filter((text) => !isFar(text)).map((text) => html`<p><bdi>${text}</bdi></p>`),
+  ];
 }
 
 function draw() {
@@ -161,7 +169,7 @@ const SECTIONS = [
   ["checks", "Model checks"],
 ];
 const STATES = { asked: "pending" };
-const ORDER = ["told", "imported", "asked", "failed", "abandoned", "lost"];
+const ORDER = ["told", "imported", "asked", "failed", "abandoned", "withdrawn", "lost"];
 
 function head() {
   const { study, frozen } = state;

@@ -267,7 +267,8 @@ async function finish(row, outcome) {
 // A trial of my own is not asked for by telling the result of somebody else's.
 async function afterwards(row) {
   if (state.choice.thenNext && isMine(row) && !mine().some(isMine)) await act.ask();
-  focusNext();
+  // A remark on this result stays in view, wherever the cursor goes.
+  focusNext(state.notices.some((notice) => notice.trial === row.trial));
 }
 
 async function askAndFocus() {
@@ -278,12 +279,14 @@ async function askAndFocus() {
 // The form may be drawn later than its trial is known, or again: the cursor stays wanted there until
 // a key or a pointer goes elsewhere.
 let wanted = false;
+let preventScroll = false;
 for (const kind of ["keydown", "pointerdown"]) {
   document.addEventListener(kind, () => (wanted = false), { capture: true });
 }
 
-function focusNext() {
+function focusNext(stays = false) {
   wanted = true;
+  preventScroll = stays;
   requestAnimationFrame(() => requestAnimationFrame(settleFocus));
 }
 
@@ -292,5 +295,5 @@ export function settleFocus() {
   const ask = document.getElementById("ask");
   const active = document.activeElement;
   if (active !== null && active !== document.body && active !== ask) return;
-  (document.querySelector("#tell input") ?? ask)?.focus();
+  (document.querySelector("#tell input") ?? ask)?.focus({ preventScroll });
 }

@@ -119,9 +119,13 @@ export function count(n, word, words = `${word}s`) {
   return `${n.toLocaleString("en")} ${n === 1 ? word : words}`;
 }
 
+// 101,500 may be a hundred thousand or a hundred and a half: only 0,500 is sure.
+export const AMBIGUOUS = /^[-+−]?[1-9]\d{0,2},\d{3}$/;
+
 // What was typed: a decimal comma is understood, nothing typed was not measured (null), and NaN
 // says that it is no number.
 export function typed(text) {
+  if (AMBIGUOUS.test(text.trim())) return NaN;
   const tidy = text.trim().replace(/[\s\u202f]/g, "").replace(/−/g, "-").replace(/^([^.,]*),([^.,]*)$/, "$1.$2");
   if (tidy === "") return null;
   if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(tidy)) return NaN;
