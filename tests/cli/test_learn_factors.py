@@ -47,8 +47,8 @@ def test_factors_are_printed_as_roots(data: Path) -> None:
     assert lines[0] == (
         "90 rounds of 3 nodes and 2 factors (2 do:NAME columns); method posterior"
     )  # fmt: skip
-    assert lines[1] == "factor load, what it acts on is learned: 1, 2, 4"
-    assert lines[2] == "factor kind, what it acts on is learned: none, z"
+    assert lines[1] == "factor load (1, 2, 4): what it acts on is learned"
+    assert lines[2] == "factor kind (none, z): what it acts on is learned"
     assert any(line.split()[1:4] == ["load", "->", "heat"] for line in lines)
     assert any(line.startswith("order: load, kind, weather") for line in lines)
     assert not any("-> weather" in line for line in lines)

@@ -152,5 +152,5 @@ def test_without_any_reward_nothing_is_said_of_it() -> None:
             call()
     trial = study.ask()
     assert trial.predicted is None
-    assert "equally often" in trial.why
+    assert "as evenly as" in trial.why
     assert len(set(study.history()["do:oven"])) == 3

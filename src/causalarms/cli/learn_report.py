@@ -62,7 +62,7 @@ def print_record(
         f"method {record['method']}"
     )
     for name, levels in factors.items():
-        say(f"factor {name}, what it acts on is learned: {', '.join(map(str, levels))}")
+        say(f"factor {name} ({', '.join(map(str, levels))}): what it acts on is learned")
     for remark in record["left_out"]:
         say(remark)
     # Two regimes are the usual case: only nodes with more or fewer are worth a line.

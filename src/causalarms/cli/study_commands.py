@@ -376,8 +376,9 @@ def history(file: StudyPlace, last: int | None, as_json: bool) -> None:
 
     with open_study(file, read_only=True) as study:
         ledger, settings = study.ledger(), study.settings
+        left_out = study.left_out() if as_json else []
     if as_json:
-        found = columns(ledger)
+        found = columns(ledger, left_out)
         # Without --last the slice is [-0:], which is everything.
         rows = list(zip(*found.values(), strict=True))[-(last or 0) :]
         print_json([dict(zip(found, row, strict=True)) for row in rows])

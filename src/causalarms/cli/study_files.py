@@ -224,7 +224,7 @@ def export(file: StudyPlace, path: Path | None, as_csv: bool, force: bool, as_js
             study.export(path, force=force)
             emit(as_json, {"file": str(path)}, f"wrote {path}")
         elif as_csv:
-            print_data(columns_text(columns(study.ledger())))
+            print_data(columns_text(columns(study.ledger(), study.left_out())))
         else:
             print_data(log_text(study.store))
 

@@ -40,7 +40,7 @@ NODES_IN_A_REASON = 4  # named; the others are counted
 # The words of every kind of reason. A kind that is not listed is a sentence of its own.
 REASONS = {
     "all nodes best": "every node at the best of its levels",
-    "balanced": "the first {rounds} rounds play the levels of every factor equally often",
+    "balanced": "the first {rounds} rounds play all levels as evenly as they can",
     "committed": "the best setting of the graph that was learned",
     "credible": "its reward is the highest for the most favourable weights that are still credible",
     "does not fail": "the nearest to what was planned of the settings that do not mostly fail",

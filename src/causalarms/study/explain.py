@@ -86,7 +86,7 @@ def explain_by(
     else:
         few = samples[0]
         text.append(
-            f"Before it there was no model: {beliefs.why_nothing}. It adds a round to "
+            f"Before it there was no model ({beliefs.why_nothing}). It adds a round to "
             f"{few.node} ({few.regime}), which had {few.rounds}."
         )
     return Explanation(

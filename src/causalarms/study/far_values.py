@@ -53,11 +53,11 @@ def suspect(trial: int, node: str, value: float, seen: Seen, *, learned: bool) -
     why = "a probable typing error"
     if not math.isnan(seen.low):
         why = f"far outside the {seen.low:g} to {seen.high:g} of the other results"
-    command = f"causalarms study correct FILE {trial} NODE=VALUE ..."
+    command = f"causalarms study correct FILE {trial} {node}=VALUE"
     if learned:
         message = (
             f"trial {trial}: {node!r} is {value:g}, {why}; it is recorded as told. If it is a "
-            f"typing error, give all values again: study.correct({trial}, {{...}}) or {command}"
+            f"typing error, correct it: study.correct({trial}, {{{node!r}: ...}}) or {command}"
         )
     else:
         message = (
