@@ -176,7 +176,7 @@ def known_of_one_regime_only() -> PosteriorPolicy:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_what_is_pending_is_not_tested_again_blindly(late: bool) -> None:
-    policy = known_of_one_regime_only() if late else told(5)
+    policy = known_of_one_regime_only() if late else told(3)
     alone = [policy.suggest(np.random.default_rng(seed)) for seed in range(20)]
     tests, count = np.unique(
         [s.intervention for s in alone if s.reason == EXPLORE], axis=0, return_counts=True

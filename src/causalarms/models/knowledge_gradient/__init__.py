@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,10 +32,6 @@ EARLY_ROUNDS = 60  # every round is judged; with 20 of them regret was the same
 ORDERS = 6  # of the model; 8 orders, 7 points and 90 draws took twice the time for nothing
 POINTS = 6  # parent sets per mechanism and order
 EARLY_DRAWS = 48  # in which the outcome of a candidate is sampled
-# Interventions up to which estimates are freed of noise. With 2^6 and 2^8 regret is 16 and 7 %
-# lower after 60 rounds; with 2^10 it is 19 % higher after 300: there noise explores, where one
-# round of a test seems to change nothing.
-MAX_WITHOUT_NOISE = 2**8
 FIRST_DRAWS = 16  # of them judge all candidates, the others only the finalists
 FINALISTS = 6
 CANDIDATES = 18  # a third each by mean, by upper value and by being the best of a draw
@@ -127,12 +122,6 @@ def early_round(
     model = model_of(posterior, orders, rng, POINTS)
     rewards = _net_rewards(model.weights, model.intercept, model.orders, asked)
     compared = _compare(draws, rewards.mean(axis=0), asked)
-    average: Callable[[FloatArray], FloatArray] = mean_losses
-    if len(asked.arms.indices) <= MAX_WITHOUT_NOISE:
-        # over the orders of all draws: a model of that many would learn outcomes too slowly
-        every = model_of(posterior, draws.order, rng, POINTS)
-        rewards = _net_rewards(every.weights, every.intercept, every.orders, asked)
-        compared, average = compared._replace(mean=rewards.mean(axis=0)), shrunk_losses
     incumbent = int(compared.mean.argmax())
     candidates = _candidates(compared, CANDIDATES)
     by_mean = np.argsort(-compared.mean, kind="stable")
@@ -149,17 +138,20 @@ def early_round(
 
     first = np.arange(FIRST_DRAWS)
     loss = losses(candidates, first)
-    value = compared.mean[candidates] - rounds * average(loss)
-    value[0] = np.inf  # the incumbent, which the others are compared with in the end
+    value = compared.mean[candidates] - rounds * loss.mean(axis=0)
     # A few draws are enough to drop hopeless candidates; the most promising ones differ by less
     # than the error of a few draws, so they get all.
     # finalists stay in the order of the candidates: the best by mean comes first and wins a tie
     left = np.sort(np.argsort(-value, kind="stable")[:FINALISTS])
     loss = np.vstack([loss[:, left], losses(candidates[left], np.arange(len(first), n))])
-    saved = rounds * (average(loss)[0] - average(loss))
-    best = int((compared.mean[candidates[left]] + saved).argmax())
-    chosen = int(candidates[left[best]])
-    return _chosen(asked, compared, chosen, incumbent, float(saved[best]), rounds, quantile)
+    lost = loss.mean(axis=0)
+    finalists = candidates[left]
+    best = int((compared.mean[finalists] - rounds * lost).argmax())
+    # What the incumbent loses without another round: only the words of the reason use it.
+    now = compared.tables.max(axis=1) - compared.tables[:, incumbent]
+    drawn = _posterior_draws(draws, np.arange(n), compared, decided, normals)
+    saved = rounds * (_loss_so_far(model, drawn, asked, decisions, now) - float(lost[best]))
+    return _chosen(asked, compared, int(finalists[best]), incumbent, saved, rounds, quantile)
 
 
 def late_round(
@@ -228,31 +220,6 @@ def late_round(
     if best < 0:
         return hold
     return _chosen(asked, compared, int(candidates[best]), incumbent, saved, int(rounds), quantile)
-
-
-def mean_losses(losses: FloatArray) -> FloatArray:
-    """The average losses after C candidates, (C,), of their losses in draws (D, C)."""
-    return np.asarray(losses.mean(axis=0))
-
-
-def shrunk_losses(losses: FloatArray) -> FloatArray:
-    """As `mean_losses`, moved towards each other as far as they differ by chance.
-
-    Of many noisy averages the smallest is smaller than what it estimates, so that a round would be
-    played for a gain that is chance. Each average is therefore moved towards that of all candidates
-    by the fraction of their differences that is noise (empirical Bayes; James and Stein, 1961). The
-    candidates meet the same draws, so noise is that of differences.
-
-    >>> shrunk_losses(np.array([[0.0, 2.0], [2.0, 0.0]]))  # nothing but noise
-    array([1., 1.])
-    """
-    overall = losses.mean(axis=1, keepdims=True)
-    differences = losses - overall
-    found = differences.mean(axis=0)
-    noise = differences.var(axis=0, ddof=1) / len(losses)
-    signal = max(float((found**2 - noise).mean()), 0.0)
-    kept = np.divide(signal, signal + noise, where=noise > 0.0, out=np.ones_like(noise))
-    return np.asarray(overall.mean() + kept * found)
 
 
 def is_judged(age: int) -> bool:
