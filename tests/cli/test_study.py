@@ -365,8 +365,8 @@ def test_hints_name_the_file_and_folders_are_not_made(tmp_path: Path) -> None:
             study.tell(trial, [float(trial.number % 5), 1.0 + trial.number % 3])
     run("study", "ask", path)
     told = run("study", "tell", path, 20, "a=1", "y=10000")
-    assert f"causalarms study correct '{path}' 20 NODE=VALUE" in told.err
-    assert f"causalarms study correct '{path}' 20 NODE=VALUE" in run("study", "show", path).out
+    assert f"causalarms study correct '{path}' 20 y=VALUE" in told.err
+    assert f"causalarms study correct '{path}' 20 y=VALUE" in run("study", "show", path).out
     below = tmp_path / "no" / "x.db"
     wrong = run("study", "create", below, "--nodes", "a,y", "--reward", "y")
     assert f"there is no folder {tmp_path / 'no'}" in wrong.err

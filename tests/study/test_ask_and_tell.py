@@ -159,6 +159,7 @@ def test_wrong_past_rounds_are_refused(table: dict[str, list[float]], message: s
     assert not study.ledger().trials
 
 
+@pytest.mark.filterwarnings("ignore::causalarms.errors.FarValueWarning")  # the 99
 def test_corrections_are_events_and_change_what_was_learned() -> None:
     study = Study.create(None, **SETTINGS)
     play(study, 60)

@@ -94,8 +94,8 @@ def test_the_warning_names_everything_and_the_value_is_kept() -> None:
     assert f"trial 12: 'yield' is 1000, far outside the {min(rewards):g} to {max(rewards):g}" in (
         message
     )
-    assert "study.correct(12, {...})" in message
-    assert "causalarms study correct FILE 12 NODE=VALUE ..." in message
+    assert "study.correct(12, {'yield': ...})" in message
+    assert "causalarms study correct FILE 12 yield=VALUE" in message
     assert caught[0].filename == __file__
     assert study.ledger().trials[12].values == (*result(trial)[:-1], 1000.0)
     (far,) = study.far_values()

@@ -151,8 +151,7 @@ def score_parent_sets(
         if with_intercept:
             regressors[0], forced = m, 1
         for column in range(n, m):
-            # in a cell of a free factor its level is the same in all rounds
-            if prior.factors[column - n] & acting and not prior.made_of[column - n] & free:
+            if shifts(prior, node, column - n, acting, free):
                 regressors[forced] = column
                 forced += 1
                 n_columns += 1
@@ -236,6 +235,22 @@ def acting_factors(prior: KernelPrior, node: int, variant: int, free: int) -> tu
         log_prior += math.log(chance if acts else 1.0 - chance)
         acting |= acts << factor
     return acting, log_prior
+
+
+@kernel
+def shifts(prior: KernelPrior, node: int, column: int, acting: int, free: int) -> bool:
+    """Whether a column is a regressor of a node on which these factors act, as bits.
+
+    In a cell of a free factor (a bit) its level is the same in all rounds. A pair of factors does
+    nothing to a node on which one of the two cannot act.
+    """
+    made_of = prior.made_of[column]
+    if not prior.factors[column] & acting or made_of & free:
+        return False
+    for factor in range(len(prior.chances)):
+        if made_of >> factor & 1 and prior.chances[factor, node] == 0.0:
+            return False
+    return True
 
 
 @kernel

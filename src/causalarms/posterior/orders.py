@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from causalarms.arrays import BoolArray, FloatArray, IntArray
 from causalarms.kernels import kernel
-from causalarms.posterior.mechanism import ScoreTables, acting_factors, log_hypothesis, log_more
+from causalarms.posterior.mechanism import (
+    ScoreTables,
+    acting_factors,
+    log_hypothesis,
+    log_more,
+    shifts,
+)
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.sharing import Cells
 from causalarms.posterior.subset_sums import subset_maxima, superset_log_sums
@@ -183,9 +189,8 @@ def edges_of_cell(
     for v in range(len(by_variant)):
         acting = acting_factors(prior, node, v, free)[0]
         for column in range(len(prior.factors)):
-            made_of = prior.made_of[column]
             # a free factor acts, by all of its own columns
-            if made_of == free or (prior.factors[column] & acting and not made_of & free):
+            if prior.made_of[column] == free or shifts(prior, node, column, acting, free):
                 found[n + column] += by_variant[v]
 
 
@@ -372,7 +377,7 @@ def _add_columns(
     n = len(parents) - len(prior.factors)
     acting = acting_factors(prior, node, variant, free)[0]
     for column in range(len(prior.factors)):
-        if prior.factors[column] & acting and not prior.made_of[column] & free:
+        if shifts(prior, node, column, acting, free):
             parents[n + column] = True
 
 
