@@ -89,6 +89,7 @@ def test_rivals_that_are_as_good_are_said_to_be() -> None:
     best = study.best()
     assert best.levels == {"oven": 2, "machine": "a"}
     assert [r.levels for r in best.rivals if r.equal] == [{"oven": 2, "machine": "b"}]
+    assert (best.tried, best.tried_equal) == (4, 4)
 
 
 def test_what_hardly_narrows_is_said_to() -> None:

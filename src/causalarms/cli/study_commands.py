@@ -224,6 +224,8 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
         often = _times(found.tried)
         before = f"{settings.reward} is before costs; " if settings.costs else ""
         say()
+        if found.tried_equal:
+            often += f", others as good {_times(found.tried_equal)}"
         say(f"leading rivals; {before}the best was tried {often}:")
         lines = [
             [

@@ -171,6 +171,7 @@ class Certainty(StudyRecord, frozen=True):
     basis: str = ""  # from what it is known
     remarks: list[Remark] = field(default_factory=list)
     tried: int = 0  # rounds of the best intervention so far
+    tried_equal: int = 0  # rounds of others that are as good, as far as the results tell
     stayed: str = ""  # if it was played nearly always of late: how much its rivals were, in words
     rivals: list[Rival] = field(default_factory=list)  # the leading ones
     taken_back: list[TakenBack] = field(default_factory=list)  # the largest loss first

@@ -239,6 +239,7 @@ def best(beliefs: Beliefs, *, tolerance: float = 0.0) -> Best:
         basis=f"{len(beliefs.values) - len(beliefs.left_out)} rounds, {basis}",
         remarks=remarks(beliefs),
         taken_back=_taken_back(beliefs, beliefs.belief, found.intervention),
+        tried_equal=_tried_equal(beliefs, beliefs.belief, found.intervention),
         **_next_to(beliefs, found.intervention, _rivals(beliefs, beliefs.belief, found)),
     )
 
@@ -330,15 +331,8 @@ def _rivals(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Riva
         rows = allowed.interventions(MAX_RATIOS)
     rows = working(rows[(rows != chosen).any(axis=1)], allowed)
     few = replace(belief, draws=belief.draws.first(DRAWS_OF_RIVALS))
-
-    def net(believed: Belief, rows: Interventions) -> FloatArray:
-        both = np.vstack([chosen[None], rows])
-        # as the best was chosen: risks that hardly differ would make a rival better in every draw
-        worth = allowed.worth(both).as_likely_to_fail(0)
-        return np.asarray(worth.net(believed.rewards(both, reward)))
-
-    rows = rows[_foremost(net(few, rows))[:COMPARED_RIVALS]]
-    found = net(belief, rows)
+    rows = rows[_foremost(_net(beliefs, few, chosen, rows))[:COMPARED_RIVALS]]
+    found = _net(beliefs, belief, chosen, rows)
     first = _foremost(found)[:RIVALS]
     rows, equal = rows[first], as_good(found, 0)[1:][first]
     chances = (found[:, 1:] > found[:, :1]).mean(axis=0)[first]
@@ -348,6 +342,22 @@ def _rivals(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Riva
         Rival(settings.named.levels(row.tolist()), mean, better, beliefs.tried(row), same)
         for row, mean, better, same in each
     ]
+
+
+def _net(beliefs: Beliefs, belief: Belief, chosen: Intervention, rows: Interventions) -> FloatArray:
+    """Net rewards of the chosen one and of others in every draw, (draws, 1 + rows)."""
+    both = np.vstack([chosen[None], rows])
+    # as the best was chosen: risks that hardly differ would make a rival better in every draw
+    worth = beliefs.allowed.worth(both).as_likely_to_fail(0)
+    return np.asarray(worth.net(belief.rewards(both, beliefs.settings.reward_index)))
+
+
+def _tried_equal(beliefs: Beliefs, belief: Belief, best: Intervention) -> int:
+    """In how many rounds another setting was tried that is as good."""
+    rows, counts = np.unique(beliefs.regimes, axis=0, return_counts=True)
+    other = (rows != best).any(axis=1)
+    rows, counts = rows[other], counts[other]
+    return int(counts[as_good(_net(beliefs, belief, best, rows), 0)[1:]].sum())
 
 
 def _foremost(net: FloatArray) -> IntArray:

@@ -77,7 +77,7 @@ function found(view, study) {
       </div>
     </dl>
     ${fails(view.failing)}
-    ${view.remarks.map(({ text }) => html`<p class="remark"><bdi>${text}</bdi></p>`)}
+    ${view.remarks.map(({ text }) => html`<p class="remark"><bdi>${withoutCommand(text)}</bdi></p>`)}
     ${takenBack(view, study)} ${rivals(view, study)}
     <p class="hint">From ${view.basis}.</p>
     ${study.context.length && !state.frozen
@@ -139,7 +139,10 @@ function takenBack({ taken_back: found }, study) {
     </div>`;
 }
 
-function rivals({ found: { levels }, rivals: list, tried, stayed, low, high }, study) {
+// What is said in a shell helps nobody who reads the page.
+const withoutCommand = (text) => text.replace(/ \(causalarms [^)]*\)$/, " Then tell the person who keeps the study.");
+
+function rivals({ found: { levels }, rivals: list, tried, tried_equal, stayed, low, high }, study) {
   if (!list.length) return nothing;
   const span = known(low) && known(high) ? high - low : null;
   const differs = (rival) => study.factors.filter((f) => rival.levels[f.name] !== levels[f.name]);
@@ -148,8 +151,9 @@ function rivals({ found: { levels }, rivals: list, tried, stayed, low, high }, s
     <div class="scroll" tabindex="0" role="region" aria-label="Its leading rivals">
       <table class="rivals">
         <caption class="hint">
-          This setting was tried ${count(tried, "time")}. Other settings, by what differs from it. Costs
-          count in the probability only.
+          This setting was tried ${count(tried, "time")}${tried_equal
+            ? `, others as good ${count(tried_equal, "time")}`
+            : ""}. Other settings, by what differs from it. Costs count in the probability only.
           ${list.some((rival) => rival.equal)
             ? "Of settings that are as good, the one with the fewest changes is recommended."
             : nothing}
