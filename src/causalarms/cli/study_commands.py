@@ -221,12 +221,10 @@ def best(file: StudyPlace, context: tuple[str, ...], as_json: bool) -> None:
         ]
         print_table(["factor", "lost", "low", "high"], rows)
     if found.rivals:
-        often = _times(found.tried)
         before = f"{settings.reward} is before costs; " if settings.costs else ""
+        equal = f", others as good {_times(found.tried_equal)}" if found.tried_equal else ""
         say()
-        if found.tried_equal:
-            often += f", others as good {_times(found.tried_equal)}"
-        say(f"leading rivals; {before}the best was tried {often}:")
+        say(f"leading rivals; {before}the best was tried {_times(found.tried)}{equal}:")
         lines = [
             [
                 _instead(rival.levels, found.levels),

@@ -322,26 +322,21 @@ def _taken_back(beliefs: Beliefs, belief: Belief, best: Intervention) -> list[Ta
 
 def _rivals(beliefs: Beliefs, belief: Belief, best: Recommendation) -> list[Rival]:
     """Those most likely to be better; with too many settings, of those near it and those played."""
-    settings, reward = beliefs.settings, beliefs.settings.reward_index
-    allowed, chosen = beliefs.allowed, best.intervention
-    if allowed.count(MAX_RATIOS) is None:
-        rows = np.unique(np.vstack([allowed.neighbours(chosen), beliefs.regimes]), axis=0)
-        rows = rows[allowed.allows(rows)]
-    else:
+    settings, allowed, chosen = beliefs.settings, beliefs.allowed, best.intervention
+    rows = np.vstack([allowed.neighbours(chosen), beliefs.regimes])
+    if allowed.count(MAX_RATIOS) is not None:
         rows = allowed.interventions(MAX_RATIOS)
+    rows = np.unique(rows[allowed.allows(rows)], axis=0)
     rows = working(rows[(rows != chosen).any(axis=1)], allowed)
     few = replace(belief, draws=belief.draws.first(DRAWS_OF_RIVALS))
     rows = rows[_foremost(_net(beliefs, few, chosen, rows))[:COMPARED_RIVALS]]
     found = _net(beliefs, belief, chosen, rows)
     first = _foremost(found)[:RIVALS]
-    rows, equal = rows[first], as_good(found, 0)[1:][first]
     chances = (found[:, 1:] > found[:, :1]).mean(axis=0)[first]
-    means = beliefs.to_maximise(belief.rewards(rows, reward).mean(axis=0))
-    each = zip(rows, means.tolist(), chances.tolist(), equal.tolist(), strict=True)
-    return [
-        Rival(settings.named.levels(row.tolist()), mean, better, beliefs.tried(row), same)
-        for row, mean, better, same in each
-    ]
+    rows, equal = rows[first], as_good(found, 0)[1:][first]
+    means = beliefs.to_maximise(belief.rewards(rows, settings.reward_index).mean(axis=0))
+    levels, tried = map(settings.named.levels, rows.tolist()), map(beliefs.tried, rows)
+    return list(map(Rival, levels, means.tolist(), chances.tolist(), tried, equal.tolist()))
 
 
 def _net(beliefs: Beliefs, belief: Belief, chosen: Intervention, rows: Interventions) -> FloatArray:
@@ -354,9 +349,8 @@ def _net(beliefs: Beliefs, belief: Belief, chosen: Intervention, rows: Intervent
 
 def _tried_equal(beliefs: Beliefs, belief: Belief, best: Intervention) -> int:
     """In how many rounds another setting was tried that is as good."""
-    rows, counts = np.unique(beliefs.regimes, axis=0, return_counts=True)
-    other = (rows != best).any(axis=1)
-    rows, counts = rows[other], counts[other]
+    rows = beliefs.regimes[(beliefs.regimes != best).any(axis=1)]
+    rows, counts = np.unique(rows, axis=0, return_counts=True)
     return int(counts[as_good(_net(beliefs, belief, best, rows), 0)[1:]].sum())
 
 
@@ -374,10 +368,10 @@ def _next_to(beliefs: Beliefs, best: Interventions, rivals: list[Rival]) -> dict
     if rivals and len(recent) == RECENT_RESULTS and often >= STAYING_FRACTION * RECENT_RESULTS:
         counts = [str(rival.tried) for rival in rivals]
         counts[-2:] = [" and ".join(counts[-2:])]
+        ever = any(rival.tried for rival in rivals)
         times = "time" if counts == ["1"] else "times"
-        tried, beyond = f"tried {', '.join(counts)} {times}", " beyond that"
-        if not any(rival.tried for rival in rivals):
-            tried, beyond = "never tried", ""
+        tried = f"tried {', '.join(counts)} {times}" if ever else "never tried"
+        beyond = " beyond that" if ever else ""
         stayed = (
             f"{often} of the last {RECENT_RESULTS} results are of this setting; its leading rivals "
             f"were {tried}, and what is known of them{beyond} comes from other settings"
