@@ -304,7 +304,8 @@ def test_best_says_what_each_factor_is_worth_and_how_often_its_rivals_were_tried
     rivals = f"leading rivals; yield is before costs; the best was tried {best.tried} times"
     (at,) = [at for at, line in enumerate(lines) if line.startswith(rivals)]
     assert lines[at - 1] == ""
-    assert lines[at].endswith(f", others as good {best.tried_equal} times:" * (best.tried_equal > 1))
+    others = f", others as good {best.tried_equal} times:" if best.tried_equal > 1 else ":"
+    assert lines[at].endswith(others)
     assert "\\n" not in words
     chances = [rival.better for rival in best.rivals]
     assert chances == sorted(chances, reverse=True)
