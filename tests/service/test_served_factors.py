@@ -172,3 +172,19 @@ def test_too_early(tmp_path: Path) -> None:
 def test_a_client_refuses_wrong_context_at_once(remote: RemoteStudy) -> None:
     with pytest.raises(StudyError, match="'flow' is not context"):
         remote.best(context={"flow": 1.0})
+
+
+def test_a_correction_by_parts_does_not_undo_what_others_corrected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Study.create(tmp_path / "s.db", NODES, "yield", factors=FACTORS, seed=1) as study:
+        tell_some(study, 1)
+        with (
+            served(tmp_path / "s.db") as site,
+            RemoteStudy(f"http://127.0.0.1:{site.port}") as remote,
+        ):
+            stale = remote.ledger()
+            study.correct(0, {"flow": 5.0})
+            monkeypatch.setattr(remote, "ledger", lambda: stale)
+            remote.correct(0, {"yield": 7.0})
+            assert (study.ledger().trials[0].values or ())[1:] == (5.0, 7.0)

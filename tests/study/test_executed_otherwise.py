@@ -207,3 +207,20 @@ def test_factors_that_are_not_named_were_as_asked() -> None:
     assert recorded() == {"oven": 2, "stir": "off", "heat": "on"}
     study.correct(trial, [1.0, 2.0], executed={})
     assert recorded() == trial.levels
+
+
+def test_two_who_correct_one_trial_at_once_keep_both_corrections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    with Study.create(path, ["heat", "yield"], "yield", seed=1) as one, Study.open(path) as other:
+        one.tell(one.ask(), [1.0, 2.0])
+        writing = one._log.writing
+
+        def after_the_other() -> Any:
+            other.correct(0, {"heat": 5.0})
+            return writing()
+
+        monkeypatch.setattr(one._log, "writing", after_the_other)
+        one.correct(0, {"yield": 7.0})
+        assert one.ledger().trials[0].values == (5.0, 7.0)

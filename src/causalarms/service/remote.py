@@ -134,7 +134,11 @@ class RemoteStudy(Study):
     ) -> list[str]:
         number = _checked(trial_number(trial))
         data, levels = prepare_correction(self.ledger(), number, values, executed, reason)
-        body = records.CorrectionRequest(self._by_name(data["values"]), reason, levels)
+        named = self._by_name(data["values"])
+        if named is not None and isinstance(values, Mapping):
+            # the service knows what others corrected meanwhile
+            named = {node: value for node, value in named.items() if node in values}
+        body = records.CorrectionRequest(named, reason, levels)
         path = f"/trials/{number}/corrections"
         return self._warn_if(self._wire.send("POST", path, records.Done, body, key=_key(key)).body)
 

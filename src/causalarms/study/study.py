@@ -332,9 +332,10 @@ class Study(Reader):
         its `key` is not done again.
         """
         number = trial_number(trial)
-        data, levels = prepare_correction(self.ledger(), number, values, executed, reason)
-        data |= key_entry(key, data | {"executed": levels})
         with self._lock, self._log.writing():
+            # under the lock: values that are not named are those of now, not of another's before
+            data, levels = prepare_correction(self._ledger, number, values, executed, reason)
+            data |= key_entry(key, data | {"executed": levels})
             if already_done(self._ledger.keys, data):
                 return []
             record = self._ledger.trial(number)
