@@ -154,7 +154,8 @@ def test_which_factors_are_kept_does_not_depend_on_their_order(
     for order in (np.arange(5), np.array([4, 2, 3, 0, 1])):
         named = NamedFactors.of({names[k]: {"levels": ["x", "y", "z"]} for k in order}, NODES)
         posterior = Data(named, levels[:, order], values).posterior(
-            replace(PRIOR, weight_scale=16.0), chances=np.full((5, 3), 0.3)
+            replace(PRIOR, weight_scale=16.0, free_probability=0.0),
+            chances=np.full((5, 3), 0.3),
         )
         back = 3 + 2 * np.argsort(order)  # the first column of every factor
         found.append(posterior.edge_probability[0][[0, 1, 2, *back], :3])
@@ -162,11 +163,8 @@ def test_which_factors_are_kept_does_not_depend_on_their_order(
     assert (found[0][3:] > 0).sum(axis=0).tolist() == [2, 2, 2]
 
 
-def test_a_node_with_other_rounds_than_its_levels_is_not_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_node_with_other_rounds_than_its_levels_is_not_free() -> None:
     """Rounds with gaps, or from before a change, are not in both: they cannot be compared."""
-    monkeypatch.setattr("causalarms.posterior.sharing.WORTH_SCORING", -np.inf)
     posterior = made().posterior()
     assert (posterior.free_probability[:2] > 0).any(axis=0).all()
     moments = Moments(7, regimes=posterior.regimes)
@@ -175,3 +173,14 @@ def test_a_node_with_other_rounds_than_its_levels_is_not_free(
     posterior.update(moments)
     assert (posterior.free_probability[:, 1] == 0).all()
     assert (posterior.free_probability[:2, [0, 2]] > 0).any(axis=0).all()
+
+
+def test_many_factors_that_certainly_act_may_be_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them at most, each as likely as the others before any data."""
+    monkeypatch.setattr("causalarms.posterior.prior.MAX_FACTOR_BITS", 2)
+    named = NamedFactors.of({f"f{k}": {"levels": [1, 2]} for k in range(30)}, NODES)
+    data = Data(named, np.zeros((0, 30), dtype=np.int64), np.zeros((0, 3)))
+    posterior = data.posterior(chances=np.ones((30, 3)))
+    free = posterior.free_probability[:30]
+    odds = posterior.prior.free_probability / (1 - posterior.prior.free_probability)
+    assert free == pytest.approx(odds / (1 + 30 * odds), abs=1e-9)

@@ -94,9 +94,8 @@ def test_draws_follow_the_levels(fitted: GraphPosterior) -> None:
 FREE = MechanismPrior().free_probability
 
 
-def test_it_is_the_sum_over_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_the_sum_over_all_systems() -> None:
     """Two nodes, one of them with a switch, and a factor of three levels, by brute force."""
-    monkeypatch.setattr("causalarms.posterior.sharing.WORTH_SCORING", -np.inf)
     rng = np.random.default_rng(3)
     n, scales = 16, [1.5 * k for k in SCALES_WITH_FACTORS]
     load = rng.choice([1.0, 2.0, 5.0], n)

@@ -20,7 +20,7 @@ from scipy.stats import multivariate_normal, multivariate_t
 from causalarms.models.belief import rewards_of
 from causalarms.posterior.base import Draws
 from causalarms.posterior.exact import ExactPosterior
-from causalarms.posterior.mechanism import acting_factors
+from causalarms.posterior.mechanism import acting_factors, open_in, variants_of
 from causalarms.posterior.prior import MechanismPrior
 from causalarms.posterior.roots import factor_columns
 from causalarms.posterior.weights import mean_mechanism
@@ -45,11 +45,15 @@ class Case(NamedTuple):
     scales: tuple[float, ...] = (1.0, 4.0)
     sizes: tuple[float, ...] = (1.0,)
     seed: int = 0
+    beside: bool = True  # whether other factors may shift a node that has a free one
 
 
 TWO = np.array([[0.3, 0.1, 0.6], [0.2, 1.0, 0.3]])
 CASES = {
     "two factors": Case(TWO, ("numbers", "names"), (3, 2), (1, 1, 1)),
+    "a free factor, and no other": Case(
+        TWO, ("numbers", "names"), (3, 2), (1, 1, 1), beside=False
+    ),
     "context, and several sizes of the noise": Case(
         TWO * [0, 1, 1], ("numbers", "names"), (3, 2), (1, 1, 1), context=(0,), sizes=(0.5, 3.0)
     ),
@@ -134,13 +138,15 @@ def parents_prior(case: Case, j: int, before: frozenset[int]) -> dict[tuple[int,
 def of_cell(case: Case, data: Data, j: int, rows: Any, free: int | None, before: Any) -> Terms:
     n = len(case.regimes)
     u, of = columns(case, data.levels)
+    others = [
+        f for f in range(len(case.kinds))
+        if f != free and (free is None or case.beside or case.chances[f, j] == 1)
+    ]  # fmt: skip
     y, logs, edges, means = data.values[rows, j] - (case.mean or 0.0), [], [], []
     for parents, prior in parents_prior(case, j, before).items():
-        for acting in subsets([f for f in range(len(case.kinds)) if f != free]):
+        for acting in subsets(others):
             chance = math.prod(
-                case.chances[f, j] if f in acting else 1 - case.chances[f, j]
-                for f in range(len(case.kinds))
-                if f != free
+                case.chances[f, j] if f in acting else 1 - case.chances[f, j] for f in others
             )
             if chance == 0.0:
                 continue
@@ -181,12 +187,17 @@ def of_cell(case: Case, data: Data, j: int, rows: Any, free: int | None, before:
 def of_node(case: Case, data: Data, j: int, setting: Data, before: frozenset[int]) -> Terms:
     n_factors, of = len(case.kinds), columns(case, data.levels)[1]
     chances = FREE * case.chances[:, j] * (case.regimes[j] == 1)
+    # each is free or not by itself, given that one at most is
+    weights = [
+        math.prod(c if f == h - 1 else 1 - c for f, c in enumerate(chances))
+        for h in range(1 + n_factors)
+    ]
     possible = sum(parents_prior(case, j, before).values())
     shape = (1 + n_factors, max(*case.n_levels, *case.regimes), len(case.regimes) + len(of))
     edges, logs, means = np.zeros(shape), [], []
     for h in range(1 + n_factors):
         free = None if h == 0 else h - 1
-        prior = 1 - chances.sum() if free is None else chances[free]
+        prior = weights[h] / sum(weights)
         if prior == 0.0:
             logs.append(-math.inf)
             means.append(np.zeros(1 + shape[2]))
@@ -292,7 +303,6 @@ def put_together(posterior: ExactPosterior, row: Any) -> Any:
     """Expected values of a setting from the package's scores and means, order by order, (N,)."""
     prior, tables, cells = posterior.kernel_prior, posterior.tables, posterior.kernel_prior.cells
     n, m = len(tables.local), len(posterior.regimes)
-    n_sets = 1 << prior.open.shape[1]
 
     def of_cell(j: int, cell: int, before: int) -> Any:
         """Probabilities of all parents and variants within `before`, times what is expected."""
@@ -302,8 +312,9 @@ def put_together(posterior: ExactPosterior, row: Any) -> Any:
             np.zeros(1 + m),
             np.zeros(m),
         )
-        for number, parents in np.ndindex(*tables.variants.shape[2:]):
-            score = tables.variants[cell, j, number, parents]
+        variants, n_sets = variants_of(tables, cell, j), 1 << len(open_in(prior, j, free))
+        for number, parents in np.ndindex(*variants.shape):
+            score = variants[number, parents]
             if score == -np.inf or parents & ~before:
                 continue
             acting, _ = acting_factors(prior, j, number % n_sets, free)
@@ -357,15 +368,15 @@ def drawn_edges(draws: Draws, named: NamedFactors) -> Any:
     return found
 
 
-@pytest.fixture(autouse=True)
-def _every_free_factor_is_summed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("causalarms.posterior.sharing.WORTH_SCORING", -np.inf)
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_edges_targets_and_rewards_are_sums_over_all_tuples(name: str) -> None:
+def test_edges_targets_and_rewards_are_sums_over_all_tuples(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = CASES[name]
     data, n = made(case), len(case.regimes)
+    if not case.beside:
+        n_sets = sum(case.n_levels) << (n - 1)
+        monkeypatch.setattr("causalarms.posterior.sharing.MAX_FREE_SETS", n_sets)
     posterior = posterior_of(case, data)
     settings = [
         Data(data.values[:1], data.levels[[k]], data.switched[[k]]) for k in (0, 3, 7)

@@ -52,12 +52,13 @@ from causalarms.posterior.prior import (
     edge_masks,
     free_factors,
     kernel_prior,
+    may_act,
     no_columns,
     open_factors,
     regimes_of,
     sums_by_count,
 )
-from causalarms.posterior.sharing import all_cells, chosen_factors, factor_gains
+from causalarms.posterior.sharing import all_cells, comparable, factor_gains
 from causalarms.posterior.weights import PointEstimate, RandomNumbers, draw_weights, point_estimate
 from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
@@ -107,8 +108,12 @@ class ExactPosterior:
         self._edge_mask.allowed[:, :, self._n_measured :] = False
         n_sets = 1 << (self._n_measured - 1)
         n_variants = len(self.kernel_prior.scales) << self.kernel_prior.open.shape[1]
+        n_beside = len(self.kernel_prior.scales) << self.kernel_prior.beside.shape[1]
         n_cells = len(self.kernel_prior.cells.source)
-        self.n_bytes = table_bytes(self._n_measured, n_cells, n_variants)
+        n_own = n_cells - int(self._free.levels.sum())
+        self.n_bytes = table_bytes(
+            self._n_measured, n_cells, n_own * n_variants + (n_cells - n_own) * n_beside
+        )
         who = f"the exact posterior of {self._n_measured} nodes needs"
         check_memory(who, self.n_bytes, memory_limit, "every further node doubles it")
         shape = (n_cells, self._n_measured, n_sets)
@@ -116,8 +121,9 @@ class ExactPosterior:
         self._tables = ScoreTables(
             variants=(
                 scores[:, :, None] if n_variants == 1
-                else np.empty((n_cells, self._n_measured, n_variants, n_sets))
+                else np.empty((n_own, self._n_measured, n_variants, n_sets))
             ),
+            beside=np.empty((n_cells - n_own, self._n_measured, n_beside, n_sets)),
             scores=scores,
             within=np.empty(shape),
             possible=self._possible(),
@@ -169,16 +175,22 @@ class ExactPosterior:
         """Choose again which factors to sum over, if not all; the cells affected, (Z, N)."""
         prior = self.kernel_prior
         again: BoolArray = np.zeros(prior.cells.source.shape, dtype=bool)
-        may_act = (prior.chances > 0.0) & (prior.chances < 1.0)
-        if may_act.sum(axis=0).max(initial=0) > prior.open.shape[1]:
-            _, chosen = open_factors(prior.chances, factor_gains(self._gram, prior))
-            again[:, (chosen != prior.open).any(axis=1)] = True
-            prior = prior._replace(open=chosen)
-        if len(prior.cells.log_prior) > 1:
-            chosen = chosen_factors(self._gram, prior, self._free)
-            cells = all_cells(self.regimes, self._n_measured, self._free, chosen)
+        n_may = may_act(prior.chances).sum(axis=0).max(initial=0)
+        free = len(self._free.levels) > 0
+        if n_may > prior.open.shape[1] or (free and n_may > prior.beside.shape[1]):
+            gains = factor_gains(self._gram, prior)
+            chosen = open_factors(prior.chances, prior.open.shape[1], gains)
+            beside = open_factors(prior.chances, prior.beside.shape[1], gains)
+            of_free = prior.cells.free > 0
+            again |= of_free & (beside != prior.beside).any(axis=1)
+            again |= ~of_free & (chosen != prior.open).any(axis=1)
+            prior = prior._replace(open=chosen, beside=beside)
+        if free:
+            possible = comparable(self._gram, self._free)
+            now = self._free._replace(probability=self._free.probability * possible)
+            cells = all_cells(self.regimes, self._n_measured, now)
             pairs = zip(cells, prior.cells, strict=True)
-            again |= ~np.all([(now == old).all(axis=0) for now, old in pairs], axis=0)
+            again |= ~np.all([(new == old).all(axis=0) for new, old in pairs], axis=0)
             prior = prior._replace(cells=cells)
         self.kernel_prior = prior
         return again
@@ -362,17 +374,18 @@ class ExactPosterior:
         self.update(seen)
 
 
-def table_bytes(n_nodes: int, n_regimes: int = 2, n_variants: int = 1) -> int:
+def table_bytes(n_nodes: int, n_cells: int = 2, n_variants: int | None = None) -> int:
     """Peak bytes of the tables: scores, their sums, sums by node, the past, one temporary table.
 
-    If parent sets have several variants, each of them has a score.
+    If parent sets have several variants, each of them has a score; `n_variants` in all cells.
 
     >>> f"{table_bytes(20):,}"
     '622,854,144'
     """
     n_sets = 1 << max(n_nodes - 1, 0)
-    tables = 8 * n_nodes * n_sets * (n_regimes + n_regimes + 1 + 1 + 1)
-    tables += 8 * n_nodes * n_sets * n_regimes * (n_variants if n_variants > 1 else 0)
+    tables = 8 * n_nodes * n_sets * (n_cells + n_cells + 1 + 1 + 1)
+    if n_variants is not None and n_variants > n_cells:
+        tables += 8 * n_nodes * n_sets * n_variants
     orders = 8 * 2 * n_sets * 3
     room = (8 + 4 + 8) * n_sets
     return tables + orders + room

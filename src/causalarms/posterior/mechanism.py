@@ -33,7 +33,8 @@ class ScoreTables(NamedTuple):
     factors both are the same array.
     """
 
-    variants: FloatArray  # (Z, N, V, 2^(N-1)), by cell
+    variants: FloatArray  # (Z', N, V, 2^(N-1)), of the cells of regimes, which are the first
+    beside: FloatArray  # (Z - Z', N, V', 2^(N-1)), of the cells of free factors
     scores: FloatArray  # (Z, N, 2^(N-1))
     within: FloatArray  # (Z, N, 2^(N-1)) log sums over the subsets of a set
     possible: FloatArray  # (N, 2^(N-1)) log prior of all sets within a set, Z(S) of `sharing.py`
@@ -67,14 +68,27 @@ def score_mechanisms(
                     edges.allowed[own, :, node],
                     edges.required[own, :, node],
                     prior,
-                    out.variants[cell, node],
+                    variants_of(out, cell, node),
                 )
                 if out.variants.shape[2] > 1:
-                    sum_variants(out.variants[cell, node], scores[cell, node])
+                    sum_variants(variants_of(out, cell, node), scores[cell, node])
                 subset_log_sums(scores[cell, node], within[cell, node], out.mantissa, out.exponent)
         if any_changed:
             sum_hypotheses(within, out.possible, cells, node, out.local[node])
             out.local[node] += out.past[node]
+
+
+@kernel
+def variants_of(tables: ScoreTables, cell: int, node: int) -> FloatArray:
+    """Scores of a cell by variant and parent set."""
+    n = len(tables.variants)
+    return tables.variants[cell, node] if cell < n else tables.beside[cell - n, node]
+
+
+@kernel
+def open_in(prior: KernelPrior, node: int, free: int) -> IntArray:
+    """Factors that shift a node in some variants, in a cell with this free factor."""
+    return prior.beside[node] if free else prior.open[node]
 
 
 @kernel
@@ -141,7 +155,7 @@ def score_parent_sets(
     with_intercept = math.isnan(prior.noise_mean[cell, node])
     free = prior.cells.free[cell, node]
     variants[:] = -np.inf
-    n_sets = 1 << prior.open.shape[1]
+    n_sets = 1 << len(open_in(prior, node, free))
     regressors = np.empty(m + 1, dtype=np.int64)
     for number in range(n_sets):
         acting, log_prior = acting_factors(prior, node, number, free)
@@ -220,8 +234,7 @@ def acting_factors(prior: KernelPrior, node: int, variant: int, free: int) -> tu
     these are scales of the prior, and say nothing.
     """
     acting, log_prior = prior.certain[node] & ~free, 0.0
-    for place in range(prior.open.shape[1]):
-        factor = prior.open[node, place]
+    for place, factor in enumerate(open_in(prior, node, free)):
         acts = variant >> place & 1
         if factor < 0:
             if acts:

@@ -21,7 +21,9 @@ from causalarms.posterior.mechanism import (
     acting_factors,
     log_hypothesis,
     log_more,
+    open_in,
     shifts,
+    variants_of,
 )
 from causalarms.posterior.prior import KernelPrior
 from causalarms.posterior.sharing import Cells
@@ -171,7 +173,8 @@ def edges_of_cell(
 ) -> None:
     """Probability of every edge into the node in this cell."""
     n, n_sets = tables.local.shape
-    by_variant = np.zeros(tables.variants.shape[2])  # probability of each
+    variants = variants_of(tables, cell, node)
+    by_variant = np.zeros(len(variants))  # probability of each
     found[:] = 0.0
     for parents in range(n_sets):
         score = tables.scores[cell, node, parents]
@@ -182,9 +185,8 @@ def edges_of_cell(
         for j in range(n - 1):
             if parents >> j & 1:
                 found[j + (j >= node)] += chance
-        of_variants = tables.variants[cell, node, :, parents]
         for v in range(len(by_variant)):
-            by_variant[v] += chance * math.exp(of_variants[v] - score)
+            by_variant[v] += chance * math.exp(variants[v, parents] - score)
     free = prior.cells.free[cell, node]
     for v in range(len(by_variant)):
         acting = acting_factors(prior, node, v, free)[0]
@@ -329,13 +331,13 @@ def draw_graph(
                 if parents >> j & 1:
                     adjacency[regime, j + (j >= node), node] = True
             variant = _draw_variant(
-                tables.variants[cell, node, :, parents],
+                variants_of(tables, cell, node)[:, parents],
                 tables.scores[cell, node, parents],
                 uniforms[position, 1 + most + regime],
             )
             free = cells.free[cell, node]
             _add_columns(prior, node, variant, free, adjacency[regime, :, node])
-            scales[regime, node] = variant >> prior.open.shape[1]
+            scales[regime, node] = variant >> len(open_in(prior, node, free))
         mask ^= 1 << node
 
 

@@ -25,7 +25,7 @@ from causalarms.checks import fraction, number
 from causalarms.errors import MemoryLimitError, ModelError, SettingError
 from causalarms.kernels import kernel
 from causalarms.limits import EXACT_BYTES, MAX_FACTOR_BITS
-from causalarms.posterior.sharing import Cells, FreeFactors, all_cells, first_choice
+from causalarms.posterior.sharing import Cells, FreeFactors, all_cells, max_factors_beside
 from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.statistics.dataset import Moments
 
@@ -130,27 +130,32 @@ class KernelPrior(NamedTuple):
     chances: FloatArray  # (F, N)
     certain: IntArray  # (N,) as bits: factors that act on a node in all variants
     open: IntArray  # (N, K): factors that act on it in some variants; -1: there are fewer than K
+    beside: IntArray  # (N, K') the same for mechanisms in a level of a free factor
     made_of: IntArray  # (C,) as `FactorColumns`
     cells: Cells
 
 
-def open_factors(chances: FloatArray, gains: FloatArray | None = None) -> tuple[IntArray, IntArray]:
-    """For each node the factors that certainly act on it, as bits, and those that may, (N, K).
+def open_factors(chances: FloatArray, most: int, gains: FloatArray | None = None) -> IntArray:
+    """The factors that may act on each node, (N, K).
 
-    All subsets of the K are summed over. If there are too many, the K of the largest `gains` (F, N)
-    are, and the others do not act.
+    All subsets of the K are summed over. If there are more than `most`, those of the largest
+    `gains` (F, N) are, and the others do not act.
     """
     n_nodes = chances.shape[1]
-    certain = (1 << np.arange(len(chances))) @ (chances == 1.0).astype(np.int64)
-    may = (chances > 0.0) & (chances < 1.0)
-    most = min(int(may.sum(axis=0).max(initial=0)), max_open_factors(n_nodes))
+    may = may_act(chances)
+    most = min(int(may.sum(axis=0).max(initial=0)), most)
     found = np.full((n_nodes, most), -1)
     rank = np.where(may, 0.0 if gains is None else gains, -np.inf)
     for node in range(n_nodes):
         # stable: of equal gains the first, on every platform
         best = np.argsort(-rank[:, node], kind="stable")[: min(most, int(may[:, node].sum()))]
         found[node, : len(best)] = np.sort(best)
-    return certain, found
+    return found
+
+
+def may_act(chances: FloatArray) -> BoolArray:
+    """Neither certain nor excluded."""
+    return (chances > 0.0) & (chances < 1.0)
 
 
 def max_open_factors(n_nodes: int) -> int:
@@ -237,10 +242,10 @@ def kernel_prior(
     columns: FactorColumns | None = None,
 ) -> KernelPrior:
     columns = no_columns(regimes) if columns is None else columns
-    certain, open_ = open_factors(columns.chances)
     n_measured = len(regimes) - len(columns.factors)
     free = free_factors(regimes, columns, prior.free_probability)
-    cells = all_cells(regimes, n_measured, free, first_choice(free, n_measured, open_.shape[1]))
+    cells = all_cells(regimes, n_measured, free)
+    most, beside = max_open_factors(n_measured), max_factors_beside(free.levels, n_measured)
     return KernelPrior(
         noise_mean=by_cell(per_mechanism(noise_mean, regimes), cells),
         known_variance=by_cell(per_mechanism(noise_std, regimes) ** 2, cells),
@@ -253,8 +258,9 @@ def kernel_prior(
         factors=columns.factors,
         codes=columns.codes,
         chances=columns.chances,
-        certain=certain,
-        open=open_,
+        certain=(1 << np.arange(len(columns.chances))) @ (columns.chances == 1.0).astype(np.int64),
+        open=open_factors(columns.chances, most),
+        beside=open_factors(columns.chances, max(min(most, beside), 0)),
         made_of=columns.made_of,
         cells=cells,
     )
@@ -279,15 +285,15 @@ def by_cell(by_regime: FloatArray, cells: Cells) -> FloatArray:
 
 
 def free_factors(regimes: Counts, columns: FactorColumns, probability: float) -> FreeFactors:
-    """The factors that may also give nodes a mechanism per level: all that shift nodes."""
+    """The factors that may also give nodes a mechanism per level: all that shift nodes, or none."""
     n = len(regimes) - len(columns.factors)
     n_factors = len(set(columns.made_of.tolist()) & {1 << f for f in range(len(columns.chances))})
-    if probability == 0.0:
-        n_factors = 0
     first = [int(np.argmax(columns.made_of == 1 << f)) for f in range(n_factors)]
     column = np.array([n + c for c in first], dtype=np.int64)
-    chances = columns.chances[:n_factors, :n]
-    return FreeFactors(probability * chances, column, np.array(regimes[column], dtype=np.int64))
+    levels = np.array(regimes[column], dtype=np.int64)
+    if probability == 0.0 or max_factors_beside(levels, n) < 0:
+        column, levels = column[:0], levels[:0]
+    return FreeFactors(probability * columns.chances[: len(levels), :n], column, levels)
 
 
 def per_mechanism(given: npt.ArrayLike | None, regimes: Counts) -> FloatArray:

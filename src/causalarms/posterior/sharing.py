@@ -20,18 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from causalarms.arrays import FloatArray, IntArray
+from causalarms.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:  # that module imports this one
     from causalarms.posterior.prior import KernelPrior
 
-# Sets of parents and acting factors that are scored in all levels of free factors, per node
-MAX_SETS_OF_ALL = 2**13  # up to here every factor may be free: a few ms a round
-MAX_SETS_OF_ONE = 2**18  # up to here one may, that which explains most: 0.1 s, and 100 MiB
-
-# Nats by which a free factor must explain a node better than a shifting one before it is summed
-# over. With 0, draws of the first rounds were so wild that worlds cost half as much again.
-WORTH_SCORING = 4.0
+# Sets of parents and acting factors that are scored in all levels of free factors, per node:
+# 50 ms a round with 12 nodes
+MAX_FREE_SETS = 2**16
 SAME_ROUNDS = 1e-6  # difference of two counts of rounds below which they are equal
 
 
@@ -68,44 +64,44 @@ class FreeFactors(NamedTuple):
     levels: IntArray  # (F,) how many
 
 
-def all_cells(regimes: IntArray, n_measured: int, free: FreeFactors, chosen: IntArray) -> Cells:
-    """Hypothesis 0, and one for every factor that is chosen for a node.
-
-    chosen   (J, N), the factors that may be free; -1: there are fewer than J
-    """
+def all_cells(regimes: IntArray, n_measured: int, free: FreeFactors) -> Cells:
+    """Hypothesis 0, and one for every factor that may be free."""
     own = own_cells(regimes, n_measured)
-    n_slots, most = len(chosen), len(own.source)
-    longest = int(free.levels.max(initial=0))
-    log_prior = np.full((1 + n_slots, n_measured), -np.inf)
+    n_factors, most = len(free.levels), len(own.source)
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(free.probability / (1.0 - free.probability))
+    log_prior = np.full((1 + n_factors, n_measured), -np.inf)
     first, end = np.zeros((2, *log_prior.shape), dtype=np.int64)
-    source, regime, factor = np.zeros((3, most + n_slots * longest, n_measured), dtype=np.int64)
+    n_cells = most + int(free.levels.sum())
+    source, regime, factor = np.zeros((3, n_cells, n_measured), dtype=np.int64)
     source[:most], regime[:most], end[0] = own.source, own.regime, own.end[0]
     for node in range(n_measured):
-        chance = 0.0
-        at = int(regimes[node])
-        for slot, f in enumerate(chosen[:, node].tolist(), start=1):
-            first[slot, node] = end[slot, node] = at
-            if f < 0 or regimes[node] > 1 or not free.probability[f, node] > 0.0:
+        at, log_prior[0, node] = int(regimes[node]), 0.0
+        for f in range(n_factors):
+            first[1 + f, node] = end[1 + f, node] = at
+            if regimes[node] > 1 or not free.probability[f, node] > 0.0:
                 continue
             cells = slice(at, at + int(free.levels[f]))
             source[cells, node] = free.column[f]
             regime[cells, node] = np.arange(free.levels[f])
             factor[cells, node] = 1 << f
-            at = end[slot, node] = cells.stop
-            log_prior[slot, node] = np.log(free.probability[f, node])
-            chance += float(free.probability[f, node])
-        log_prior[0, node] = np.log1p(-chance)
+            at = end[1 + f, node] = cells.stop
+            log_prior[1 + f, node] = log_odds[f, node]
+    # each factor by itself is free or not, given that one at most is
+    log_prior -= np.logaddexp.reduce(log_prior, axis=0)
     return Cells(log_prior, first, end, source, regime, factor)
 
 
-def first_choice(free: FreeFactors, n_measured: int, n_open: int) -> IntArray:
-    """The factors that may be free before any data, (J, N): all, none yet of one, or none."""
-    n_sets = 1 << (n_measured - 1 + n_open)
-    if free.levels.sum() * n_sets <= MAX_SETS_OF_ALL:
-        every = np.arange(len(free.levels))
-        return np.repeat(every[:, None], n_measured, axis=1)
-    n_slots = 1 if free.levels.max() * n_sets <= MAX_SETS_OF_ONE else 0
-    return np.full((n_slots, n_measured), -1)
+def max_factors_beside(levels: IntArray, n_measured: int) -> int:
+    """How many others may shift a node that has a free factor; -1: no factor may be free.
+
+    levels   of every factor, how many there are
+
+    >>> max_factors_beside(np.full(7, 2), 12)
+    1
+    """
+    most = MAX_FREE_SETS / max(int(levels.sum()), 1) / (1 << (n_measured - 1))
+    return math.floor(math.log2(most)) if most >= 1.0 else -1
 
 
 def cells_by_regime(regimes: IntArray, n_draws: int, n_measured: int) -> IntArray:
@@ -142,50 +138,22 @@ def factor_gains(gram: FloatArray, prior: KernelPrior) -> FloatArray:
     return found
 
 
-def chosen_factors(gram: FloatArray, prior: KernelPrior, free: FreeFactors) -> IntArray:
-    """The factors that may be free, (J, N); of one per node the one that explains it best so.
+def comparable(gram: FloatArray, free: FreeFactors) -> BoolArray:
+    """Whether the levels of a factor hold the same rounds as a node learns from, (F, N).
 
-    As in `factor_gains`, with all other nodes as parents or none, compared with a shift. Not
-    those whose levels hold other rounds than the node learns from: rounds from before a change of
-    the node, or with missing values.
+    Not if some are from before a change of the node, or have missing values.
     """
-    n_slots, n = prior.cells.log_prior.shape[0] - 1, prior.cells.log_prior.shape[1]
-    m = gram.shape[2] - 1
-    precision = float(prior.scales.min())
-    found = np.full((n_slots, n), -1)
-    for node in range(n):
-        others = [j for j in range(n) if j != node]
-        gains = np.full(len(free.column), -np.inf)
-        for f, column in enumerate(free.column.tolist()):
-            levels = gram[: free.levels[f], column]
-            same = abs(levels[:, -1, -1].sum() - gram[0, node, -1, -1]) < SAME_ROUNDS
-            if not same or prior.cells.end[0, node] > 1 or not free.probability[f, node] > 0.0:
-                continue
-            own = [c for c in range(n, m) if prior.made_of[c - n] == 1 << f]
-            gains[f] = max(
-                sum(_log_evidence(each, node, parents, prior, precision) for each in levels)
-                - _log_evidence(gram[0, node], node, parents + own, prior)
-                for parents in (others, [])
-            )
-        # stable: of equal gains the first, on every platform
-        allowed = np.argsort(-gains, kind="stable")[:n_slots]
-        allowed = np.sort(allowed[gains[allowed] > WORTH_SCORING])
-        found[: len(allowed), node] = allowed
-    return found
+    n = free.probability.shape[1]
+    own = gram[0, np.arange(n), -1, -1]
+    of_levels = gram[:, free.column, -1, -1].sum(axis=0)
+    return np.abs(of_levels[:, None] - own) < SAME_ROUNDS
 
 
-def _log_evidence(
-    gram: FloatArray,
-    node: int,
-    regressors: list[int],
-    prior: KernelPrior,
-    intercept_precision: float | None = None,
-) -> float:
+def _log_evidence(gram: FloatArray, node: int, regressors: list[int], prior: KernelPrior) -> float:
     """Log marginal likelihood at the largest scale, with an intercept."""
     precision, m = float(prior.scales.min()), len(gram) - 1
-    of_intercept = prior.intercept_precision if intercept_precision is None else intercept_precision
     chosen = [*regressors, m]
-    penalty = np.array([precision] * len(regressors) + [of_intercept])
+    penalty = np.array([precision] * len(regressors) + [prior.intercept_precision])
     matrix = gram[np.ix_(chosen, chosen)] + np.diag(penalty)
     squares = gram[node, node] - gram[chosen, node] @ np.linalg.solve(matrix, gram[chosen, node])
     size = 0.5 * np.log(penalty).sum() - 0.5 * np.linalg.slogdet(matrix)[1]

@@ -65,6 +65,7 @@ BYTES_FOR_ALL = 2**23  # more, from 15 nodes on: there are few, and one of them 
 # of effects of factors and weights, with every node in units of its spread: from "explains half of
 # the variance" to "explains nearly all of it"
 SCALES_OF_SPREADS = (1.0, 4.0, 16.0)
+UNITS_MOVED = 0.2  # by this fraction before they are taken anew: then all scores are
 NOISE_SHAPE_OF_SPREADS = 0.01  # next to nothing: the size of the noise is for the data to say
 # of the noise next to the guess from a few rounds, which is right to a factor of a few
 NOISE_SCALES = (0.5, 1.0, 2.0, 4.0)
@@ -275,7 +276,7 @@ class LearnedSystem(HasState):
     def _spreads(self) -> Units:
         """Every node in units of its spread over all rounds, from their mean; columns as they are.
 
-        It changes a little with every round. Nothing that was told is in units of the noise.
+        Nothing that was told is in units of the noise.
         """
         gram = self.rounds.evidence.gram.sum(axis=0)  # (N, N+1, N+1), all rounds of every node
         node = np.arange(len(gram))
@@ -285,6 +286,16 @@ class LearnedSystem(HasState):
         spread = np.sqrt(np.where(variance > TINY * mean**2, variance, 1.0))
         mean[self.n_measured :], spread[self.n_measured :] = 0.0, 1.0
         return Units(shift=mean, scale=spread)
+
+    def _follow_spreads(self) -> None:
+        """New units of nodes with factors, if they have moved: all mechanisms are scored again."""
+        if self.config.columns is None or self.units is None:
+            return
+        now = self._spreads()
+        moved = np.abs(now.shift - self.units.shift) / self.units.scale
+        grown = np.abs(np.log(now.scale / self.units.scale))
+        if max(moved.max(), grown.max()) > UNITS_MOVED:
+            self.units = now
 
     def refresh(self, n_told: int) -> None:
         """The posterior learns all rounds."""
@@ -296,8 +307,7 @@ class LearnedSystem(HasState):
         if len(self.rounds.gaps):
             self._complete_rounds(n_told, begins=appeared)
             return
-        if self.config.columns is not None:
-            self.units = self._spreads()
+        self._follow_spreads()
         self.posterior.split(1)
         self._see(self.posterior.deciding, self.rounds.moments)
 
@@ -310,8 +320,7 @@ class LearnedSystem(HasState):
         begins |= len(rounds.gaps.gram) != n_parts or n_told <= DESIGNED_ROUNDS
         if begins:
             rounds.guess_gaps(n_parts, n_told)
-        if self.config.columns is not None:
-            self.units = self._spreads()
+        self._follow_spreads()
         mixture.split(n_parts)
         for m, part in enumerate(mixture.parts):
             # a posterior that has seen nothing would fill what is missing with anything
