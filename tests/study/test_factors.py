@@ -200,6 +200,11 @@ def test_past_rounds_in_levels(tmp_path: Path) -> None:
     )
     executed = [r.intervention for r in study.ledger().trials]
     assert executed == [(1, 1, 0, 0), (0, 0, 1, 0), (2, 2, 1, 0)]
+    plain, cells = create(), ["new", "old", "none"]  # no node is called `catalyst`
+    plain.import_rounds(values | {"catalyst": cells, "do:heat": [0, True, "on"]})
+    assert [r.intervention for r in plain.ledger().trials] == executed
+    with pytest.raises(StudyError, match="'catalyst' is not a node"):
+        plain.import_rounds(values | {"catalyst": cells, "do:catalyst": cells})
     table = study.export(tmp_path / "trials.csv")
     again = create()
     assert again.import_rounds(str(table)) == 3

@@ -175,6 +175,8 @@ class ExactPosterior:
         """Choose again which factors to sum over, if not all; the cells affected, (Z, N)."""
         prior = self.kernel_prior
         again: BoolArray = np.zeros(prior.cells.source.shape, dtype=bool)
+        if not len(prior.chances):
+            return again
         n_may = may_act(prior.chances).sum(axis=0).max(initial=0)
         free = len(self._free.levels) > 0
         if n_may > prior.open.shape[1] or (free and n_may > prior.beside.shape[1]):
@@ -332,7 +334,7 @@ class ExactPosterior:
         source = self._sources(cells)
         counts = self._gram[np.arange(n_regimes)[:, None], source, -1, -1]
         gammas = rng.standard_gamma(prior.noise_shape + 0.5 * counts)
-        normals = rng.standard_normal((n, n_regimes, size, size + 1))
+        normals = rng.standard_normal((n, n_regimes, self._n_measured, size + 1))
         more = rng.random(gammas.shape) if len(prior.noise_ratios) > 1 else np.zeros(gammas.shape)
         random = RandomNumbers(gammas, normals, more)
         drawn = draw_weights(self._gram, prior, adjacency, scales, cells, random)

@@ -132,7 +132,7 @@ class RandomNumbers(NamedTuple):
     """The random numbers of n draws of weights, intercepts and noise."""
 
     gammas: FloatArray  # (n, R, N), standard ones of noise_shape + n/2
-    normals: FloatArray  # (n, R, N, N+1)
+    normals: FloatArray  # (n, R, N', N+1), of nodes that are measured
     uniforms: FloatArray  # (n, R, N)
 
 

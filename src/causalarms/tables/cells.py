@@ -20,6 +20,7 @@ from causalarms.checks import usable, why_unusable
 from causalarms.errors import DataError, ModelError, shown
 from causalarms.limits import MAX_REGIMES
 from causalarms.sem.factor import OFF_ON, Factor, Level
+from causalarms.sem.factors import PREFIX
 from causalarms.sem.regimes import checked_name
 from causalarms.tables.read import NumberColumn
 
@@ -48,6 +49,14 @@ class Cells(NamedTuple):
     def without(self, names: Collection[str]) -> Cells:
         kept = {name: cells for name, cells in self.columns.items() if name not in names}
         return self._replace(columns=kept)
+
+    def prefixed(self, factors: Collection[str]) -> Cells:
+        """Columns of these factors as `do:NAME`, unless there is one."""
+        columns = {
+            PREFIX + name if name in factors and PREFIX + name not in self.columns else name: cells
+            for name, cells in self.columns.items()
+        }
+        return self._replace(columns=columns)
 
     def at(self, row: int, column: str) -> str:
         return f"row {row + self.first_row} of column {column!r}"

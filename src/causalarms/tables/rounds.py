@@ -118,6 +118,8 @@ def rounds_of(
         if name not in first.columns and (second is None or name not in second.columns):
             raise DataError(f"{first.what} has no column {shown(name)} to ignore")
     table = first.without(ignore)
+    if factors is not None:  # a column like a factor can be nothing else, but for a node's switch
+        table = table.prefixed(set(factors.names) - set(factors.nodes))
     columns, what = table.columns, table.what
     trials = all(name in columns for name in FIRST)  # as `study export` writes them
     aside = {*FIRST, *LAST} if trials else set[str]()
