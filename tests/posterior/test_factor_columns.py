@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from causalarms.posterior.exact import ExactPosterior
+from causalarms.posterior.exact import WORTH_DRAWING, ExactPosterior
 from causalarms.posterior.prior import MechanismPrior
 from causalarms.posterior.roots import chances_of, factor_columns
 from causalarms.sem.factors import NamedFactors
@@ -184,3 +184,17 @@ def test_many_factors_that_certainly_act_may_be_free(monkeypatch: pytest.MonkeyP
     free = posterior.free_probability[:30]
     odds = posterior.prior.free_probability / (1 - posterior.prior.free_probability)
     assert free == pytest.approx(odds / (1 + 30 * odds), abs=1e-9)
+
+
+def test_a_factor_that_is_hardly_free_is_so_in_no_draw() -> None:
+    """But it is in draws as often as it is likely, once it is likely."""
+    posterior = made().posterior()
+    free = posterior.free_probability[:2]
+    assert free[0, 0] > 2 * WORTH_DRAWING
+    assert 0.0 < free[1:].max() < WORTH_DRAWING
+    assert 0.0 < free[:, 1:].max() < WORTH_DRAWING
+    drawn = posterior.draw(np.random.default_rng(0), 4000)
+    assert drawn.by is not None
+    often = (drawn.by[:, :3] != np.arange(3)).mean(axis=0)
+    assert often == pytest.approx([free[0, 0], 0.0, 0.0], abs=0.015)
+    assert (often[1:] == 0.0).all()

@@ -374,6 +374,7 @@ def test_edges_targets_and_rewards_are_sums_over_all_tuples(
 ) -> None:
     case = CASES[name]
     data, n = made(case), len(case.regimes)
+    monkeypatch.setattr("causalarms.posterior.exact.WORTH_DRAWING", 0.0)
     if not case.beside:
         n_sets = sum(case.n_levels) << (n - 1)
         monkeypatch.setattr("causalarms.posterior.sharing.MAX_FREE_SETS", n_sets)

@@ -56,7 +56,7 @@ class MechanismPrior:
     noise_shape: float = 0.5
     noise_scales: tuple[float, ...] = (1.0,)
     intercept_scale: float = 100.0
-    free_probability: float = 0.05
+    free_probability: float = 0.01
 
     def __post_init__(self) -> None:
         for name in ("noise_shape", "intercept_scale"):
