@@ -64,7 +64,7 @@ from causalarms.sem.regimes import existing, topological_order
 from causalarms.statistics.dataset import Moments
 
 # Probability below which a factor is free in no draw. What is drawn for its levels is then mostly
-# the prior, and a few draws so wild would make a round of a tunnel cost 9 % more.
+# the prior. Of 100 draws a few were so wild, and regret in tunnels was 9 % higher.
 WORTH_DRAWING = 0.05
 
 
