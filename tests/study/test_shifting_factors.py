@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from causalarms import Study
-from causalarms.errors import StudyError, TooEarlyError
+from causalarms.errors import FarValueWarning, StudyError, TooEarlyError
 from causalarms.models.draws import least_ratio, most_optimistic
 from causalarms.policies import posterior
 from causalarms.study.report import edges
@@ -146,6 +146,25 @@ def test_it_is_the_same_in_other_units() -> None:
         plain.tell(one, values)
         moved = {node: 1e4 + 2.0**10 * x if node == "heat" else x for node, x in values.items()}
         other.tell(two, moved)
+
+
+def test_units_follow_the_spread_of_what_is_measured() -> None:
+    """The first rounds may be far from typical."""
+    study, rng, heats = made(), np.random.default_rng(4), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FarValueWarning)
+        for number in range(60):
+            trial = study.ask()
+            values = measured(trial.levels, rng)
+            values["heat"] += (0.0 if number < 6 else 400.0) * rng.normal()
+            heats.append(values["heat"])
+            study.tell(trial, values)
+    learner, spread = study._learner, float(np.std(heats))
+    assert learner is not None
+    system = cast(Any, learner.policy)._system
+    mean = system.units.shift[1] + system.rounds.origin[1]
+    assert system.units.scale[1] == pytest.approx(spread, rel=0.25)
+    assert mean == pytest.approx(np.mean(heats), abs=0.25 * spread)
 
 
 def test_replay_is_live(tmp_path: Path) -> None:
