@@ -112,11 +112,11 @@ class ExactPosterior:
         self._edge_mask.allowed[:, :, self._n_measured :] = False
         n_sets = 1 << (self._n_measured - 1)
         n_variants = len(self.kernel_prior.scales) << self.kernel_prior.open.shape[1]
-        n_beside = len(self.kernel_prior.scales) << self.kernel_prior.beside.shape[1]
+        n_with_free = len(self.kernel_prior.scales) << self.kernel_prior.open_with_free.shape[1]
         n_cells = len(self.kernel_prior.cells.source)
         n_own = n_cells - int(self._free.levels.sum())
         self.n_bytes = table_bytes(
-            self._n_measured, n_cells, n_own * n_variants + (n_cells - n_own) * n_beside
+            self._n_measured, n_cells, n_own * n_variants + (n_cells - n_own) * n_with_free
         )
         who = f"the exact posterior of {self._n_measured} nodes needs"
         check_memory(who, self.n_bytes, memory_limit, "every further node doubles it")
@@ -127,7 +127,7 @@ class ExactPosterior:
                 scores[:, :, None] if n_variants == 1
                 else np.empty((n_own, self._n_measured, n_variants, n_sets))
             ),
-            beside=np.empty((n_cells - n_own, self._n_measured, n_beside, n_sets)),
+            with_free=np.empty((n_cells - n_own, self._n_measured, n_with_free, n_sets)),
             scores=scores,
             within=np.empty(shape),
             possible=self._possible(),
@@ -183,14 +183,14 @@ class ExactPosterior:
             return again
         n_may = may_act(prior.chances).sum(axis=0).max(initial=0)
         free = len(self._free.levels) > 0
-        if n_may > prior.open.shape[1] or (free and n_may > prior.beside.shape[1]):
+        if n_may > prior.open.shape[1] or (free and n_may > prior.open_with_free.shape[1]):
             gains = factor_gains(self._gram, prior)
             chosen = open_factors(prior.chances, prior.open.shape[1], gains)
-            beside = open_factors(prior.chances, prior.beside.shape[1], gains)
+            others = open_factors(prior.chances, prior.open_with_free.shape[1], gains)
             of_free = prior.cells.free > 0
-            again |= of_free & (beside != prior.beside).any(axis=1)
+            again |= of_free & (others != prior.open_with_free).any(axis=1)
             again |= ~of_free & (chosen != prior.open).any(axis=1)
-            prior = prior._replace(open=chosen, beside=beside)
+            prior = prior._replace(open=chosen, open_with_free=others)
         if free:
             possible = comparable(self._gram, self._free)
             now = self._free._replace(probability=self._free.probability * possible)

@@ -34,7 +34,7 @@ class ScoreTables(NamedTuple):
     """
 
     variants: FloatArray  # (Z', N, V, 2^(N-1)), of the cells of regimes, which are the first
-    beside: FloatArray  # (Z - Z', N, V', 2^(N-1)), of the cells of free factors
+    with_free: FloatArray  # (Z - Z', N, V', 2^(N-1)), of the cells of free factors
     scores: FloatArray  # (Z, N, 2^(N-1))
     within: FloatArray  # (Z, N, 2^(N-1)) log sums over the subsets of a set
     possible: FloatArray  # (N, 2^(N-1)) log prior of all sets within a set, Z(S) of `sharing.py`
@@ -82,13 +82,13 @@ def score_mechanisms(
 def variants_of(tables: ScoreTables, cell: int, node: int) -> FloatArray:
     """Scores of a cell by variant and parent set."""
     n = len(tables.variants)
-    return tables.variants[cell, node] if cell < n else tables.beside[cell - n, node]
+    return tables.variants[cell, node] if cell < n else tables.with_free[cell - n, node]
 
 
 @kernel
 def open_in(prior: KernelPrior, node: int, free: int) -> IntArray:
     """Factors that shift a node in some variants, in a cell with this free factor."""
-    return prior.beside[node] if free else prior.open[node]
+    return prior.open_with_free[node] if free else prior.open[node]
 
 
 @kernel

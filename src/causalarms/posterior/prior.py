@@ -25,7 +25,7 @@ from causalarms.checks import fraction, number
 from causalarms.errors import MemoryLimitError, ModelError, SettingError
 from causalarms.kernels import kernel
 from causalarms.limits import EXACT_BYTES, MAX_FACTOR_BITS
-from causalarms.posterior.sharing import Cells, FreeFactors, all_cells, max_factors_beside
+from causalarms.posterior.sharing import Cells, FreeFactors, all_cells, max_factors_with_free
 from causalarms.sem.regimes import Counts, existing, regime_counts
 from causalarms.statistics.dataset import Moments
 
@@ -130,7 +130,7 @@ class KernelPrior(NamedTuple):
     chances: FloatArray  # (F, N)
     certain: IntArray  # (N,) as bits: factors that act on a node in all variants
     open: IntArray  # (N, K): factors that act on it in some variants; -1: there are fewer than K
-    beside: IntArray  # (N, K') the same for mechanisms in a level of a free factor
+    open_with_free: IntArray  # (N, K') the same for mechanisms in a level of a free factor
     made_of: IntArray  # (C,) as `FactorColumns`
     cells: Cells
 
@@ -245,7 +245,7 @@ def kernel_prior(
     n_measured = len(regimes) - len(columns.factors)
     free = free_factors(regimes, columns, prior.free_probability)
     cells = all_cells(regimes, n_measured, free)
-    most, beside = max_open_factors(n_measured), max_factors_beside(free.levels, n_measured)
+    most, others = max_open_factors(n_measured), max_factors_with_free(free.levels, n_measured)
     return KernelPrior(
         noise_mean=by_cell(per_mechanism(noise_mean, regimes), cells),
         known_variance=by_cell(per_mechanism(noise_std, regimes) ** 2, cells),
@@ -260,7 +260,7 @@ def kernel_prior(
         chances=columns.chances,
         certain=(1 << np.arange(len(columns.chances))) @ (columns.chances == 1.0).astype(np.int64),
         open=open_factors(columns.chances, most),
-        beside=open_factors(columns.chances, max(min(most, beside), 0)),
+        open_with_free=open_factors(columns.chances, max(min(most, others), 0)),
         made_of=columns.made_of,
         cells=cells,
     )
@@ -291,7 +291,7 @@ def free_factors(regimes: Counts, columns: FactorColumns, probability: float) ->
     first = [int(np.argmax(columns.made_of == 1 << f)) for f in range(n_factors)]
     column = np.array([n + c for c in first], dtype=np.int64)
     levels = np.array(regimes[column], dtype=np.int64)
-    if probability == 0.0 or max_factors_beside(levels, n) < 0:
+    if probability == 0.0 or max_factors_with_free(levels, n) < 0:
         column, levels = column[:0], levels[:0]
     return FreeFactors(probability * columns.chances[: len(levels), :n], column, levels)
 

@@ -92,12 +92,12 @@ def all_cells(regimes: IntArray, n_measured: int, free: FreeFactors) -> Cells:
     return Cells(log_prior, first, end, source, regime, factor)
 
 
-def max_factors_beside(levels: IntArray, n_measured: int) -> int:
+def max_factors_with_free(levels: IntArray, n_measured: int) -> int:
     """How many others may shift a node that has a free factor; -1: no factor may be free.
 
     levels   of every factor, how many there are
 
-    >>> max_factors_beside(np.full(7, 2), 12)
+    >>> max_factors_with_free(np.full(7, 2), 12)
     1
     """
     most = MAX_FREE_SETS / max(int(levels.sum()), 1) / (1 << (n_measured - 1))

@@ -65,7 +65,7 @@ BYTES_FOR_ALL = 2**23  # more, from 15 nodes on: there are few, and one of them 
 # of effects of factors and weights, with every node in units of its spread: from "explains half of
 # the variance" to "explains nearly all of it"
 SCALES_OF_SPREADS = (1.0, 4.0, 16.0)
-UNITS_MOVED = 0.2  # by this fraction before they are taken anew: then all scores are
+UNITS_MOVED = 0.2  # by this fraction before they are taken again, and all scores with them
 NOISE_SHAPE_OF_SPREADS = 0.01  # next to nothing: the size of the noise is for the data to say
 # of the noise next to the guess from a few rounds, which is right to a factor of a few
 NOISE_SCALES = (0.5, 1.0, 2.0, 4.0)
